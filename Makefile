@@ -1,0 +1,51 @@
+# The commands of this repository. `make run` and `make test` do all of their own set-up on a bare Debian 12.
+
+PREFIX ?= /usr/local
+SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+
+.PHONY: help run test bench lint format install clean setup-run setup-test release
+
+help:
+	@echo "make run      build what the demo needs and run it"
+	@echo "make test     the folder law and all tests: release, ASan + UBSan, TSan"
+	@echo "make bench    measure this machine and write the tables in docs/results/"
+	@echo "make lint     layout, folder law, clang-tidy"
+	@echo "make format   lay out every source file"
+	@echo "make install  program, libraries, headers and CMake package into PREFIX ($(PREFIX))"
+	@echo "make clean    remove everything that was built"
+
+run: setup-run
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release --target weft_cli
+	@build/weft demo
+
+test: setup-test
+	@tools/test.sh
+
+bench: setup-test release
+	@python3 tools/bench.py
+
+lint:
+	@clang-format --dry-run -Werror $(SOURCES)
+	@python3 tools/check_layers.py
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@run-clang-tidy -quiet -p build '/(weft|cli)/.*\.cc$$'
+
+format:
+	@clang-format -i $(SOURCES)
+
+install: setup-run release
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-dev build-tsan build-cuda
+
+setup-run:
+	@tools/setup.sh run
+
+setup-test:
+	@tools/setup.sh test
+
+release:
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# test.sh: what `make test` runs after setup. The folder law, then every test in release, all but the slow
+# ones under ASan and UBSan, and those whose ranks are threads under TSan. Goes on past failing tests, stops
+# at a build that fails. The last line is "N passed, M failed"; the exit status is 0 only where M is 0.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+passed=0
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+finish() {
+  echo "$passed passed, $failed failed"
+  ((failed == 0))
+  exit
+}
+
+# A sanitizer that only reports would leave the exit status at 0.
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+
+# TSan of gcc 12 cannot place its shadow where the kernel randomises 32 bits of addresses.
+steady=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
+
+layers() {
+  local start=$SECONDS
+  echo "== layers: the folder law"
+  if python3 tools/check_layers.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  echo "== layers: $((SECONDS - start)) s"
+}
+
+# phase PRESET FOLDER WHAT CTEST_ARGUMENTS...: configure, build, test; adds to the totals.
+phase() {
+  local preset=$1 folder=$2 what=$3 start=$SECONDS
+  shift 3
+  echo "== $preset: $what"
+  if ! { cmake --preset "$preset" && "${steady[@]}" cmake --build --preset "$preset"; } >"$log" 2>&1; then
+    tail -n 60 "$log"
+    echo "== $preset: the build failed after $((SECONDS - start)) s"
+    failed=$((failed + 1))
+    finish
+  fi
+  local built=$((SECONDS - start)) status
+  "${steady[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error -j 2 "$@" 2>&1 | tee "$log" |
+    grep -vE '^ *[0-9]+/[0-9]+ Test .* Passed |^ *Start +[0-9]+: '
+  status=${PIPESTATUS[0]}
+  count "$status"
+  echo "== $preset: $built s to build, $((SECONDS - start - built)) s to test"
+}
+
+# Reads "98% tests passed, 1 tests failed out of 64"; skipped tests count neither way.
+count() {
+  local total=0 bad=0 skipped
+  read -r bad total < <(sed -nE 's/.* tests passed, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/p' "$log") || true
+  bad=${bad:-0} total=${total:-0}
+  skipped=$(grep -cE '^ *[0-9]+/[0-9]+ Test .*\*\*\*Skipped' "$log")
+  if (($1 != 0 && bad == 0)); then
+    failed=$((failed + 1))  # ctest itself failed, or found no test
+  fi
+  passed=$((passed + total - bad - skipped))
+  failed=$((failed + bad))
+}
+
+layers
+phase release build "every test"
+phase dev build-dev "all but the slow tests, with ASan and UBSan" -LE slow
+phase tsan build-tsan "tests whose ranks are threads, with TSan" -L threads
+finish

@@ -1,0 +1,16 @@
+#include "weft/base/dtype.h"
+
+#include "weft/base/names.h"
+
+namespace weft {
+namespace {
+
+constexpr Names<Dtype, 5> kDtypes{
+    {{Dtype::f32, "f32"}, {Dtype::bf16, "bf16"}, {Dtype::i32, "i32"}, {Dtype::i64, "i64"}, {Dtype::u8, "u8"}}};
+
+}  // namespace
+
+std::string_view to_string(Dtype dtype) { return name_of(kDtypes, dtype); }
+Dtype parse_dtype(std::string_view name) { return parse_name(kDtypes, "dtype", name); }
+
+}  // namespace weft

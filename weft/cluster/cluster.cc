@@ -1,0 +1,125 @@
+#include "weft/cluster/cluster.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/json.h"
+#include "weft/base/units.h"
+
+namespace weft {
+namespace {
+
+// Wider than any hardware, narrow enough that no product of two overflows or vanishes.
+constexpr double kMinRate = 1.0;
+constexpr double kMaxRate = 1e18;
+constexpr double kMaxSeconds = 1e3;
+constexpr int kMaxRanksOfACluster = 1 << 20;
+
+double get_rate(const Json& object, std::string_view key, std::string_view where) {
+  return get_double(object, key, where, kMinRate, kMaxRate);
+}
+
+double get_seconds(const Json& object, std::string_view key, std::string_view where) {
+  return get_double(object, key, where, 0, kMaxSeconds);
+}
+
+Link get_link(const Json& object, std::string_view key, std::string_view where) {
+  const Json& link = get_object(object, key, where);
+  const std::string inside = fmt::format("{}: in \"{}\"", where, key);
+  check_fields(link, {"bytes_per_s", "latency_s"}, inside);
+  return {get_rate(link, "bytes_per_s", inside), get_seconds(link, "latency_s", inside)};
+}
+
+nlohmann::ordered_json to_value(const Link& link) {
+  return {{"bytes_per_s", link.bytes_per_s}, {"latency_s", link.latency_s}};
+}
+
+}  // namespace
+
+int Cluster::host_of(int rank) const {
+  if (rank < 0 || rank >= size())
+    bad_input("no rank {} in cluster \"{}\" of {} ranks; use 0 to {}", rank, name, size(), size() - 1);
+  return rank / ranks_per_host;
+}
+
+const Link& Cluster::link_between(int a, int b) const { return host_of(a) == host_of(b) ? local : network; }
+
+Cluster parse_cluster(std::string_view json, std::string_view where) {
+  const Json object = parse_json(json, where);
+  check_fields(object,
+               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "flops_per_s",
+                "read_bytes_per_s", "write_bytes_per_s", "copy_bytes_per_s", "signal_s", "step_s"},
+               where);
+  Cluster cluster;
+  cluster.name = get_string(object, "name", where);
+  cluster.num_hosts = static_cast<int>(get_int(object, "num_hosts", where, 1, kMaxRanksOfACluster));
+  cluster.ranks_per_host =
+      static_cast<int>(get_int(object, "ranks_per_host", where, 1, kMaxRanksOfACluster / cluster.num_hosts));
+  cluster.local = get_link(object, "local", where);
+  cluster.network = get_link(object, "network", where);
+  cluster.flops_per_s = get_rate(object, "flops_per_s", where);
+  cluster.read_bytes_per_s = get_rate(object, "read_bytes_per_s", where);
+  cluster.write_bytes_per_s = get_rate(object, "write_bytes_per_s", where);
+  cluster.copy_bytes_per_s = get_rate(object, "copy_bytes_per_s", where);
+  cluster.signal_s = get_seconds(object, "signal_s", where);
+  cluster.step_s = get_seconds(object, "step_s", where);
+  return cluster;
+}
+
+Cluster load_cluster(const std::string& path) {
+  return parse_cluster(read_text_file(path, std::size_t{1} << 20), path);
+}
+
+std::string to_json(const Cluster& cluster) {
+  const nlohmann::ordered_json value = {
+      {"name", cluster.name},
+      {"num_hosts", cluster.num_hosts},
+      {"ranks_per_host", cluster.ranks_per_host},
+      {"local", to_value(cluster.local)},
+      {"network", to_value(cluster.network)},
+      {"flops_per_s", cluster.flops_per_s},
+      {"read_bytes_per_s", cluster.read_bytes_per_s},
+      {"write_bytes_per_s", cluster.write_bytes_per_s},
+      {"copy_bytes_per_s", cluster.copy_bytes_per_s},
+      {"signal_s", cluster.signal_s},
+      {"step_s", cluster.step_s},
+  };
+  return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Cluster default_cluster(int num_ranks) {
+  if (num_ranks < 1 || num_ranks > kMaxRanksOfACluster)
+    bad_input("a cluster of {} ranks; use 1 to {}", num_ranks, kMaxRanksOfACluster);
+  Cluster cluster;
+  cluster.name = "local";
+  cluster.ranks_per_host = num_ranks;
+  cluster.local = {.bytes_per_s = 11e9, .latency_s = 0.15e-6};
+  cluster.network = {.bytes_per_s = 1.25e9, .latency_s = 10e-6};
+  cluster.flops_per_s = 80e9;
+  cluster.read_bytes_per_s = 11e9;
+  cluster.write_bytes_per_s = 11e9;
+  cluster.copy_bytes_per_s = 5.5e9;
+  cluster.signal_s = 0.15e-6;
+  cluster.step_s = 0.2e-6;
+  return cluster;
+}
+
+Link parse_link(std::string_view text) {
+  if (text == "shm") return default_cluster().local;
+  const std::size_t comma = text.find(',');
+  try {
+    Link link;
+    link.bytes_per_s = parse_rate(text.substr(0, comma));
+    if (comma != std::string_view::npos) link.latency_s = parse_duration(text.substr(comma + 1));
+    return link;
+  } catch (const Error& error) {
+    bad_input("cannot read link \"{}\": {}; or use shm", text, error.what());
+  }
+}
+
+std::string to_string(const Link& link) {
+  return fmt::format("{},{}", format_rate(link.bytes_per_s), format_duration(link.latency_s));
+}
+
+}  // namespace weft

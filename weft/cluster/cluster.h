@@ -1,0 +1,54 @@
+// Modelled hardware as data: hosts, the ranks on them, the links between, and what one rank computes and
+// moves in a second. Cost model, planner and simulator read the same numbers; the files are in clusters/,
+// and `weft info --calibrate` measures them for the machine at hand.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+struct Link {
+  double bytes_per_s = 0;  // one direction
+  double latency_s = 0;    // from the last byte sent to its being there, on an idle link
+
+  double seconds_for(double bytes) const { return latency_s + bytes / bytes_per_s; }
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+struct Cluster {
+  std::string name;
+  int num_hosts = 1;
+  int ranks_per_host = 1;
+  Link local;                   // between ranks of a host
+  Link network;                 // between hosts: what one host sends, or receives
+  double flops_per_s = 0;       // one rank's gemm, large and f32
+  double read_bytes_per_s = 0;  // one rank's memory, streaming
+  double write_bytes_per_s = 0;
+  double copy_bytes_per_s = 0;  // bytes copied, each read and written once
+  double signal_s = 0;          // raising a counter a peer on the host is waiting for, until it sees it
+  double step_s = 0;            // what a tile costs beside its arithmetic
+
+  int size() const { return num_hosts * ranks_per_host; }
+  int host_of(int rank) const;  // ranks fill hosts in blocks; throws bad_input for a rank there is not
+  const Link& link_between(int a, int b) const;  // local where a == b
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+// Both throw bad_input naming file, field, value and remedy: every field is required, of its type, in
+// range and finite, and no other field but "note" is taken.
+Cluster parse_cluster(std::string_view json, std::string_view where);
+Cluster load_cluster(const std::string& path);
+std::string to_json(const Cluster& cluster);  // parse_cluster reads back the same value
+
+// Ranks as threads or processes of one host over shared memory, a core each: 80 Gflop/s, 11 GB/s, 0.15 us a
+// signal. Copies at half the memory rate, 0.2 us a step and the network are assumed, not measured.
+Cluster default_cluster(int num_ranks = 2);
+
+// "shm": the local link of the default cluster. "10gbit,10us": a rate and a latency; a rate alone has
+// none. Units as in weft/base/units.h.
+Link parse_link(std::string_view text);
+std::string to_string(const Link& link);  // "1.25 GB/s,10.0 us"; parse_link reads it, to the digits shown
+
+}  // namespace weft

@@ -1,0 +1,115 @@
+#include "weft/cluster/cluster.h"
+
+#include <filesystem>
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::bad_input);
+    return error.what();
+  }
+  return "did not throw";
+}
+
+// The default cluster's file with one field changed, at a JSON pointer.
+std::string with(const std::string& pointer, const nlohmann::json& value) {
+  auto object = nlohmann::json::parse(to_json(default_cluster()));
+  object[nlohmann::json::json_pointer(pointer)] = value;
+  return object.dump();
+}
+
+TEST(Cluster, JsonRoundTrips) {
+  Cluster cluster = default_cluster(6);
+  cluster.num_hosts = 3;
+  cluster.network = parse_link("25gbit,3.3us");
+  EXPECT_EQ(parse_cluster(to_json(cluster), "text"), cluster);
+}
+
+TEST(Cluster, LinksDependOnWhetherRanksShareAHost) {
+  Cluster cluster = default_cluster(2);
+  cluster.num_hosts = 2;
+  EXPECT_EQ(cluster.link_between(0, 1), cluster.local);
+  EXPECT_EQ(cluster.link_between(3, 3), cluster.local);
+  EXPECT_EQ(cluster.link_between(1, 2), cluster.network);
+  EXPECT_EQ(message_of([&] { cluster.link_between(0, 4); }),
+            "no rank 4 in cluster \"local\" of 4 ranks; use 0 to 3");
+}
+
+TEST(Cluster, ShippedFilesLoad) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "clusters";
+  int num_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    ++num_files;
+    EXPECT_EQ(load_cluster(entry.path().string()).name, entry.path().stem().string());
+  }
+  EXPECT_GE(num_files, 2);
+  EXPECT_EQ(load_cluster((folder / "local.json").string()), default_cluster());
+}
+
+TEST(Cluster, HostileFilesAreRefusedByFieldName) {
+  const auto refusal = [](const std::string& text) {
+    return message_of([&] { parse_cluster(text, "c.json"); });
+  };
+  EXPECT_EQ(refusal(with("/num_hosts", -1)),
+            "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
+  EXPECT_EQ(refusal(with("/num_hosts", 2.5)),
+            "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
+  EXPECT_EQ(refusal(with("/flops_per_s", "fast")),
+            "c.json: \"flops_per_s\" is \"fast\"; give a number from 1 to 1e+18");
+  EXPECT_EQ(refusal(with("/local/latency_s", -1e-6)),
+            "c.json: in \"local\": \"latency_s\" is -1e-06; give a number from 0 to 1000");
+  EXPECT_EQ(refusal(with("/network", 3)), "c.json: \"network\" is 3; give an object {...}");
+  EXPECT_NE(refusal(with("/signal_s", nullptr)).find("\"signal_s\" is null"), std::string::npos);
+  EXPECT_NE(refusal(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"),
+            std::string::npos);
+  EXPECT_NE(refusal(with("/read_bytes_per_s", 1e300)).find("\"read_bytes_per_s\""), std::string::npos);
+  EXPECT_NE(refusal(with("/flop_per_s", 1)).find("unknown field \"flop_per_s\""), std::string::npos);
+  for (const char* text : {"", "[]", "3", "{}", "{\"name\": NaN}", "{\"name\": 1e999}", "{\"name\""})
+    EXPECT_EQ(refusal(text).find("c.json: "), 0u) << text;
+}
+
+TEST(Cluster, EveryFieldIsRequired) {
+  const auto whole = nlohmann::json::parse(to_json(default_cluster()));
+  for (const auto& item : whole.items()) {
+    auto object = whole;
+    object.erase(item.key());
+    EXPECT_EQ(message_of([&] {
+                parse_cluster(object.dump(), "c.json");
+              }).find("c.json: \"" + item.key() + "\" is missing"),
+              0u);
+  }
+}
+
+TEST(Link, ReadsRateAndLatency) {
+  EXPECT_EQ(parse_link("10gbit,10us"), (Link{1.25e9, 10e-6}));
+  EXPECT_EQ(parse_link("100 mbit"), (Link{12.5e6, 0}));
+  EXPECT_EQ(parse_link("1GB/s,500ns"), (Link{1e9, 500e-9}));
+  EXPECT_EQ(parse_link("shm"), default_cluster().local);
+  EXPECT_DOUBLE_EQ(parse_link("1GB/s,1ms").seconds_for(1e6), 2e-3);
+  EXPECT_EQ(to_string(parse_link("10gbit,10us")), "1.25 GB/s,10.0 us");
+  EXPECT_EQ(parse_link(to_string(Link{1.25e9, 0})), (Link{1.25e9, 0}));
+}
+
+TEST(Link, RefusalsNameTheValueAndTheRemedy) {
+  EXPECT_EQ(
+      message_of([] { parse_link("10gibt,10us"); }),
+      "cannot read link \"10gibt,10us\": unknown unit \"gibt\" in \"10gibt\"; write a number and a unit, as "
+      "10gbit, 800mbit or 11 GB/s; or use shm");
+  for (const char* text :
+       {"", ",", "10gbit,", ",10us", "10us,10gbit", "-1gbit,1us", "0gbit,1us", "10gbit,1us,2us", "SHM"})
+    EXPECT_NE(message_of([&] { parse_link(text); }), "did not throw") << text;
+}
+
+}  // namespace
+}  // namespace weft

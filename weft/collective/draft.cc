@@ -1,0 +1,81 @@
+#include "weft/collective/draft.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+using namespace var;  // NOLINT: the vocabulary of rules
+
+Draft::Draft(std::string name, const Producer& producer_in, int num_ranks) : producer(producer_in) {
+  plan.name = std::move(name);
+  plan.num_ranks = num_ranks;
+  plan.producers = {producer};
+  param("m", producer.m);
+  param("n", producer.n);
+  param("tm", producer.tile[0]);
+  param("tn", producer.tile[1]);
+  param("cols", ceil_div(producer.n, producer.tile[1]));
+}
+
+int Draft::buffer(Buffer b) {
+  plan.buffers.push_back(std::move(b));
+  return static_cast<int>(plan.buffers.size()) - 1;
+}
+
+int Draft::counter(std::string name, Expr count, Expr total) {
+  plan.counters.push_back({std::move(name), std::move(count), std::move(total)});
+  return static_cast<int>(plan.counters.size()) - 1;
+}
+
+int Draft::output(Expr rows, Expr columns) {
+  Buffer b;
+  b.name = "y";
+  b.role = Role::output;
+  b.shape = {std::move(rows), std::move(columns)};
+  return buffer(std::move(b));
+}
+
+int Draft::inbox(Expr slots, Dtype wire) {
+  if (wire != Dtype::f32 && wire != Dtype::bf16)
+    bad_input("partial sums cannot travel as {}; use f32 or bf16", to_string(wire));
+  Buffer b;
+  b.name = "inbox";
+  b.dtype = wire;
+  b.shape = {std::move(slots) * cap, n};
+  b.packing = {cap, producer.tile[0], producer.tile[1]};
+  return buffer(std::move(b));
+}
+
+Rule Draft::step(std::string name, BoxRule box) {
+  Rule rule = trigger(std::move(name), std::move(box));
+  rule.kind = ActionKind::step;
+  rule.producer = 0;
+  return rule;
+}
+
+Rule Draft::trigger(std::string name, BoxRule box) {
+  Rule rule;
+  rule.name = std::move(name);
+  rule.box = std::move(box);
+  if (!rule.box.lo.empty()) {
+    rule.tile = producer.tile;
+    rule.limit = Limit::rows;
+  }
+  return rule;
+}
+
+void Draft::open(int counter, Expr rank, Expr each, Expr index, Expr when) {
+  Rule rule = trigger("open");
+  rule.when = std::move(when);
+  rule.signals = {{std::move(rank), counter, std::move(index), 0, std::move(each)}};
+  add(std::move(rule));
+}
+
+void Draft::credit(int used, Expr total, int counter, Expr rank, Expr each, Expr index) {
+  Rule rule = trigger("credit");
+  rule.waits = {{used, 0, std::move(total)}};
+  rule.signals = {{std::move(rank), counter, std::move(index), 0, std::move(each)}};
+  add(std::move(rule));
+}
+
+}  // namespace weft

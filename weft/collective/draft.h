@@ -1,0 +1,66 @@
+// A draft is a plan being written: the names that every builder uses, and the few shapes of rule that recur.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/plan/plan.h"
+#include "weft/plan/space.h"
+
+namespace weft {
+
+// r this rank, N ranks, s and j loops; m, n the output of one rank; tm, tn a tile; cols tile columns.
+namespace var {
+inline const Expr r = Expr::name("r"), N = Expr::name("N"), s = Expr::name("s"), j = Expr::name("j");
+inline const Expr i = Expr::name("i"), q = Expr::name("q"), c = Expr::name("c"), d = Expr::name("d");
+inline const Expr a = Expr::name("a"), b = Expr::name("b"), u = Expr::name("u"), lo = Expr::name("lo"), hi = Expr::name("hi");
+inline const Expr m = Expr::name("m"), n = Expr::name("n"), k = Expr::name("k");
+inline const Expr tm = Expr::name("tm"), tn = Expr::name("tn"), cols = Expr::name("cols");
+inline const Expr cap = Expr::name("cap"), slot = Expr::name("slot"), tiles = Expr::name("tiles"), S = Expr::name("S");
+inline const Expr next = (r + 1) % N, previous = (r - 1) % N;
+}  // namespace var
+
+inline Expr other(const Expr& j) { return (var::r + 1 + j) % var::N; }  // the j-th of the N - 1 other ranks
+
+// Rows [lo, hi) and all n columns.
+inline BoxRule rows(Expr lo, Expr hi) { return {{std::move(lo), 0}, {std::move(hi), var::n}}; }
+
+struct Draft {
+  Plan plan;
+  Producer producer;
+
+  Draft(std::string name, const Producer& producer, int num_ranks);
+
+  void param(const std::string& name, std::int64_t value) { plan.params.push_back({name, value}); }
+  int buffer(Buffer b);
+  int counter(std::string name, Expr count, Expr total);
+  int output(Expr rows, Expr cols);               // "y", what the caller reads
+  int inbox(Expr slots, Dtype wire);              // slots of `cap` rows, tile by tile
+  Rule step(std::string name, BoxRule box);       // of the producer, limited by run-time rows
+  Rule trigger(std::string name, BoxRule box = {});
+  void add(Rule rule) { plan.rules.push_back(std::move(rule)); }
+
+  // Opens this rank's output to the ranks that write it: a trigger that only signals.
+  // `each` ranks, the j-th being `rank`, get counter `index` of theirs raised.
+  void open(int counter, Expr rank, Expr each, Expr index, Expr when = 1);
+  // Tells the writers of an inbox that it may be written again, once `used` has reached `total`.
+  void credit(int used, Expr total, int counter, Expr rank, Expr each, Expr index);
+};
+
+// Tiles of a box of that many rows.
+inline Expr tiles_of(Expr rows) { return up(std::move(rows), var::tm) * var::cols; }
+// Rows and tiles of chunk c, the rows of owner c.
+inline Expr chunk_rows(const Expr& c) { return cut(var::m, var::N, c + 1) - cut(var::m, var::N, c); }
+inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
+
+// One builder a collective. `route` is never automatic here.
+Plan build_keep(const Producer& producer, int num_ranks);
+Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);
+Plan build_all_reduce(const Producer& producer, const Space& space, Route route);
+Plan build_all_gather(const Producer& producer, const Space& space, Route route);
+Plan build_all_to_all(const Producer& producer, const Space& space);
+Plan build_broadcast(const Producer& producer, const Space& space);
+Plan build_gather_gemm(const Producer& producer, const Space& space, Route route);
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+// Outputs that are not summed: kept where they are made, or each part of the rows stored straight to the rank that
+// needs it, others' parts first and this rank's own last.
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/collective/draft.h"
+
+namespace weft {
+namespace {
+
+using namespace var;  // NOLINT: the vocabulary of rules
+
+// Where the parts of an exchange begin, as expressions: even parts by rule, uneven ones from tables.
+struct Parts {
+  bool uneven;
+  Expr sent(const Expr& from, const Expr& to) const {  // in the sender's rows
+    return uneven ? Expr::table("sent", from * (N + 1) + to) : cut(m, N, to);
+  }
+  Expr received(const Expr& from, const Expr& to) const {  // in the receiver's rows
+    return uneven ? Expr::table("received", to * (N + 1) + from) : from * chunk_rows(to);
+  }
+  Expr size(const Expr& from, const Expr& to) const { return sent(from, to + 1) - sent(from, to); }
+};
+
+Parts place_rows(Draft& draft, const SpaceOptions& options) {
+  const int num_ranks = draft.plan.num_ranks;
+  if (options.rows.empty()) return {false};
+  if (options.rows.size() != static_cast<std::size_t>(num_ranks) * num_ranks)
+    bad_input("all_to_all has {} row counts; give {} x {}, those of rank s to rank d at [s * {} + d]", options.rows.size(),
+              num_ranks, num_ranks, num_ranks);
+  Table sent, received;
+  for (int from = 0; from < num_ranks; ++from) {
+    std::int64_t at = 0;
+    for (int to = 0; to <= num_ranks; ++to) {
+      sent.push_back(at);
+      if (to == num_ranks) break;
+      const std::int64_t rows = options.rows[from * num_ranks + to];
+      if (rows < 0) bad_input("rank {} sends {} rows to rank {}; counts are 0 or more", from, rows, to);
+      at += rows;
+    }
+    if (at > draft.producer.m)
+      bad_input("rank {} sends {} rows, but its output has {}; raise m or lower the counts", from, at, draft.producer.m);
+  }
+  for (int to = 0; to < num_ranks; ++to) {
+    std::int64_t at = 0;
+    for (int from = 0; from <= num_ranks; ++from) {
+      received.push_back(at);
+      if (from < num_ranks) at += options.rows[from * num_ranks + to];
+    }
+  }
+  draft.plan.tables.push_back({"sent", sent});
+  draft.plan.tables.push_back({"received", received});
+  return {true};
+}
+
+// Columns of each rank: the same n, or from a table of where they begin.
+struct Columns {
+  bool differ;
+  Expr begin(const Expr& rank) const { return differ ? Expr::table("columns", rank) : rank * n; }
+  Expr size(const Expr& rank) const { return differ ? begin(rank + 1) - begin(rank) : n; }
+};
+
+Columns place_columns(Draft& draft) {
+  const Producer& p = draft.producer;
+  if (p.n_of.empty()) return {false};
+  Table columns{0};
+  for (const std::int64_t width : p.n_of) columns.push_back(columns.back() + width);
+  draft.plan.tables.push_back({"columns", columns});
+  return {true};
+}
+
+}  // namespace
+
+Plan build_keep(const Producer& p, int num_ranks) {
+  Draft draft(fmt::format("{} keep", to_string(p.kind)), p, num_ranks);
+  const Columns columns = place_columns(draft);
+  const int y = draft.output(m, columns.size(r));
+  const BoxRule whole{{0, 0}, {m, columns.size(r)}};
+  Rule rule = draft.step("make", whole);
+  rule.targets = {{r, y, whole}};
+  rule.finish = p.has_epilogue();
+  draft.add(rule);
+  Owed owed;
+  owed.piece = {r, y, whole};
+  owed.origin = {0, 0};
+  owed.first = r;
+  owed.finished = p.has_epilogue();
+  draft.plan.owed = {owed};
+  return draft.plan;
+}
+
+Plan build_all_to_all(const Producer& p, const Space& space) {
+  const int num_ranks = space.num_ranks();
+  const bool side_by_side = space.options.stack == Stack::columns;
+  if (p.residual) bad_input("all_to_all has no residual: the rows that a rank makes are not those it keeps");
+  if (!p.n_of.empty() && !side_by_side)
+    bad_input("outputs of different widths cannot be stacked by rows; set them side by side (stack = columns)");
+  if (side_by_side && !space.options.rows.empty())
+    bad_input("uneven rows cannot be set side by side; leave rows empty or stack by rows");
+  Draft draft(fmt::format("{} all_to_all direct", to_string(p.kind)), p, num_ranks);
+  const Parts parts = place_rows(draft, space.options);
+  const Columns columns = place_columns(draft);
+  const auto lanes = [&](const Expr& from, const Expr& to) {
+    return up(parts.size(from, to), tm) * up(columns.size(from), tn);
+  };
+  const int y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N))
+                             : draft.output(parts.received(N, r), n);
+  const auto place = [&](const Expr& from, const Expr& to) {
+    if (side_by_side) return BoxRule{{0, columns.begin(from)}, {parts.size(from, to), columns.begin(from + 1)}};
+    return rows(parts.received(from, to), parts.received(from, to) + parts.size(from, to));
+  };
+  const int open = draft.counter("open", N, 1), got = draft.counter("got", N, lanes(i, r));
+  draft.open(open, other(j), N - 1, r);
+
+  Rule rule = draft.step("exchange", {{parts.sent(r, d), 0}, {parts.sent(r, d + 1), columns.size(r)}});
+  rule.count = N;
+  rule.let = {{"d", (r + 1 + s) % N}};
+  rule.limit = Limit::peer;
+  rule.limit_peer = d;
+  rule.waits = {{open, d, 1, 0, 0, 1, ne(d, r)}};
+  rule.targets = {{d, y, place(r, d)}};
+  rule.signals = {{d, got, r, 0, 1, ne(d, r)}};
+  rule.finish = p.has_epilogue();
+  draft.add(rule);
+
+  Rule arrive = draft.trigger("arrive");
+  arrive.waits = {{got, other(j), lanes(other(j), r), 0, 0, N - 1}};
+  draft.add(arrive);
+  Owed owed;
+  owed.count = N;
+  owed.piece = {r, y, place(s, r)};
+  owed.origin = {parts.sent(s, r), 0};
+  owed.first = s;
+  owed.finished = p.has_epilogue();
+  draft.plan.owed = {owed};
+  return draft.plan;
+}
+
+}  // namespace weft

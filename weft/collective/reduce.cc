@@ -1,0 +1,254 @@
+// Reductions. All flat routes fold the contributions to rows owned by rank o in the order o + 1, o + 2, ..., o, each
+// tile finished from zero first, and use the same tiles: so ring, direct, one-shot and two-shot agree bit for bit.
+//
+//   ring      chunk c visits the ranks c + 1, c + 2, ..., c. A rank makes its tile, adds the inbox tile, and stores the
+//             sum into the next rank's inbox: no reduction pass, no copy. Rank r starts with chunk r - 1, its right
+//             neighbour's last need but its own first send, so that every rank sends from the first tile on.
+//   direct    every rank stores its tiles into the owner's inbox, one slot a source; the owner adds them all to its own.
+//   two_shot  direct, then the owner stores the sums to everybody.
+//   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/collective/draft.h"
+
+namespace weft {
+namespace {
+
+using namespace var;  // NOLINT: the vocabulary of rules
+
+constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
+
+std::int64_t all_tiles(const Producer& p, int num_ranks) {
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < num_ranks; ++rank)
+    sum += ceil_div(cut(p.m, num_ranks, rank + 1) - cut(p.m, num_ranks, rank), p.tile[0]);
+  return sum * ceil_div(p.n, p.tile[1]);
+}
+
+Draft reduce_draft(const char* name, const Producer& p, const Space& space, Route route) {
+  if (!p.n_of.empty()) bad_input("outputs of different widths cannot be summed; give every rank the same n");
+  const int num_ranks = space.num_ranks();
+  Draft draft(fmt::format("{} {} {}", to_string(p.kind), name, to_string(route)), p, num_ranks);
+  // Chunks end where owners change, so a slot holds at most `cap` rows and `slot` tiles.
+  draft.param("cap", ceil_div(p.m, num_ranks));
+  draft.param("slot", ceil_div(ceil_div(p.m, num_ranks), p.tile[0]) * ceil_div(p.n, p.tile[1]));
+  draft.param("tiles", all_tiles(p, num_ranks));
+  return draft;
+}
+
+// The owner's sum of chunk c, for s in 0 .. count - 1.
+Owed owed_sum(const Draft& draft, int y, Expr count, Expr chunk, Expr lo, Expr hi) {
+  Owed owed;
+  owed.count = std::move(count);
+  owed.piece = {r, y, rows(std::move(lo), std::move(hi))};
+  owed.origin = {cut(m, N, chunk), 0};
+  owed.first = (chunk + 1) % N;
+  owed.contributors = N;
+  owed.finished = draft.producer.has_epilogue();
+  return owed;
+}
+
+BoxRule slot_rows(const Expr& at) { return rows(at * cap + (lo - a), at * cap + (hi - a)); }
+
+struct Ring {
+  int inbox, full, used, credit;
+};
+
+// Steps of a ring in S slices, slices outermost, so that the first slice's sums are ready early.
+Rule ring_step(Draft& draft, const Ring& ring) {
+  Rule rule = draft.step("ring", rows(lo, hi));
+  const Expr rows_of = up(b - a, tm);
+  rule.count = N * S;
+  rule.let = {{"i", s % N},
+              {"q", s / N},
+              {"c", (r - 1 - i) % N},
+              {"a", cut(m, N, c)},
+              {"b", cut(m, N, c + 1)},
+              {"u", cut(rows_of, S, q)},
+              {"lo", min(b, a + tm * u)},
+              {"hi", min(b, a + tm * cut(rows_of, S, q + 1))}};
+  rule.waits = {{ring.full, (i - 1) * slot + u * cols, 1, 0, 1, 1, gt(i, 0)},
+                {ring.credit, 0, 1, 1, 0, 1, lt(i, N - 1)}};
+  rule.sources = {{r, ring.inbox, slot_rows(i - 1), 1, gt(i, 0)}};
+  rule.targets = {{next, ring.inbox, slot_rows(i), 1, lt(i, N - 1)}};
+  rule.signals = {{next, ring.full, i * slot + u * cols, 1, 1, lt(i, N - 1)}, {r, ring.used, 0, 0, 1, gt(i, 0)}};
+  rule.finish = draft.producer.has_epilogue() ? eq(i, N - 1) : Expr(0);
+  return rule;
+}
+
+Ring ring_parts(Draft& draft, const Space& space, int slices) {
+  draft.param("S", slices);
+  Ring ring;
+  ring.inbox = draft.inbox(N - 1, space.options.wire);
+  ring.full = draft.counter("full", (N - 1) * slot, 1);
+  ring.used = draft.counter("used", 1, tiles - chunk_tiles(previous));
+  ring.credit = draft.counter("credit", 1, 1);
+  return ring;
+}
+
+struct Direct {
+  int inbox, full, used, credit;
+};
+
+Direct direct_parts(Draft& draft, const Space& space) {
+  Direct parts;
+  parts.inbox = draft.inbox(N - 1, space.options.wire);
+  parts.full = draft.counter("full", (N - 1) * slot, 1);
+  parts.used = draft.counter("used", 1, chunk_tiles(r));
+  parts.credit = draft.counter("credit", N, 1);
+  return parts;
+}
+
+// Others' chunks first, to slot s of their owners; this rank's own chunk last, when the others' tiles have come.
+Rule direct_step(Draft& draft, const Direct& parts) {
+  Rule rule = draft.step("direct", rows(a, b));
+  rule.count = N;
+  rule.let = {{"c", (r - 1 - s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
+  const Expr own = eq(s, N - 1), foreign = lt(s, N - 1);
+  const auto slot_at = [](const Expr& at) { return rows(at * cap, at * cap + (b - a)); };
+  rule.waits = {{parts.credit, c, 1, 1, 0, 1, foreign}, {parts.full, j * slot, 1, 0, 1, N - 1, own}};
+  rule.sources = {{r, parts.inbox, slot_at(j), N - 1, own}};
+  rule.targets = {{c, parts.inbox, slot_at(s), 1, foreign}};
+  rule.signals = {{c, parts.full, s * slot, 1, 1, foreign}, {r, parts.used, 0, 0, 1, own}};
+  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
+  return rule;
+}
+
+void credit_everybody(Draft& draft, const Direct& parts) {
+  draft.credit(parts.used, chunk_tiles(r), parts.credit, other(j), N - 1, r);
+}
+
+Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
+  Draft draft = reduce_draft("all_reduce", p, space, Route::ring);
+  const Ring ring = ring_parts(draft, space, slices);
+  const int y = draft.output(m, n);
+  const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
+  draft.open(open, previous, 1, 0);
+
+  Rule rule = ring_step(draft, ring);
+  const Expr own = eq(i, N - 1);
+  rule.waits.push_back({open, 0, 1, 0, 0, 1, own});
+  rule.targets.push_back({r, y, rows(lo, hi), 1, own});
+  rule.targets.push_back({next, y, rows(lo, hi), 1, own});
+  rule.signals.push_back({next, got, c * slot + u * cols, 1, 1, own});
+  draft.add(rule);
+
+  // Chunk c goes round until its owner is next.
+  Rule forward = draft.trigger("gather", rows(lo, hi));
+  forward.count = (N - 1) * S;
+  forward.let = rule.let;
+  forward.let[0] = {"i", s % (N - 1)};
+  forward.let[1] = {"q", s / (N - 1)};
+  const Expr onward = lt(i, N - 2);
+  forward.waits = {{got, c * slot + u * cols, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
+  forward.sources = {{r, y, rows(lo, hi), 1, onward}};
+  forward.targets = {{next, y, rows(lo, hi), 1, onward}};
+  forward.signals = {{next, got, c * slot + u * cols, 1, 1, onward}};
+  draft.add(forward);
+
+  draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
+  draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  return draft.plan;
+}
+
+Plan two_shot_all_reduce(const Producer& p, const Space& space) {
+  Draft draft = reduce_draft("all_reduce", p, space, Route::two_shot);
+  const Direct parts = direct_parts(draft, space);
+  const int y = draft.output(m, n);
+  const int open = draft.counter("open", N, 1), got = draft.counter("got", N, chunk_tiles(i));
+  draft.open(open, other(j), N - 1, r);
+
+  Rule rule = direct_step(draft, parts);
+  const Expr own = eq(s, N - 1);
+  rule.waits.push_back({open, other(j), 1, 0, 0, N - 1, own});
+  rule.targets.push_back({(r + j) % N, y, rows(a, b), N, own});  // its own first: the residual is indexed as that
+  rule.signals.push_back({other(j), got, r, 0, N - 1, own});
+  draft.add(rule);
+
+  Rule arrive = draft.trigger("arrive");
+  arrive.waits = {{got, other(j), chunk_tiles(other(j)), 0, 0, N - 1}};
+  draft.add(arrive);
+  credit_everybody(draft, parts);
+  draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  return draft.plan;
+}
+
+Plan one_shot_all_reduce(const Producer& p, const Space& space) {
+  if (space.num_ranks() > kMaxOneShotRanks)
+    bad_input("route one_shot is for at most {} ranks, not {}; use two_shot or ring", kMaxOneShotRanks, space.num_ranks());
+  Draft draft = reduce_draft("all_reduce", p, space, Route::one_shot);
+  const int inbox = draft.inbox(N * N, space.options.wire);
+  const int full = draft.counter("full", N * N * slot, 1), used = draft.counter("used", 1, tiles);
+  const int credit = draft.counter("credit", N, 1);
+  const int y = draft.output(m, n);
+  const std::vector<Let> chunk = {{"c", (r + s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
+  // Chunk c has N slots, the contribution of rank c + 1 first: the order of the sum.
+  const auto place = [](const Expr& which) { return c * N + which; };
+  const auto slot_at = [&](const Expr& which) { return rows(place(which) * cap, place(which) * cap + (b - a)); };
+  const Expr mine = (r - c - 1) % N;
+
+  Rule rule = draft.step("scatter", rows(a, b));
+  rule.count = N;
+  rule.let = chunk;
+  rule.waits = {{credit, other(j), 1, 1, 0, N - 1}};
+  rule.targets = {{(r + j) % N, inbox, slot_at(mine), N}};
+  rule.signals = {{(r + j) % N, full, place(mine) * slot, 1, N}};
+  draft.add(rule);
+
+  Rule sum = draft.trigger("sum", rows(a, b));
+  sum.count = N;
+  sum.let = chunk;
+  sum.waits = {{full, place(j) * slot, 1, 0, 1, N}};
+  sum.sources = {{r, inbox, slot_at(j), N}};
+  sum.targets = {{r, y, rows(a, b)}};
+  sum.signals = {{r, used, 0}};
+  sum.finish = p.has_epilogue();
+  draft.add(sum);
+  draft.credit(used, tiles, credit, other(j), N - 1, r);
+  draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  return draft.plan;
+}
+
+}  // namespace
+
+Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
+  Draft draft = reduce_draft("reduce_scatter", p, space, route);
+  const Expr mine = chunk_rows(r);
+  if (route == Route::ring) {
+    const Ring ring = ring_parts(draft, space, 1);
+    const int y = draft.output(mine, n);
+    Rule rule = ring_step(draft, ring);
+    rule.targets.push_back({r, y, rows(lo - a, hi - a), 1, eq(i, N - 1)});
+    draft.add(rule);
+    draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
+    draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};
+    return draft.plan;
+  }
+  if (route != Route::direct)
+    bad_input("reduce_scatter has no route {}; use auto, ring or direct", to_string(route));
+  const Direct parts = direct_parts(draft, space);
+  const int y = draft.output(mine, n);
+  Rule rule = direct_step(draft, parts);
+  rule.targets.push_back({r, y, rows(0, b - a), 1, eq(s, N - 1)});
+  draft.add(rule);
+  credit_everybody(draft, parts);
+  draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};
+  return draft.plan;
+}
+
+Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
+  switch (route) {
+    case Route::ring: {
+      // From four ranks on, one slice leaves the gather exposed; a slice is at least one row of tiles.
+      const std::int64_t tile_rows = ceil_div(ceil_div(p.m, space.num_ranks()), p.tile[0]);
+      const std::int64_t wanted = space.options.slices > 0 ? space.options.slices : space.num_ranks() >= 4 ? 4 : 2;
+      return ring_all_reduce(p, space, static_cast<int>(std::clamp<std::int64_t>(wanted, 1, tile_rows)));
+    }
+    case Route::two_shot: return two_shot_all_reduce(p, space);
+    case Route::one_shot: return one_shot_all_reduce(p, space);
+    default: bad_input("all_reduce has no route {}; use auto, ring, one_shot or two_shot", to_string(route));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// Pooled embedding lookup. Rows of a table are summed in the order listed in the bag; an empty bag gives
+// zeros. Indices are checked once, apart and ahead of time: the lookup itself trusts them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weft {
+
+enum class Pooling { sum, mean };  // mean divides the sum by the number of indices in the bag
+
+std::string_view to_string(Pooling pooling);
+Pooling parse_pooling(std::string_view name);  // throws bad_input
+
+struct EmbeddingTable {
+  const float* data;  // (num_rows, dim), rows contiguous
+  std::int64_t num_rows;
+  std::int64_t dim;
+};
+
+// Sample b holds indices[offsets[b]] .. indices[offsets[b + 1] - 1]; there are batch + 1 offsets.
+struct Bags {
+  const std::int64_t* indices;
+  const std::int64_t* offsets;
+};
+
+// Pools the samples [begin, end) of the batch: sample b goes to out + (b - begin) * ld. The bits of a sample
+// do not depend on the range it is asked for in.
+void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
+                   std::int64_t end, float* out, std::int64_t ld);
+
+// Throws bad_input, naming the table, the position and the value, where an index is outside [0, num_rows) or
+// the offsets are not an ascending cut of the indices.
+void validate_indices(std::string_view table_name, std::int64_t num_rows,
+                      std::span<const std::int64_t> indices, std::span<const std::int64_t> offsets);
+
+}  // namespace weft

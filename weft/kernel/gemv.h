@@ -1,0 +1,29 @@
+// Matrix times vector for decoding: y = w . x with w row-major, so every output is one contiguous dot product
+// and the weights are read once, at memory speed. A dot product is summed in 16 lanes (element p into lane p
+// % 16, product rounded, then added) that are folded 16 -> 8 -> 4 -> 2 -> 1. The bits of an output depend on
+// its row of w and on x alone: not on how rows are split, nor on the instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/base/dtype.h"
+
+namespace weft {
+
+// y[r] = sum over p < k of w[r * ldw + p] * x[p], for r < rows. w is f32 or bf16, else bad_input.
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
+          float* y);
+
+struct GemvBatch {
+  std::int64_t m;  // vectors
+  const float* x;  // (m, k) with ldx
+  std::int64_t ldx;
+  float* y;  // (m, rows) with ldy
+  std::int64_t ldy;
+};
+
+// The same for m vectors, each with the bits that gemv would give it; w is read from memory once.
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw,
+          const GemvBatch& batch);
+
+}  // namespace weft

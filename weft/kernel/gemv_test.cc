@@ -1,0 +1,83 @@
+#include "weft/kernel/gemv.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/kernel/norm.h"
+#include "weft/kernel/random_test.h"
+#include "weft/kernel/reference.h"
+#include "weft/kernel/variant.h"
+
+namespace weft {
+namespace {
+
+TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
+  for (std::int64_t rows : {0, 1, 3, 4, 7, 64})
+    for (std::int64_t k : {0, 1, 15, 16, 17, 31, 509, 1024})
+      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        const std::int64_t ldw = k + 3;
+        const std::vector<char> w = random_bytes(rows * ldw, dtype, 1);
+        const std::vector<float> x = random_floats(k, 2);
+        std::vector<double> exact(static_cast<std::size_t>(rows));
+        gemv_f64(rows, k, {w.data(), ldw, dtype}, x.data(), exact.data());
+        std::vector<float> best(static_cast<std::size_t>(rows));
+        gemv(rows, k, w.data(), dtype, ldw, x.data(), best.data());
+        for (std::size_t r = 0; r < exact.size(); ++r)
+          ASSERT_NEAR(best[r], exact[r], 1e-6 * std::sqrt(static_cast<double>(k) + 1)) << rows << " x " << k;
+        for (Isa isa : reachable_isas()) {
+          std::vector<float> y(static_cast<std::size_t>(rows));
+          variant(isa).gemv(rows, k, w.data(), dtype, ldw, x.data(), y.data());
+          ASSERT_TRUE(same_bits(best, y)) << to_string(isa) << " " << rows << " x " << k;
+        }
+      }
+}
+
+TEST(Gemv, BitsDoNotDependOnTheSplitOfRowsNorOnTheBatch) {
+  const std::int64_t rows = 23, k = 333, m = 5;
+  const std::vector<char> w = random_bytes(rows * k, Dtype::bf16, 3);
+  const std::vector<float> x = random_floats(m * k, 4);
+  std::vector<float> whole(m * rows), split(m * rows), batched(m * rows);
+  for (std::int64_t i = 0; i < m; ++i) {
+    gemv(rows, k, w.data(), Dtype::bf16, k, x.data() + i * k, whole.data() + i * rows);
+    for (std::int64_t r = 0; r < rows; r += 3)
+      gemv(std::min<std::int64_t>(3, rows - r), k, w.data() + r * k * 2, Dtype::bf16, k, x.data() + i * k,
+           split.data() + i * rows + r);
+  }
+  gemv(rows, k, w.data(), Dtype::bf16, k,
+       {.m = m, .x = x.data(), .ldx = k, .y = batched.data(), .ldy = rows});
+  EXPECT_TRUE(same_bits(whole, split));
+  EXPECT_TRUE(same_bits(whole, batched));
+}
+
+TEST(Gemv, RefusesIntegers) {
+  float y = 0;
+  EXPECT_THROW(gemv(1, 1, &y, Dtype::i32, 1, &y, &y), Error);
+}
+
+TEST(RmsNorm, AgreesWithTheReferenceAlsoInPlace) {
+  for (std::int64_t cols : {1, 7, 16, 333, 4096}) {
+    const std::int64_t rows = 3, ldx = cols + 2;
+    std::vector<float> x = random_floats(rows * ldx, 5, -3, 3);
+    const std::vector<float> weight = random_floats(cols, 6);
+    const RmsNorm norm{.weight = weight.data(), .eps = 1e-6f};
+    std::vector<float> y(static_cast<std::size_t>(rows * cols));
+    rms_norm(rows, cols, norm, x.data(), ldx, y.data(), cols);
+    std::vector<double> exact(static_cast<std::size_t>(cols));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      rms_norm_f64(cols, norm, x.data() + r * ldx, exact.data());
+      for (std::int64_t j = 0; j < cols; ++j)
+        ASSERT_NEAR(y[static_cast<std::size_t>(r * cols + j)], exact[static_cast<std::size_t>(j)], 2e-6)
+            << cols;
+    }
+    rms_norm(rows, cols, norm, x.data(), ldx, x.data(), ldx);
+    for (std::int64_t r = 0; r < rows; ++r)
+      EXPECT_EQ(std::memcmp(&x[static_cast<std::size_t>(r * ldx)], &y[static_cast<std::size_t>(r * cols)],
+                            static_cast<std::size_t>(cols) * sizeof(float)),
+                0);
+  }
+}
+
+}  // namespace
+}  // namespace weft

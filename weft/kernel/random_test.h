@@ -1,0 +1,38 @@
+// Values for the kernel tests: a fixed sequence, so that a failure repeats.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "weft/base/dtype.h"
+
+namespace weft {
+
+inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float low = -1, float high = 1) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> distribution(low, high);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = distribution(engine);
+  return values;
+}
+
+// A matrix of either float dtype, as bytes.
+inline std::vector<char> random_bytes(std::int64_t count, Dtype dtype, unsigned seed) {
+  const std::vector<float> values = random_floats(count, seed);
+  std::vector<char> bytes(values.size() * size_of(dtype));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bf16 half = to_bf16(values[i]);
+    const void* from = dtype == Dtype::bf16 ? static_cast<const void*>(&half) : &values[i];
+    std::memcpy(bytes.data() + i * size_of(dtype), from, size_of(dtype));
+  }
+  return bytes;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+}  // namespace weft

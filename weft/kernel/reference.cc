@@ -1,0 +1,98 @@
+#include "weft/kernel/reference.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace weft {
+namespace {
+
+void put(const Strip& strip, std::int64_t row, std::int64_t col, float value) {
+  const std::int64_t at = row * strip.ld + col;
+  if (strip.dtype == Dtype::bf16) {
+    static_cast<bf16*>(strip.data)[at] = to_bf16(value);
+  } else {
+    static_cast<float*>(strip.data)[at] = value;
+  }
+}
+
+template <typename Real>
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
+              Real* c, std::int64_t ldc) {
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      Real total = 0;
+      for (std::int64_t p = 0; p < k; ++p)
+        total += static_cast<Real>(element_at(a, i, p)) * static_cast<Real>(element_at(b, p, j));
+      c[i * ldc + j] = total;
+    }
+}
+
+}  // namespace
+
+float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col) {
+  const std::int64_t at = row * strip.ld + col;
+  if (strip.dtype == Dtype::bf16) return to_float(static_cast<const bf16*>(strip.data)[at]);
+  return static_cast<const float*>(strip.data)[at];
+}
+
+void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
+                float* c, std::int64_t ldc) {
+  multiply<float>(m, n, k, a, b, c, ldc);
+}
+
+void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
+              double* c, std::int64_t ldc) {
+  multiply<double>(m, n, k, a, b, c, ldc);
+}
+
+void gemv_f64(std::int64_t rows, std::int64_t k, const ConstStrip& w, const float* x, double* y) {
+  gemm_f64(rows, 1, k, w, {x, 1, Dtype::f32}, y, 1);
+}
+
+void embedding_bag_f64(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
+                       std::int64_t end, double* out, std::int64_t ld) {
+  for (std::int64_t b = begin; b < end; ++b) {
+    const std::int64_t count = bags.offsets[b + 1] - bags.offsets[b];
+    for (std::int64_t d = 0; d < table.dim; ++d) {
+      double total = 0;
+      for (std::int64_t i = bags.offsets[b]; i < bags.offsets[b + 1]; ++i)
+        total += static_cast<double>(table.data[bags.indices[i] * table.dim + d]);
+      if (pooling == Pooling::mean && count > 0) total /= static_cast<double>(count);
+      out[(b - begin) * ld + d] = total;
+    }
+  }
+}
+
+double activation_f64(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double* y) {
+  double squares = 0;
+  for (std::int64_t j = 0; j < cols; ++j) squares += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+  const double scale = 1 / std::sqrt(squares / static_cast<double>(cols) + static_cast<double>(norm.eps));
+  for (std::int64_t j = 0; j < cols; ++j)
+    y[j] = static_cast<double>(x[j]) * scale * static_cast<double>(norm.weight[j]);
+}
+
+void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources,
+               const Strip& target) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < cols; ++j) {
+      float total = sources.empty() ? 0.0f : element_at(sources[0], r, j);
+      for (std::size_t s = 1; s < sources.size(); ++s) total += element_at(sources[s], r, j);
+      put(target, r, j, total);
+    }
+}
+
+}  // namespace weft

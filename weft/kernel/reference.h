@@ -1,0 +1,39 @@
+// The obvious twins of the kernels: plain loops, no blocking, no lanes. gemm_naive (f32, k in order, a
+// rounding after each product and each sum) serves the reference executor; the float64 ones judge the error
+// of the others.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/kernel/embedding_bag.h"
+#include "weft/kernel/epilogue.h"
+#include "weft/kernel/norm.h"
+#include "weft/kernel/sum.h"
+
+namespace weft {
+
+float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col);  // f32 or bf16, widened
+
+// c (m, n) = a (m, k) * b (k, n); a and b are f32 or bf16.
+void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
+                float* c, std::int64_t ldc);
+void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
+              double* c, std::int64_t ldc);
+
+// y (rows) = w (rows, k) . x (k)
+void gemv_f64(std::int64_t rows, std::int64_t k, const ConstStrip& w, const float* x, double* y);
+
+// As embedding_bag.
+void embedding_bag_f64(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
+                       std::int64_t end, double* out, std::int64_t ld);
+
+double activation_f64(Activation activation, double x);
+
+// y (cols) of one row x (cols).
+void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double* y);
+
+// As sum: the same bits.
+void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources,
+               const Strip& target);
+
+}  // namespace weft

@@ -1,0 +1,35 @@
+// The listed sum and the store. Every sum between ranks in Weft is a left fold in listed order,
+// ((s0 + s1) + ...) + s_last, in f32, rounded once at the store: this is what makes routes agree bit for bit.
+// Nothing here reassociates, allocates or locks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "weft/base/dtype.h"
+
+namespace weft {
+
+// rows x cols elements; row r starts at data + r * ld elements.
+struct Strip {
+  void* data;
+  std::int64_t ld;
+  Dtype dtype;
+};
+
+struct ConstStrip {
+  const void* data;
+  std::int64_t ld;
+  Dtype dtype;
+};
+
+// target = ((s0 + s1) + ...) + s_last; no sources give zeros. Sources and target are f32 or bf16, else
+// bad_input. The target may be one of the sources (same data, ld and dtype) but must not overlap them in
+// another way.
+void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target);
+
+// target = source. Equal dtypes (any dtype) are copied as bytes; f32 and bf16 convert into each other, the
+// latter rounded to nearest even; other pairs are bad_input. The two must not overlap.
+void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
+
+}  // namespace weft

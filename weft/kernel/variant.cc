@@ -1,0 +1,19 @@
+#include "weft/kernel/variant.h"
+
+namespace weft {
+
+const Variant& variant(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return kAvx512Variant;
+  if (isa == Isa::avx2) return kAvx2Variant;
+#endif
+  (void)isa;
+  return kBaselineVariant;
+}
+
+const Variant& variant() {
+  static const Variant& best = variant(best_isa());
+  return best;
+}
+
+}  // namespace weft

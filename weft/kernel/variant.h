@@ -1,0 +1,58 @@
+// The inner loops of the kernels, compiled once for each instruction set. variant.inc holds the text;
+// variant_<isa>.cc compile it; the kernels proper check their arguments and call through this table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "weft/base/dtype.h"
+#include "weft/kernel/embedding_bag.h"
+#include "weft/kernel/epilogue.h"
+#include "weft/kernel/isa.h"
+#include "weft/kernel/sum.h"
+
+namespace weft {
+
+// A block of B's columns for a range of k, widened to f32 and padded with zeros to Variant::panel_cols
+// columns.
+struct GemmPanel {
+  const float* data;  // (k, panel_cols)
+  std::int64_t k;
+  std::int64_t cols;  // those that exist
+};
+
+struct StripList {  // at least one
+  const ConstStrip* strips;
+  std::size_t count;
+};
+
+struct Variant {
+  std::int64_t panel_cols;
+
+  // panel(p, 0..cols) = b(p, 0..cols) for p < k, the rest of each row zero.
+  void (*pack)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb, float* panel);
+
+  // c = a * panel, or c + a * panel where `accumulate`; each element is one chain of multiply-adds in order
+  // of k.
+  void (*multiply)(std::int64_t rows, const float* a, std::int64_t lda, const GemmPanel& panel, float* c,
+                   std::int64_t ldc, bool accumulate);
+
+  void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
+  void (*gemv)(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw,
+               const float* x, float* y);
+  void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
+              std::int64_t end, float* out, std::int64_t ld);
+  void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);
+  void (*apply)(std::int64_t rows, std::int64_t cols, const Epilogue& epilogue, float* tile, std::int64_t ld);
+};
+
+extern const Variant kBaselineVariant;
+#if defined(__x86_64__)
+extern const Variant kAvx2Variant;
+extern const Variant kAvx512Variant;
+#endif
+
+const Variant& variant(Isa isa);  // of one of reachable_isas()
+const Variant& variant();         // of best_isa()
+
+}  // namespace weft

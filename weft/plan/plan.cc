@@ -1,0 +1,31 @@
+#include "weft/plan/plan.h"
+
+#include "weft/base/names.h"
+
+namespace weft {
+namespace {
+
+constexpr Names<Role, 3> kRoles{{{Role::input, "input"}, {Role::output, "output"}, {Role::internal, "internal"}}};
+constexpr Names<Sum, 2> kSums{{{Sum::listed, "listed"}, {Sum::any, "any"}}};
+constexpr Names<Limit, 3> kLimits{{{Limit::none, "none"}, {Limit::rows, "rows"}, {Limit::peer, "peer"}}};
+
+template <typename List>
+int find_by_name(const List& list, std::string_view name) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (list[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+int Plan::buffer(std::string_view name) const { return find_by_name(buffers, name); }
+int Plan::counter(std::string_view name) const { return find_by_name(counters, name); }
+
+std::string_view to_string(Role role) { return name_of(kRoles, role); }
+std::string_view to_string(Sum sum) { return name_of(kSums, sum); }
+std::string_view to_string(Limit limit) { return name_of(kLimits, limit); }
+Role parse_role(std::string_view name) { return parse_name(kRoles, "role", name); }
+Sum parse_sum(std::string_view name) { return parse_name(kSums, "sum", name); }
+Limit parse_limit(std::string_view name) { return parse_name(kLimits, "limit", name); }
+
+}  // namespace weft

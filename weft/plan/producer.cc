@@ -1,0 +1,98 @@
+#include "weft/plan/producer.h"
+
+#include <algorithm>
+
+#include "weft/base/names.h"
+
+namespace weft {
+namespace {
+
+constexpr Names<ProducerKind, 4> kKinds{{{ProducerKind::gemm, "gemm"},
+                                         {ProducerKind::gemv, "gemv"},
+                                         {ProducerKind::embedding_bag, "embedding_bag"},
+                                         {ProducerKind::copy, "copy"}}};
+
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
+
+void check_size(const char* what, std::int64_t value) {
+  if (value < 1 || value > kMaxSize)
+    bad_input("{} is {}; sizes are whole numbers from 1 to {}", what, value, kMaxSize);
+}
+
+std::array<std::int64_t, 2> default_tile(const Producer& p) {
+  switch (p.kind) {
+    case ProducerKind::gemm: return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
+    case ProducerKind::gemv: return {1, 256};
+    case ProducerKind::embedding_bag: return {64, p.dim};
+    case ProducerKind::copy: return {std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(p.n, 1)), p.n};
+  }
+  return {64, 64};
+}
+
+}  // namespace
+
+std::string_view to_string(ProducerKind kind) { return name_of(kKinds, kind); }
+ProducerKind parse_producer_kind(std::string_view name) { return parse_name(kKinds, "producer", name); }
+
+Producer validated(Producer p, int num_ranks) {
+  check_size("m", p.m);
+  check_size("n", p.n);
+  if (p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv) check_size("k", p.k);
+  if (p.kind == ProducerKind::embedding_bag) {
+    check_size("dim", p.dim);
+    check_size("rows", p.rows);
+    if (p.n % p.dim != 0) bad_input("n is {}, no multiple of dim {}; give whole tables", p.n, p.dim);
+  }
+  if (!p.n_of.empty()) {
+    if (p.n_of.size() != static_cast<std::size_t>(num_ranks))
+      bad_input("columns are given for {} ranks, but there are {}; give one number a rank", p.n_of.size(), num_ranks);
+    for (const std::int64_t n : p.n_of) check_size("columns of a rank", n);
+  }
+  if (p.weight != Dtype::f32 && p.weight != Dtype::bf16)
+    bad_input("weights of type {} are not supported; use f32 or bf16", to_string(p.weight));
+  const auto tile = default_tile(p);
+  for (int d = 0; d < 2; ++d) {
+    if (p.tile[d] < 0) bad_input("tile size {} is negative; give a positive size, or 0 to let Weft choose", p.tile[d]);
+    if (p.tile[d] == 0) p.tile[d] = tile[d];
+  }
+  if (p.kind == ProducerKind::embedding_bag && p.tile[1] != p.dim)
+    bad_input("embedding tiles are one table wide ({} columns), not {}", p.dim, p.tile[1]);
+  p.tile[0] = std::min(p.tile[0], p.m);
+  p.tile[1] = std::min(p.tile[1], p.n_of.empty() ? p.n : *std::max_element(p.n_of.begin(), p.n_of.end()));
+  return p;
+}
+
+Producer gemm(const GemmOptions& o) {
+  Producer p;
+  p.kind = ProducerKind::gemm;
+  p.m = o.m, p.n = o.n, p.k = o.k, p.weight = o.weight, p.tile = o.tile;
+  p.bias = o.bias, p.residual = o.residual, p.activation = o.activation;
+  return p;
+}
+
+Producer gemv(const GemmOptions& o) {
+  Producer p = gemm(o);
+  p.kind = ProducerKind::gemv;
+  if (o.m == 0) p.m = 1;
+  return p;
+}
+
+Producer embedding_bag(const EmbeddingOptions& o) {
+  Producer p;
+  p.kind = ProducerKind::embedding_bag;
+  p.m = o.batch, p.dim = o.dim, p.rows = o.rows, p.pooling = o.pooling;
+  p.n = o.tables * o.dim;
+  for (const std::int64_t tables : o.tables_of) p.n_of.push_back(tables * o.dim);
+  if (!p.n_of.empty()) p.n = *std::max_element(p.n_of.begin(), p.n_of.end());
+  p.tile = {o.tile_rows, o.dim};
+  return p;
+}
+
+Producer copy(const CopyOptions& o) {
+  Producer p;
+  p.kind = ProducerKind::copy;
+  p.m = o.rows, p.n = o.cols, p.tile = o.tile;
+  return p;
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// A producer makes the tiles of an output. A description only: what the kernels read is bound at run time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/choices.h"
+#include "weft/base/dtype.h"
+
+namespace weft {
+
+enum class ProducerKind { gemm, gemv, embedding_bag, copy };
+
+std::string_view to_string(ProducerKind kind);
+ProducerKind parse_producer_kind(std::string_view name);
+
+// Every producer makes an m x n output on each rank, in tiles of `tile` rows and columns.
+//   gemm           x (m, k) times w (k, n)
+//   gemv           x (m, k), m small, times w (n, k) transposed: w row-major by output, as linear layers keep it
+//   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table a tile column
+//   copy           x (m, n) as it is: a collective alone
+struct Producer {
+  ProducerKind kind = ProducerKind::copy;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::vector<std::int64_t> n_of;    // n of every rank where they differ (uneven tables); else empty
+  std::array<std::int64_t, 2> tile{0, 0};  // 0: chosen from the shape
+  Dtype weight = Dtype::f32;         // of w: f32 or bf16
+  std::int64_t dim = 0;              // embedding_bag
+  std::int64_t rows = 0;             // embedding_bag: rows of each table
+  Pooling pooling = Pooling::sum;
+  // Applied once, when an element has all its contributions: activation(sum + bias) + residual.
+  bool bias = false;
+  bool residual = false;
+  Activation activation = Activation::none;
+
+  bool has_epilogue() const { return bias || residual || activation != Activation::none; }
+  std::int64_t columns(int rank) const { return n_of.empty() ? n : n_of[rank]; }
+};
+
+// Checks sizes and fills in the tile. Throws bad_input naming the value and the remedy.
+Producer validated(Producer producer, int num_ranks);
+
+struct GemmOptions {
+  std::int64_t m = 0, n = 0, k = 0;
+  Dtype weight = Dtype::f32;
+  std::array<std::int64_t, 2> tile{0, 0};
+  bool bias = false, residual = false;
+  Activation activation = Activation::none;
+};
+struct EmbeddingOptions {
+  std::int64_t tables = 0, rows = 0, dim = 0, batch = 0;
+  std::vector<std::int64_t> tables_of;  // tables of every rank where they differ
+  Pooling pooling = Pooling::sum;
+  std::int64_t tile_rows = 0;
+};
+struct CopyOptions {
+  std::int64_t rows = 0, cols = 0;
+  std::array<std::int64_t, 2> tile{0, 0};
+};
+
+Producer gemm(const GemmOptions& options);
+Producer gemv(const GemmOptions& options);  // m defaults to 1
+Producer embedding_bag(const EmbeddingOptions& options);
+Producer copy(const CopyOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// verify() proves the five promises of a plan, for any number of consecutive runs and any timing:
+//   1. every element owed gets each contribution exactly once
+//   2. no timing deadlocks it
+//   3. no two unordered writers, no read before its write
+//   4. it runs again back to back with no global barrier, and outputs stay readable until the next run opens them
+//   5. the order of every sum is fixed (and is the order owed, unless the plan says sum = any)
+// docs/plan.md states the argument. Cost: one pass over the actions of all ranks, not over their tiles, as long as
+// tiles are waited for and signalled alike; otherwise the plan is written out tile by tile first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/plan/plan.h"
+
+namespace weft {
+
+struct Verdict {
+  std::vector<std::string> problems;  // empty: proved. Each names rank, step or trigger, and counter or box
+  std::int64_t actions = 0;           // of all ranks
+  std::int64_t tiles = 0;
+  bool by_tile = false;               // the proof had to look at single tiles
+
+  bool ok() const { return problems.empty(); }
+};
+
+Verdict verify(const Plan& plan);
+
+// Throws bad_input "plan "x" is not runnable: ..." with the first problem.
+void require_runnable(const Plan& plan);
+
+}  // namespace weft

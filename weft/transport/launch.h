@@ -1,0 +1,41 @@
+// Starts local ranks as processes, serves their rendezvous, watches over them and leaves nothing behind.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+// Whose standard output reaches the launcher's. Standard error always does.
+enum class Output { all_ranks, rank_zero };
+
+struct LaunchOptions {
+  int num_ranks = 1;
+  std::vector<std::string> argv;  // argv[0] is looked for in PATH; "/proc/self/exe" is this program
+  std::vector<std::pair<std::string, std::string>> env = {};  // added to this process's own
+  Output output = Output::all_ranks;
+};
+
+struct RankEnd {
+  int exit_code = 0;  // 128 + signal where one ended it
+  int signal = 0;     // 0: it exited
+};
+
+struct LaunchResult {
+  std::vector<RankEnd> ranks;
+  int first_failed = -1;     // the rank that failed first, -1 where all ended well
+  std::string reason;        // why, as far as anyone could say
+  bool interrupted = false;  // by SIGINT or SIGTERM to the launcher
+  // 0 when all ranks ended well, 2 when the first to fail said 2 (bad input), otherwise 1.
+  int exit_code() const;
+};
+
+// Runs until every rank has ended. Once one has failed (a signal, an exit code other than 0, an exit without
+// leaving its transport) the others have 2 s to say what they have to say, then get SIGTERM, and SIGKILL 1 s
+// later. SIGINT or SIGTERM here: SIGTERM to all, SIGKILL 1 s later. Children are started by posix_spawn,
+// never by fork alone, which hangs after OpenMP or CUDA. One launch at a time in a process. bad_input when
+// the program cannot be started.
+LaunchResult launch(const LaunchOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,142 @@
+#include "weft/transport/local.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/transport/memory.h"
+
+namespace weft {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+constexpr std::size_t kMaxGatherBytes = 1 << 20;
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+LocalTransport::LocalTransport(int rank, Control control)
+    : Transport(rank, control.num_ranks()),
+      control_(std::move(control)),
+      patience_(patience_from_env()),
+      host_(host_name()),
+      exceptions_at_birth_(std::uncaught_exceptions()) {}
+
+LocalTransport::~LocalTransport() {
+  if (std::uncaught_exceptions() > exceptions_at_birth_) abort("it ended with an exception");
+  control_.rank(rank()).left.store(1, std::memory_order_seq_cst);
+  for (int peer = 0; peer < size(); ++peer) ring_if_asleep(control_.rank(peer).bell);
+}
+
+std::vector<std::string> LocalTransport::all_gather(const std::string& mine) {
+  if (mine.size() > kMaxGatherBytes)
+    bad_input("all_gather is for control data of up to {} bytes, not {}; put more into a segment",
+              kMaxGatherBytes, mine.size());
+  return gather(mine);
+}
+
+// Two rounds. In the first everyone says what it wants and what the machine has, read before anyone
+// allocates, so all come to the same verdict; allocating first would wake the out-of-memory killer instead.
+std::shared_ptr<Segment> LocalTransport::allocate(std::size_t bytes) {
+  const auto answers = all_gather(fmt::format("allocate {} {}", bytes, available_memory_bytes()));
+  auto segment = std::make_shared<Segment>();
+  std::size_t available = std::numeric_limits<std::size_t>::max();
+  std::size_t total = 0;
+  for (const std::string& answer : answers) {
+    std::size_t wanted = 0;
+    std::size_t free = 0;
+    if (std::sscanf(answer.c_str(), "allocate %zu %zu", &wanted, &free) != 2)
+      fail(Code::internal, "rank {} allocates while rank {} makes another set-up call", rank(),
+           segment->bytes.size());
+    segment->bytes.push_back(wanted);
+    available = std::min(available, free);
+    if (__builtin_add_overflow(total, wanted, &total)) total = std::numeric_limits<std::size_t>::max();
+  }
+  if (total > available) {
+    const auto largest = std::max_element(segment->bytes.begin(), segment->bytes.end());
+    const int owner = static_cast<int>(largest - segment->bytes.begin());
+    throw Error(
+        Code::no_memory,
+        fmt::format("cannot allocate {} bytes for rank {} (host {}): all ranks ask for {} and {} are free; "
+                    "use smaller shapes or fewer ranks",
+                    *largest, owner, host(owner), total, available),
+        owner, host(owner));
+  }
+  segment->memory = share(segment->bytes);
+  for (const auto& memory : segment->memory) segment->base.push_back(static_cast<std::byte*>(memory.get()));
+  return segment;
+}
+
+void LocalTransport::abort(std::string_view reason, int failed_rank) noexcept {
+  control_.report(rank(), failed_rank < 0 ? rank() : failed_rank, reason);
+}
+
+std::string LocalTransport::host(int) const { return host_; }
+
+void LocalTransport::throw_failure() const {
+  const Failure failure = control_.first_failure().value();
+  if (failure.failed_rank < 0) throw Error(Code::peer_failed, failure.reason);
+  throw Error(Code::peer_failed,
+              fmt::format("rank {} (host {}) failed: {}", failure.failed_rank, host_, failure.reason),
+              failure.failed_rank, host_);
+}
+
+std::uint32_t LocalTransport::arrive() {
+  check();
+  return control_.rank(rank()).arrived.fetch_add(1, std::memory_order_seq_cst) + 1;
+}
+
+bool LocalTransport::all_arrived(std::uint32_t at) const {
+  for (int peer = 0; peer < size(); ++peer)
+    if (control_.rank(peer).arrived.load(std::memory_order_seq_cst) < at) return false;
+  return true;
+}
+
+void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::chrono::nanoseconds waited) {
+  check();
+  for (int peer = 0; peer < size(); ++peer) {
+    const RankState& state = control_.rank(peer);
+    // Left before arrived: a rank arrives first and leaves later, never the other way round.
+    const bool left = state.left.load(std::memory_order_seq_cst) != 0;
+    if (state.arrived.load(std::memory_order_seq_cst) >= at) continue;
+    if (left)
+      throw Error(Code::peer_failed,
+                  fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer),
+                              rank(), call),
+                  peer, host(peer));
+    if (waited > patience_.total)
+      throw Error(Code::deadline,
+                  fmt::format("rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; "
+                              "WEFT_WAIT_S sets the limit",
+                              rank(), seconds(waited), call, peer, host(peer), seconds(silent_for(peer))),
+                  peer, host(peer));
+  }
+  if (waited > patience_.total)
+    fail(Code::deadline, "rank {} waited {:.1f} s in {} for the launcher, though every rank has come", rank(),
+         seconds(waited), call);
+}
+
+void abort_with_current_exception(Transport& transport) noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    transport.abort(error.what(), error.rank() < transport.size() ? error.rank() : -1);
+  } catch (const std::exception& error) {
+    transport.abort(error.what());
+  } catch (...) {
+    transport.abort("it threw something that is no exception");
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,158 @@
+#include "weft/transport/shm.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/transport/heartbeat.h"
+#include "weft/transport/local.h"
+#include "weft/transport/process.h"
+#include "weft/transport/rendezvous.h"
+
+namespace weft {
+namespace {
+
+constexpr int kPollSliceMs = 50;  // how often a set-up call looks for dead peers
+
+int number_from_env(const char* name, int least, int most) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) bad_input("{} is not set; start ranks with `weft run -n N -- PROG`", name);
+  const std::string_view digits(text);
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < least || number > most)
+    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `weft run -n N -- PROG`", name, text,
+              least, most);
+  return number;
+}
+
+// The inherited end. Forgotten in the environment, so that programs this rank starts do not take themselves
+// for it.
+FrameSocket open_rendezvous() {
+  const int fd = number_from_env(kRendezvousFdEnv, 3, 1 << 20);
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
+    bad_input("{}={} is not an open socket; start ranks with `weft run -n N -- PROG`", kRendezvousFdEnv, fd);
+  unsetenv(kRendezvousFdEnv);
+  return FrameSocket(Fd(fd));
+}
+
+// Moves frames until one has come; `look_around` is called in between and may throw.
+template <class LookAround>
+Frame receive(FrameSocket& socket, LookAround&& look_around) {
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const bool open = socket.transfer();
+    if (auto frame = socket.next()) return std::move(*frame);
+    if (!open) fail(Code::peer_failed, "the launcher of this rank is gone");
+    pollfd ready{socket.fd(), socket.events(), 0};
+    poll(&ready, 1, kPollSliceMs);
+    look_around(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start));
+  }
+}
+
+Control receive_control(FrameSocket& socket, int num_ranks) {
+  const Frame frame = receive(socket, [](std::chrono::nanoseconds waited) {
+    if (waited > patience_from_env().total) fail(Code::deadline, "the launcher of this rank does not answer");
+  });
+  struct stat status {};
+  if (frame.fds.size() != 1 || fstat(frame.fds.front()->get(), &status) != 0)
+    fail(Code::io, "the launcher sent no control block");
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  return Control::open(map_shared(*frame.fds.front(), bytes), bytes, num_ranks);
+}
+
+// A direct child dies with its launcher. One that a script or a debugger started in between cannot ask the
+// kernel for that; its heartbeat watches the socket instead.
+void die_with_launcher(const Control& control) {
+  if (getppid() == control.launcher_pid()) prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+class ShmTransport final : public LocalTransport {
+ public:
+  ShmTransport(int rank, FrameSocket socket, Control control)
+      : LocalTransport(rank, std::move(control)), socket_(std::move(socket)) {
+    try {
+      attach();
+    } catch (...) {
+      abort_with_current_exception(*this);
+      throw;
+    }
+  }
+
+  std::string_view name() const override { return "shm"; }
+
+  std::chrono::nanoseconds silent_for(int rank) const override { return since_beat(control(), rank); }
+
+ private:
+  std::vector<std::string> gather(const std::string& mine) override {
+    std::vector<std::string> texts;
+    for (Parcel& parcel : exchange({mine, nullptr}, "a set-up call")) texts.push_back(std::move(parcel.text));
+    return texts;
+  }
+
+  void attach() {
+    beat(control(), rank());
+    auto self = std::make_shared<const Fd>(open_process(getpid()));
+    std::vector<std::shared_ptr<const Fd>> processes;
+    for (Parcel& parcel : exchange({{}, std::move(self)}, "attach"))
+      processes.push_back(std::move(parcel.fd));
+    heartbeat_.emplace(control(), rank(), std::move(processes), socket_.fd());
+  }
+
+  std::vector<std::shared_ptr<void>> share(const std::vector<std::size_t>& bytes) override {
+    Parcel mine;
+    try {
+      mine.fd = std::make_shared<const Fd>(make_memfd(bytes[rank()]));
+    } catch (const Error& error) {
+      mine.text = error.what();  // goes to all ranks, which then fail alike
+    }
+    std::vector<std::shared_ptr<void>> memory;
+    for (const Parcel& parcel : exchange(std::move(mine), "allocate")) {
+      const int owner = static_cast<int>(memory.size());
+      if (!parcel.fd)
+        throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, parcel.text), owner, host(owner));
+      memory.push_back(map_shared(*parcel.fd, bytes[owner]));
+    }
+    return memory;
+  }
+
+  std::vector<Parcel> exchange(Parcel mine, std::string_view call) {
+    const std::uint32_t at = arrive();
+    socket_.queue(pack({std::move(mine)}));
+    const Frame answer =
+        receive(socket_, [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); });
+    auto parcels = unpack(answer);
+    if (parcels.size() != static_cast<std::size_t>(size()))
+      fail(Code::io, "{} ranks answered in {}, expected {}", parcels.size(), call, size());
+    return parcels;
+  }
+
+  FrameSocket socket_;
+  std::optional<Heartbeat> heartbeat_;  // stops before the socket it watches is closed
+};
+
+}  // namespace
+
+bool launched() { return std::getenv(kRankEnv) != nullptr; }
+
+std::unique_ptr<Transport> attach_shm() {
+  const int size = number_from_env(kSizeEnv, 1, kMaxLocalRanks);
+  const int rank = number_from_env(kRankEnv, 0, size - 1);
+  FrameSocket socket = open_rendezvous();
+  Control control = receive_control(socket, size);
+  die_with_launcher(control);
+  return std::make_unique<ShmTransport>(rank, std::move(socket), std::move(control));
+}
+
+}  // namespace weft

@@ -1,0 +1,80 @@
+// How ranks find each other, share memory, sleep, wake and notice each other's death: the interface. Each
+// rank holds one Transport. Two exist, and behave alike: ranks as threads of one process (threads.h) and
+// ranks as processes of one machine (shm.h); in both, a peer's segment is reached by plain loads and stores.
+//
+// Set-up calls are collective: every rank makes them, in the same order, and never on the hot path. Each has
+// the deadline of wait.h's Patience::total, and throws as soon as a peer is known to have failed or left.
+// The hot path is bell(), check() and publish_progress(): no allocation, no lock, no system call.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+struct Bell;
+
+// One segment a rank, all of them mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
+// rank's mapping lives as long as its Segment; the memory itself until the last rank has let go.
+struct Segment {
+  std::vector<std::byte*> base;
+  std::vector<std::size_t> bytes;
+  std::vector<std::shared_ptr<void>> memory;  // what keeps base alive
+};
+
+class Transport {
+ public:
+  Transport(int rank, int size);
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  virtual std::string_view name() const = 0;  // "threads" or "shm"
+
+  // Whether ranks outnumber the cores they may use, so that spinning takes time from the awaited peer.
+  bool crowded() const { return crowded_; }
+
+  // Collective. Sizes may differ; all memory is there when it returns, so that no later touch can fail. Where
+  // the machine has not enough, every rank throws no_memory naming bytes and rank, and may go on.
+  virtual std::shared_ptr<Segment> allocate(std::size_t bytes) = 0;
+
+  // Collective. Control data, up to 1 MB a rank: result[r] is what rank r gave.
+  virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
+
+  // Collective. Returns when every rank has called it.
+  void barrier() { all_gather({}); }
+
+  virtual Bell& bell(int rank) = 0;
+
+  // To be called in every wait loop; one relaxed load unless something happened. Once any rank has failed it
+  // throws peer_failed with the rank that failed first, its host and its reason, now and ever after.
+  virtual void check() = 0;
+
+  // Tells all ranks that this one cannot go on: their waits throw within milliseconds. The first report
+  // stands. `failed_rank` is the one to blame, by default this rank. Never throws.
+  virtual void abort(std::string_view reason, int failed_rank = -1) noexcept = 0;
+
+  // How long ago `rank` last showed life; always 0 for a thread. Grows while a process is stopped or hangs in
+  // the kernel, and after it has left.
+  virtual std::chrono::nanoseconds silent_for(int rank) const = 0;
+
+  virtual std::string host(int rank) const = 0;
+
+  // The last step each rank has reached, for messages ("rank 2 last reported step 12"); orders nothing.
+  virtual void publish_progress(std::uint32_t step) = 0;
+  virtual std::uint32_t progress_of(int rank) const = 0;
+
+ private:
+  int rank_;
+  int size_;
+  bool crowded_;
+};
+
+}  // namespace weft
