@@ -2,7 +2,7 @@
 # *_test.cc files beside the sources. A new file needs no change here.
 
 function(weft_folder name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINK;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/weft/${name}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -14,13 +14,14 @@ function(weft_folder name)
   target_link_libraries(weft_${name} PUBLIC ${ARG_LINK})
   set_property(GLOBAL APPEND PROPERTY WEFT_LIBRARIES weft_${name})
   if(WEFT_TESTS AND tests)
-    weft_test(${name}_test SOURCES ${tests} LINK weft_${name})
+    weft_test(${name}_test SOURCES ${tests} LINK weft_${name} LABELS ${ARG_LABELS})
   endif()
 endfunction()
 
-# weft_test(name SOURCES ... LINK ...): a GoogleTest program, each of its tests known to ctest.
+# weft_test(name SOURCES ... LINK ... LABELS ...): a GoogleTest program, each of its tests known to ctest.
+# Labels: `threads` for ranks that are threads (run under TSan too), `slow` for what sanitizers need not repeat.
 function(weft_test name)
-  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
@@ -29,7 +30,7 @@ function(weft_test name)
   if(NOT ARG_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
 
 # libxsmm is a static archive without a CMake package; absent, the portable kernels serve.

@@ -5,8 +5,13 @@
 
 namespace weft {
 
-enum class Activation { none, relu, gelu, silu };  // gelu in its tanh form
-enum class Pooling { sum, mean };
+enum class Activation {
+  none,
+  relu,  // max(x, 0)
+  gelu,  // the tanh form: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  silu,  // x / (1 + exp(-x))
+};
+enum class Pooling { sum, mean };  // mean divides the sum by the number of indices in the bag
 
 std::string_view to_string(Activation activation);
 std::string_view to_string(Pooling pooling);

@@ -28,6 +28,7 @@ BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
 
 Plan build_all_gather(const Producer& p, const Space& space, Route route) {
   same_width(p);
+  if (p.residual) bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
   Draft draft(fmt::format("{} all_gather {}", to_string(p.kind), to_string(route)), p, space.num_ranks());
   draft.param("slot", ceil_div(p.m, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   const int y = draft.output(N * m, n);

@@ -5,22 +5,6 @@
 
 namespace weft {
 
-std::string_view to_string(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::sum:
-      return "sum";
-    case Pooling::mean:
-      return "mean";
-  }
-  return "unknown";
-}
-
-Pooling parse_pooling(std::string_view name) {
-  for (Pooling pooling : {Pooling::sum, Pooling::mean})
-    if (name == to_string(pooling)) return pooling;
-  bad_input("\"{}\" is not a pooling; use sum or mean", name);
-}
-
 void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
                    std::int64_t end, float* out, std::int64_t ld) {
   variant().bag(table, bags, pooling, begin, end, out, ld);

@@ -6,12 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "weft/base/choices.h"
+
 namespace weft {
-
-enum class Pooling { sum, mean };  // mean divides the sum by the number of indices in the bag
-
-std::string_view to_string(Pooling pooling);
-Pooling parse_pooling(std::string_view name);  // throws bad_input
 
 struct EmbeddingTable {
   const float* data;  // (num_rows, dim), rows contiguous

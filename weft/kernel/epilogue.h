@@ -3,19 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "weft/base/choices.h"
 
 namespace weft {
-
-enum class Activation {
-  none,
-  relu,  // max(x, 0)
-  gelu,  // the tanh form: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
-  silu,  // x / (1 + exp(-x))
-};
-
-std::string_view to_string(Activation activation);
-Activation parse_activation(std::string_view name);  // throws bad_input
 
 struct Epilogue {
   const float* bias = nullptr;      // (cols), or null

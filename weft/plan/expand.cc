@@ -9,24 +9,45 @@ namespace {
 
 enum Slot { kRank, kRanks, kLoop, kInner, kIndex, kFirstParam };
 
-constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;     // of one rank's program: a hostile file cannot fill the memory
+constexpr std::int64_t kMaxItems = std::int64_t{1}
+                                   << 25;  // of one rank's program: a hostile file cannot fill the memory
+constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;     // turns of one rank's loops: about a second
+constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;      // pieces owed to a rank
+constexpr std::int64_t kMaxFamilies = std::int64_t{1} << 22;  // buffers and counters of all ranks
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;  // of one buffer
+
+std::size_t weight_of(const std::vector<Formula>& list) {
+  std::size_t sum = 0;
+  for (const Formula& f : list) sum += f.size();
+  return sum;
+}
 
 struct CompiledBox {
   std::vector<Formula> lo, hi;
+
+  std::size_t weight() const { return weight_of(lo) + weight_of(hi); }
 };
 struct CompiledWait {
   const WaitRule* rule;
   Formula index, at, per, each, when;
+  bool guards_each;  // `when` depends on j
+
+  std::size_t weight() const { return index.size() + at.size() + per.size() + when.size(); }
 };
 struct CompiledPiece {
   const PieceRule* rule;
   CompiledBox box;
   Formula rank, each, when;
+  bool guards_each, one_box;  // one_box: for all j
+
+  std::size_t weight() const { return rank.size() + when.size() + box.weight(); }
 };
 struct CompiledSignal {
   const SignalRule* rule;
   Formula rank, index, per, each, when;
+  bool guards_each;
+
+  std::size_t weight() const { return rank.size() + index.size() + per.size() + when.size(); }
 };
 struct CompiledRule {
   std::vector<Formula> let;
@@ -35,17 +56,24 @@ struct CompiledRule {
   std::vector<CompiledWait> waits;
   std::vector<CompiledPiece> reads, sources, targets;
   std::vector<CompiledSignal> signals;
+
+  std::size_t weight() const {
+    const std::size_t items = waits.size() + reads.size() + sources.size() + targets.size() + signals.size();
+    return weight_of(let) + when.size() + box.weight() + 8 * items;
+  }
 };
 struct CompiledOwed {
   std::vector<Formula> let, origin;
   Formula count, when, first, contributors;
   CompiledPiece piece;
+
+  std::size_t weight() const { return weight_of(let) + weight_of(origin) + when.size() + piece.weight(); }
 };
 
 CompiledBox compile(const BoxRule& box, const Scope& scope) {
   if (box.lo.size() != box.hi.size() || box.lo.size() > static_cast<std::size_t>(kMaxDims))
-    bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(), box.hi.size(),
-              kMaxDims);
+    bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(),
+              box.hi.size(), kMaxDims);
   CompiledBox out;
   for (const Expr& e : box.lo) out.lo.emplace_back(e, scope);
   for (const Expr& e : box.hi) out.hi.emplace_back(e, scope);
@@ -53,7 +81,11 @@ CompiledBox compile(const BoxRule& box, const Scope& scope) {
 }
 
 CompiledPiece compile(const PieceRule& p, const Scope& scope) {
-  return {&p, compile(p.box, scope), {p.rank, scope}, {p.each, scope}, {p.when, scope}};
+  const auto by_j = [](const Expr& e) { return e.mentions("j"); };
+  const bool one_box = std::none_of(p.box.lo.begin(), p.box.lo.end(), by_j) &&
+                       std::none_of(p.box.hi.begin(), p.box.hi.end(), by_j);
+  return {&p,     compile(p.box, scope), {p.rank, scope}, {p.each, scope}, {p.when, scope}, by_j(p.when),
+          one_box};
 }
 
 std::vector<CompiledPiece> compile(const std::vector<PieceRule>& pieces, const Scope& scope) {
@@ -81,6 +113,7 @@ struct Expander::Impl {
   std::vector<CompiledOwed> owed;
   std::vector<std::vector<Formula>> shapes;
   std::vector<Formula> block_rows, counts, totals;
+  std::vector<bool> totals_differ;          // by the index within the family
   std::vector<std::int64_t> counter_bases;  // [rank * (families + 1) + family]
 
   using Slots = std::vector<std::int64_t>;
@@ -94,6 +127,7 @@ struct Expander::Impl {
   }
 
   void compile_all();
+  void check_owed(const Owed& owed) const;
   void compile_rule(const Rule& rule);
   void place_counters();
   void check_rank(std::int64_t rank, const char* what) const {
@@ -101,19 +135,35 @@ struct Expander::Impl {
       bad_input("plan \"{}\" names {} rank {}, but there are {}", plan.name, what, rank, plan.num_ranks);
   }
   int counter_id(int family, std::int64_t index, std::int64_t span, int rank) const;
+  std::pair<std::size_t, std::int64_t> family_of(int counter, int rank) const;  // and its index in it
   Box box(const CompiledBox& box, const Slots& slots) const;
   void add_lets(const std::vector<Formula>& lets, Slots* slots) const {
     for (const Formula& f : lets) slots->push_back(eval(f, *slots));
   }
+  // `weight`: instructions a turn.
+  void count_loops(std::int64_t turns, std::size_t weight, Program* out) const {
+    const auto each = 1 + static_cast<std::int64_t>(weight) / 64;
+    out->loops += (std::clamp<std::int64_t>(turns, 0, kMaxItems) + 1) * each;
+    if (out->loops > kMaxLoops)
+      bad_input("plan \"{}\" loops more than {} times on rank {}; a rank's part must be smaller", plan.name,
+                kMaxLoops, out->rank);
+  }
   template <typename Item, typename Add>
-  void for_each(const Item& item, Slots* slots, Add&& add) const;
-  Range add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out, const Action& action) const;
+  void for_each(const Item& item, Slots* slots, Program* out, Add&& add) const;
+  Range add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out,
+                   const Action& action) const;
   void add_action(std::size_t rule, std::int64_t s, Slots* slots, Program* out) const;
+  void finish_due(const CompiledOwed& owed, const Slots& slots, const std::vector<std::int64_t>& size,
+                  Due* due) const;
 };
 
 void Expander::Impl::compile_all() {
   if (plan.num_ranks < 1 || plan.num_ranks > 65536)
     bad_input("plan \"{}\" is for {} ranks; use 1 to 65536", plan.name, plan.num_ranks);
+  const std::int64_t families = static_cast<std::int64_t>(plan.counters.size() + plan.buffers.size());
+  if (families > kMaxFamilies / plan.num_ranks)
+    bad_input("plan \"{}\" has {} buffers and counters on each of {} ranks; at most {} in all", plan.name,
+              families, plan.num_ranks, kMaxFamilies);
   scope.names = {"r", "N", "s", "j", "i"};
   for (const Param& p : plan.params) {
     scope.names.push_back(p.name);
@@ -134,13 +184,15 @@ void Expander::Impl::compile_all() {
   for (const Counter& c : plan.counters) {
     counts.emplace_back(c.count, scope);
     totals.emplace_back(c.total, scope);
+    totals_differ.push_back(c.total.mentions("i"));
   }
   for (const Rule& rule : plan.rules) compile_rule(rule);
   for (const Owed& o : plan.owed) {
+    check_owed(o);
     CompiledOwed out;
     const Scope inner = with_lets(scope, o.let, &out.let);
     for (const Expr& e : o.origin) out.origin.emplace_back(e, inner);
-    out.count = {o.count, inner};
+    out.count = {o.count, scope};
     out.when = {o.when, inner};
     out.first = {o.first, inner};
     out.contributors = {o.contributors, inner};
@@ -150,21 +202,37 @@ void Expander::Impl::compile_all() {
   place_counters();
 }
 
+void Expander::Impl::check_owed(const Owed& o) const {
+  const int buffers = static_cast<int>(plan.buffers.size()),
+            producers = static_cast<int>(plan.producers.size());
+  if (o.piece.buffer < 0 || o.piece.buffer >= buffers)
+    bad_input("plan \"{}\" owes a piece of buffer {} of {}", plan.name, o.piece.buffer, buffers);
+  if (o.leaf >= producers || -1 - o.leaf >= buffers)
+    bad_input("plan \"{}\" owes tiles of {} {}, which it has not", plan.name,
+              o.leaf >= 0 ? "producer" : "buffer", o.leaf >= 0 ? o.leaf : -1 - o.leaf);
+  const Buffer& buffer = plan.buffers[o.piece.buffer];
+  if (o.piece.box.lo.size() != buffer.shape.size() || o.origin.size() != buffer.shape.size())
+    bad_input("plan \"{}\" owes {} dimensions of \"{}\" from an origin of {}, but the buffer has {}",
+              plan.name, o.piece.box.lo.size(), buffer.name, o.origin.size(), buffer.shape.size());
+}
+
 void Expander::Impl::compile_rule(const Rule& rule) {
   const int buffers = static_cast<int>(plan.buffers.size());
   const int families = static_cast<int>(plan.counters.size());
   for (const auto* list : {&rule.reads, &rule.sources, &rule.targets})
     for (const PieceRule& p : *list)
-      if (p.buffer < 0 || p.buffer >= buffers) bad_input("rule \"{}\" names buffer {} of {}", rule.name, p.buffer, buffers);
+      if (p.buffer < 0 || p.buffer >= buffers)
+        bad_input("rule \"{}\" names buffer {} of {}", rule.name, p.buffer, buffers);
   for (const WaitRule& w : rule.waits)
     if (w.counter < 0 || w.counter >= families || w.lag < 0 || w.lag > 64)
-      bad_input("rule \"{}\" waits for counter {} with lag {}; there are {} counters, lags are 0 to 64", rule.name,
-                w.counter, w.lag, families);
+      bad_input("rule \"{}\" waits for counter {} with lag {}; there are {} counters, lags are 0 to 64",
+                rule.name, w.counter, w.lag, families);
   for (const SignalRule& g : rule.signals)
     if (g.counter < 0 || g.counter >= families)
       bad_input("rule \"{}\" signals counter {} of {}", rule.name, g.counter, families);
   if (rule.kind == ActionKind::step &&
-      (rule.producer < 0 || rule.producer >= static_cast<int>(plan.producers.size()) || rule.box.lo.size() != 2))
+      (rule.producer < 0 || rule.producer >= static_cast<int>(plan.producers.size()) ||
+       rule.box.lo.size() != 2))
     bad_input("step \"{}\" needs a producer of the plan and a box of rows and columns", rule.name);
   CompiledRule out;
   const Scope inner = with_lets(scope, rule.let, &out.let);
@@ -174,12 +242,24 @@ void Expander::Impl::compile_rule(const Rule& rule) {
   out.limit_peer = {rule.limit_peer, inner};
   out.box = compile(rule.box, inner);
   for (const WaitRule& w : rule.waits)
-    out.waits.push_back({&w, {w.index, inner}, {w.at, inner}, {w.per, inner}, {w.each, inner}, {w.when, inner}});
+    out.waits.push_back({&w,
+                         {w.index, inner},
+                         {w.at, inner},
+                         {w.per, inner},
+                         {w.each, inner},
+                         {w.when, inner},
+                         w.when.mentions("j")});
   out.reads = compile(rule.reads, inner);
   out.sources = compile(rule.sources, inner);
   out.targets = compile(rule.targets, inner);
   for (const SignalRule& g : rule.signals)
-    out.signals.push_back({&g, {g.rank, inner}, {g.index, inner}, {g.per, inner}, {g.each, inner}, {g.when, inner}});
+    out.signals.push_back({&g,
+                           {g.rank, inner},
+                           {g.index, inner},
+                           {g.per, inner},
+                           {g.each, inner},
+                           {g.when, inner},
+                           g.when.mentions("j")});
   rules.push_back(std::move(out));
 }
 
@@ -190,8 +270,9 @@ void Expander::Impl::place_counters() {
     for (std::size_t f = 0; f < counts.size(); ++f) {
       counter_bases.push_back(base);
       const std::int64_t count = eval(counts[f], slots);
-      if (count < 0 || base + count > kMaxItems)
-        bad_input("counter \"{}\" has {} instances on rank {}; use 0 to {}", plan.counters[f].name, count, rank, kMaxItems);
+      if (count < 0 || count > kMaxItems - base)
+        bad_input("counter \"{}\" has {} instances on rank {}; use 0 to {}", plan.counters[f].name, count,
+                  rank, kMaxItems);
       base += count;
     }
     counter_bases.push_back(base);
@@ -202,9 +283,16 @@ int Expander::Impl::counter_id(int family, std::int64_t index, std::int64_t span
   const std::size_t at = rank * (counts.size() + 1) + family;
   const std::int64_t count = counter_bases[at + 1] - counter_bases[at];
   if (index < 0 || span < 0 || index > count - span)
-    bad_input("plan \"{}\" names counter {}[{}] of rank {}, which has {} of them", plan.name, plan.counters[family].name,
-              index + std::max<std::int64_t>(span, 1) - 1, rank, count);
+    bad_input("plan \"{}\" names counter {}[{}] of rank {}, which has {} of them", plan.name,
+              plan.counters[family].name, index + std::max<std::int64_t>(span, 1) - 1, rank, count);
   return static_cast<int>(counter_bases[at] + index);
+}
+
+std::pair<std::size_t, std::int64_t> Expander::Impl::family_of(int counter, int rank) const {
+  const std::int64_t* base = counter_bases.data() + rank * (counts.size() + 1);
+  std::size_t family = counts.size() - 1;
+  while (family > 0 && base[family] > counter) --family;
+  return {family, counter - base[family]};
 }
 
 Box Expander::Impl::box(const CompiledBox& in, const Slots& slots) const {
@@ -220,15 +308,14 @@ Box Expander::Impl::box(const CompiledBox& in, const Slots& slots) const {
 }
 
 template <typename Item, typename Add>
-void Expander::Impl::for_each(const Item& item, Slots* slots, Add&& add) const {
+void Expander::Impl::for_each(const Item& item, Slots* slots, Program* out, Add&& add) const {
   const std::int64_t each = eval(item.each, *slots);
-  if (each > kMaxItems) bad_input("plan \"{}\" loops {} times in one rule; at most {}", plan.name, each, kMaxItems);
   // A guard that does not depend on j is settled once: a list of N under N actions must not cost N x N.
-  const bool each_differs = item.rule->when.mentions("j");
-  if (!each_differs && eval(item.when, *slots) == 0) return;
+  if (!item.guards_each && eval(item.when, *slots) == 0) return;
+  count_loops(each, item.weight(), out);
   for (std::int64_t j = 0; j < each; ++j) {
     (*slots)[kInner] = j;
-    if (!each_differs || eval(item.when, *slots) != 0) add();
+    if (!item.guards_each || eval(item.when, *slots) != 0) add();
   }
   (*slots)[kInner] = 0;
 }
@@ -236,18 +323,20 @@ void Expander::Impl::for_each(const Item& item, Slots* slots, Add&& add) const {
 Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out,
                                  const Action& action) const {
   Range range{static_cast<std::int32_t>(out->pieces.size()), 0};
-  for (const CompiledPiece& p : pieces)
-    for_each(p, slots, [&] {
+  for (const CompiledPiece& p : pieces) {
+    const std::size_t first = out->pieces.size();
+    for_each(p, slots, out, [&] {
       const std::int64_t rank = eval(p.rank, *slots);
       check_rank(rank, "target");
-      if (static_cast<std::int64_t>(out->pieces.size()) >= kMaxItems)
-        bad_input("plan \"{}\" has more than {} pieces on rank {}", plan.name, kMaxItems, out->rank);
-      Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer, box(p.box, *slots)};
+      const bool again = p.one_box && out->pieces.size() > first;
+      Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer,
+                  again ? out->pieces.back().box : box(p.box, *slots)};
       if (piece.box.dims != static_cast<int>(plan.buffers[piece.buffer].shape.size()))
         bad_input("rule \"{}\" gives buffer \"{}\" a box {} of another number of dimensions",
                   plan.rules[action.rule].name, plan.buffers[piece.buffer].name, to_string(piece.box));
       out->pieces.push_back(piece);
     });
+  }
   range.end = static_cast<std::int32_t>(out->pieces.size());
   return range;
 }
@@ -263,20 +352,26 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
   action.box = box(compiled.box, *slots);
   action.tile = rule.tile;
   const Grid grid = grid_of(action.box, action.tile);
+  if (!action.box.empty() && grid.rows > kMaxItems / grid.cols)
+    bad_input("rule \"{}\" has {} x {} tiles; at most {}", rule.name, grid.rows, grid.cols, kMaxItems);
   action.lanes = action.box.dims == 0 ? 1 : action.box.empty() ? 0 : grid.rows * grid.cols;
-  if (action.lanes > kMaxItems) bad_input("rule \"{}\" has {} tiles; at most {}", rule.name, action.lanes, kMaxItems);
   action.finish = eval(compiled.finish, *slots) != 0;
   action.limit = rule.limit;
-  action.limit_peer = static_cast<std::int32_t>(eval(compiled.limit_peer, *slots));
+  if (rule.limit == Limit::peer) {
+    const std::int64_t peer = eval(compiled.limit_peer, *slots);
+    check_rank(peer, "limiting");
+    action.limit_peer = static_cast<std::int32_t>(peer);
+  }
   const auto span_of = [&](std::int64_t per) {
     if (per < 0 || per > kMaxItems) bad_input("rule \"{}\" shares a counter among {} lanes", rule.name, per);
     return per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
   };
   action.waits.begin = static_cast<std::int32_t>(out->waits.size());
   for (const CompiledWait& w : compiled.waits)
-    for_each(w, slots, [&] {
+    for_each(w, slots, out, [&] {
       const std::int64_t per = eval(w.per, *slots), at = eval(w.at, *slots);
-      if (at < 0 || at > UINT32_MAX) bad_input("rule \"{}\" waits for the value {}; use 0 to 2^32 - 1", rule.name, at);
+      if (at < 0 || at > UINT32_MAX)
+        bad_input("rule \"{}\" waits for the value {}; use 0 to 2^32 - 1", rule.name, at);
       const int id = counter_id(w.rule->counter, eval(w.index, *slots), span_of(per), out->rank);
       out->waits.push_back({id, static_cast<std::uint32_t>(at), w.rule->lag, static_cast<std::int32_t>(per)});
     });
@@ -286,7 +381,7 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
   action.targets = add_pieces(compiled.targets, slots, out, action);
   action.signals.begin = static_cast<std::int32_t>(out->signals.size());
   for (const CompiledSignal& g : compiled.signals)
-    for_each(g, slots, [&] {
+    for_each(g, slots, out, [&] {
       const std::int64_t rank = eval(g.rank, *slots), per = eval(g.per, *slots);
       check_rank(rank, "signalled");
       const int id = counter_id(g.rule->counter, eval(g.index, *slots), span_of(per), static_cast<int>(rank));
@@ -307,21 +402,30 @@ int Expander::num_ranks() const { return impl_->plan.num_ranks; }
 
 Program Expander::program(int rank) const {
   Program out;
-  out.rank = rank;
+  program(rank, &out);
+  return out;
+}
+
+void Expander::program(int rank, Program* out) const {
+  out->rank = rank;
+  out->loops = 0;
+  out->actions.clear();
+  out->waits.clear();
+  out->pieces.clear();
+  out->signals.clear();
   Impl::Slots slots = impl_->slots_for(rank);
   const std::size_t outer = slots.size();
   for (std::size_t i = 0; i < impl_->rules.size(); ++i) {
     const std::int64_t count = impl_->eval(impl_->rules[i].count, slots);
-    if (count > kMaxItems) bad_input("rule \"{}\" loops {} times; at most {}", impl_->plan.rules[i].name, count, kMaxItems);
+    impl_->count_loops(count, impl_->rules[i].weight(), out);
     for (std::int64_t s = 0; s < count; ++s) {
       slots[kLoop] = s;
       impl_->add_lets(impl_->rules[i].let, &slots);
-      if (impl_->eval(impl_->rules[i].when, slots) != 0) impl_->add_action(i, s, &slots, &out);
+      if (impl_->eval(impl_->rules[i].when, slots) != 0) impl_->add_action(i, s, &slots, out);
       slots.resize(outer);
     }
     slots[kLoop] = 0;
   }
-  return out;
 }
 
 std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
@@ -330,9 +434,10 @@ std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
   std::int64_t volume = 1;
   for (const Formula& f : impl_->shapes[buffer]) {
     out.push_back(impl_->eval(f, slots));
-    if (out.back() < 0 || out.back() > kMaxElements || volume > kMaxElements / std::max<std::int64_t>(out.back(), 1))
-      bad_input("buffer \"{}\" has a dimension of {} on rank {}; at most {} elements fit", impl_->plan.buffers[buffer].name,
-                out.back(), rank, kMaxElements);
+    if (out.back() < 0 || out.back() > kMaxElements ||
+        volume > kMaxElements / std::max<std::int64_t>(out.back(), 1))
+      bad_input("buffer \"{}\" has a dimension of {} on rank {}; at most {} elements fit",
+                impl_->plan.buffers[buffer].name, out.back(), rank, kMaxElements);
     volume *= std::max<std::int64_t>(out.back(), 1);
   }
   return out;
@@ -351,42 +456,75 @@ std::int64_t Expander::counter_base(int family, int rank) const {
 }
 
 std::uint32_t Expander::counter_total(int counter, int rank) const {
-  const auto first = impl_->counter_bases.begin() + rank * static_cast<std::int64_t>(impl_->counts.size() + 1);
-  const auto family = std::upper_bound(first, first + impl_->counts.size() + 1, counter) - first - 1;
+  const std::int32_t one = counter;
+  return counter_totals(rank, {&one, 1}).front();
+}
+
+std::vector<std::uint32_t> Expander::counter_totals(int rank, std::span<const std::int32_t> counters) const {
+  std::vector<std::uint32_t> out;
+  out.reserve(counters.size());
   auto slots = impl_->slots_for(rank);
-  slots[kIndex] = counter - first[family];
-  const std::int64_t total = impl_->eval(impl_->totals[family], slots);
-  if (total < 0 || total > INT32_MAX)
-    bad_input("counter {} grows by {} a run; use 0 to {}", counter_name(counter, rank), total, INT32_MAX);
-  return static_cast<std::uint32_t>(total);
+  for (const std::int32_t counter : counters) {
+    const auto [family, index] = impl_->family_of(counter, rank);
+    slots[kIndex] = index;
+    const std::int64_t total = impl_->eval(impl_->totals[family], slots);
+    if (total < 0 || total > INT32_MAX)
+      bad_input("counter {} grows by {} a run; use 0 to {}", counter_name(counter, rank), total, INT32_MAX);
+    out.push_back(static_cast<std::uint32_t>(total));
+  }
+  return out;
+}
+
+bool Expander::same_totals(int counter, int rank) const {
+  return !impl_->totals_differ[impl_->family_of(counter, rank).first];
 }
 
 std::string Expander::counter_name(int counter, int rank) const {
-  const auto first = impl_->counter_bases.begin() + rank * static_cast<std::int64_t>(impl_->counts.size() + 1);
-  const auto family = std::upper_bound(first, first + impl_->counts.size() + 1, counter) - first - 1;
-  return fmt::format("{}[{}]", impl_->plan.counters[family].name, counter - first[family]);
+  const auto [family, index] = impl_->family_of(counter, rank);
+  return fmt::format("{}[{}]", impl_->plan.counters[family].name, index);
+}
+
+// What the piece must hold, checked.
+void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots,
+                                const std::vector<std::int64_t>& size, Due* due) const {
+  for (std::size_t d = 0; d < o.origin.size(); ++d) {
+    due->origin[d] = eval(o.origin[d], slots);
+    if (due->origin[d] < 0 || due->origin[d] > kMaxElements)
+      bad_input("plan \"{}\" owes what begins at {}; origins are 0 to {}", plan.name, due->origin[d],
+                kMaxElements);
+    if (due->piece.box.hi[d] > size[d])
+      bad_input("plan \"{}\" owes {} of \"{}\", more than there is on rank {}", plan.name,
+                to_string(due->piece.box), plan.buffers[due->piece.buffer].name, due->piece.rank);
+  }
+  const std::int64_t first = eval(o.first, slots), contributors = eval(o.contributors, slots);
+  due->first = static_cast<std::int32_t>(first % plan.num_ranks);
+  check_rank(due->first, "contributing");
+  if (contributors < 1 || contributors > plan.num_ranks)
+    bad_input("plan \"{}\" owes a sum over {} of {} ranks", plan.name, contributors, plan.num_ranks);
+  due->contributors = static_cast<std::int32_t>(contributors);
 }
 
 std::vector<Expander::Due> Expander::owed(int rank) const {
   std::vector<Due> out;
+  std::int64_t left = kMaxDues;
   Impl::Slots slots = impl_->slots_for(rank);
   const std::size_t outer = slots.size();
   for (std::size_t i = 0; i < impl_->owed.size(); ++i) {
     const CompiledOwed& o = impl_->owed[i];
     const std::int64_t count = impl_->eval(o.count, slots);
-    if (count > kMaxItems) bad_input("plan \"{}\" owes {} pieces; at most {}", impl_->plan.name, count, kMaxItems);
+    const std::vector<std::int64_t> size = shape(impl_->plan.owed[i].piece.buffer, rank);
+    const std::int64_t turn = 1 + static_cast<std::int64_t>(o.weight()) / 64;
+    left -= std::clamp<std::int64_t>(count, 0, kMaxDues + 1) * turn;
+    if (left < 0)
+      bad_input("plan \"{}\" owes more than {} pieces to rank {}", impl_->plan.name, kMaxDues, rank);
     for (std::int64_t s = 0; s < count; ++s) {
       slots[kLoop] = s;
       impl_->add_lets(o.let, &slots);
       if (impl_->eval(o.when, slots) != 0) {
         const Owed& rule = impl_->plan.owed[i];
-        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, rule.leaf, rule.finished};
-        for (std::size_t d = 0; d < o.origin.size() && d < kMaxDims; ++d) due.origin[d] = impl_->eval(o.origin[d], slots);
-        due.first = static_cast<std::int32_t>(impl_->eval(o.first, slots) % impl_->plan.num_ranks);
-        due.contributors = static_cast<std::int32_t>(impl_->eval(o.contributors, slots));
-        impl_->check_rank(due.first, "contributing");
-        if (due.contributors < 1 || due.contributors > impl_->plan.num_ranks)
-          bad_input("plan \"{}\" owes a sum over {} of {} ranks", impl_->plan.name, due.contributors, impl_->plan.num_ranks);
+        Due due{
+            {rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, rule.leaf, rule.finished};
+        impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
       }
       slots.resize(outer);

@@ -28,14 +28,15 @@ const Form& form_of(Op op) {
   return *std::find_if(kForms.begin(), kForms.end(), [op](const Form& f) { return f.op == op; });
 }
 
-std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  if (a >= 0 && a < b) return a;  // ranks and chunks mostly are, and a division costs tens of cycles
   const std::int64_t rest = a % b;
   return rest < 0 ? rest + (b < 0 ? -b : b) : rest;
 }
 
 [[noreturn]] void overflow() { bad_input("an expression of the plan leaves the 64-bit range; the sizes are too large"); }
 
-std::int64_t apply(Op op, std::int64_t a, std::int64_t b) {
+[[gnu::always_inline]] inline std::int64_t apply(Op op, std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   switch (op) {
     case Op::add: if (__builtin_add_overflow(a, b, &out)) overflow(); return out;

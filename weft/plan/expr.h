@@ -6,8 +6,8 @@
 //   up(a, b)               a / b rounded up;   min(a, b), max(a, b)
 //   name[i]                entry i of a table of the plan
 //
-// Names: r this rank, N ranks, s the loop of a rule, j the loop of one wait, piece or signal, i a counter's index;
-// then the plan's parameters and a rule's own `let` names.
+// Names: r this rank, N ranks, s the loop of a rule, j the loop of one wait, piece or signal, i a counter's
+// index; then the plan's parameters and a rule's own `let` names.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,25 @@ namespace weft {
 class Expr {
  public:
   enum class Op : std::uint8_t {
-    number, name, table, add, sub, mul, div, mod, eq, ne, lt, le, gt, ge, both, cut, up, min, max
+    number,
+    name,
+    table,
+    add,
+    sub,
+    mul,
+    div,
+    mod,
+    eq,
+    ne,
+    lt,
+    le,
+    gt,
+    ge,
+    both,
+    cut,
+    up,
+    min,
+    max
   };
   struct Node;
 
@@ -79,6 +97,8 @@ class Formula {
  public:
   Formula() = default;
   Formula(const Expr& expr, const Scope& scope);  // throws bad_input on an unknown name
+
+  std::size_t size() const { return code_.size(); }  // instructions
 
   // Throws bad_input on overflow, a division by zero or an index outside a table.
   std::int64_t eval(std::span<const std::int64_t> slots, std::span<const Table> tables) const {

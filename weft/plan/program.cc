@@ -33,11 +33,13 @@ std::string describe(const Plan& plan, const Program& program, std::size_t index
   const Action& action = program.actions[index];
   std::size_t number = 0;
   for (std::size_t i = 0; i < index; ++i) number += program.actions[i].kind == action.kind;
-  return fmt::format("{} {} of rank {} ({}, s = {})", action.kind == ActionKind::step ? "step" : "trigger", number,
-                     program.rank, plan.rules[action.rule].name, action.s);
+  return fmt::format("{} {} of rank {} ({}, s = {})", action.kind == ActionKind::step ? "step" : "trigger",
+                     number, program.rank, plan.rules[action.rule].name, action.s);
 }
 
 namespace {
+
+constexpr std::int64_t kMaxWrittenOut = std::int64_t{1} << 20;
 
 BoxRule constant(const Box& box) {
   BoxRule out;
@@ -59,7 +61,9 @@ void add_written_out(const Plan& plan, const Expander& expander, const Program& 
                      std::int64_t lane, bool by_lane, Plan* out) {
   Rule rule;
   const auto cut_piece = [&](const Box& box) { return by_lane ? lane_box(box, action.tile, lane) : box; };
-  const auto index_of = [&](std::int64_t base, std::int32_t per) { return by_lane && per > 0 ? base + lane / per : base; };
+  const auto index_of = [&](std::int64_t base, std::int32_t per) {
+    return by_lane && per > 0 ? base + lane / per : base;
+  };
   rule.name = plan.rules[action.rule].name;
   rule.kind = action.kind;
   rule.when = eq(Expr::name("r"), program.rank);
@@ -72,8 +76,10 @@ void add_written_out(const Plan& plan, const Expander& expander, const Program& 
   }
   for (const Piece& p : program.reads(action))
     rule.reads.push_back({p.rank, p.buffer, constant(by_lane ? lane_rows(p.box, action, lane) : p.box)});
-  for (const Piece& p : program.sources(action)) rule.sources.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
-  for (const Piece& p : program.targets(action)) rule.targets.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
+  for (const Piece& p : program.sources(action))
+    rule.sources.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
+  for (const Piece& p : program.targets(action))
+    rule.targets.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
   for (const Signal& g : program.signals_of(action)) {
     const auto [family, index] = family_of(plan, expander, g.counter, g.rank);
     rule.signals.push_back({g.rank, family, index_of(index, g.per), by_lane ? 0 : g.per});
@@ -90,11 +96,16 @@ Plan written_out(const Plan& plan, bool by_lane) {
   const Expander expander(plan);
   Plan out = plan;
   out.rules.clear();
+  std::int64_t rules = 0;
   for (int rank = 0; rank < plan.num_ranks; ++rank) {
     const Program program = expander.program(rank);
-    for (const Action& action : program.actions)
+    for (const Action& action : program.actions) {
+      rules += by_lane ? action.lanes : 1;
+      if (rules > kMaxWrittenOut)
+        bad_input("plan \"{}\" written out has more than {} actions", plan.name, kMaxWrittenOut);
       for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1); ++lane)
         add_written_out(plan, expander, program, action, lane, by_lane, &out);
+    }
   }
   return out;
 }

@@ -43,7 +43,7 @@ struct Action {
   ActionKind kind = ActionKind::trigger;
   std::int32_t rule = 0, s = 0;  // where it comes from
   std::int32_t producer = -1;
-  Box box;                       // logical; dims 0: no data
+  Box box;  // logical; dims 0: no data
   std::array<std::int64_t, 2> tile{0, 0};
   std::int64_t lanes = 1;
   Range waits, reads, sources, targets, signals;
@@ -54,9 +54,10 @@ struct Action {
 
 struct Program {
   int rank = 0;
+  std::int64_t loops = 0;       // turns of loops that the expansion took
   std::vector<Action> actions;  // in rule order
   std::vector<Wait> waits;
-  std::vector<Piece> pieces;    // reads, sources and targets
+  std::vector<Piece> pieces;  // reads, sources and targets
   std::vector<Signal> signals;
 
   std::span<const Wait> of(const Action& a) const { return part(waits, a.waits); }
@@ -91,14 +92,17 @@ class Expander {
 
   int num_ranks() const;
   Program program(int rank) const;
+  void program(int rank, Program* out) const;  // the same, into memory used before
 
   // Memory of one rank.
   std::vector<std::int64_t> shape(int buffer, int rank) const;
-  std::int64_t block_rows(int buffer, int rank) const;     // of a packed buffer
-  std::int64_t num_counters(int rank) const;               // all families
-  std::int64_t counter_base(int family, int rank) const;   // first id of a family
+  std::int64_t block_rows(int buffer, int rank) const;    // of a packed buffer
+  std::int64_t num_counters(int rank) const;              // all families
+  std::int64_t counter_base(int family, int rank) const;  // first id of a family
   std::uint32_t counter_total(int counter, int rank) const;
-  std::string counter_name(int counter, int rank) const;   // "full[12]"
+  std::vector<std::uint32_t> counter_totals(int rank, std::span<const std::int32_t> counters) const;
+  bool same_totals(int counter, int rank) const;          // has its whole family one total?
+  std::string counter_name(int counter, int rank) const;  // "full[12]"
 
   // The pieces owed to a rank, with what they must hold.
   struct Due {
@@ -114,7 +118,8 @@ class Expander {
   std::unique_ptr<Impl> impl_;
 };
 
-// The same plan with every action of every rank written out as a rule of its own: one lane each when `by_lane`.
+// The same plan with every action of every rank written out as a rule of its own: one lane each when
+// `by_lane`.
 Plan written_out(const Plan& plan, bool by_lane);
 
 // "step 3 of rank 2 (ring, s = 1)".

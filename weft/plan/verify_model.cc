@@ -24,48 +24,16 @@ std::uint64_t hash(const Box& box) {
 }
 
 constexpr std::size_t kMaxProblems = 20;
+constexpr std::size_t kMaxReserved = std::size_t{1} << 23;
 
 }  // namespace
 
-std::size_t FlatMap::slot(std::uint64_t key) const {
-  const std::size_t mask = keys_.size() - 1;
-  std::size_t at = mix(key) & mask;
-  while (values_[at] != -1 && keys_[at] != key) at = (at + 1) & mask;
-  return at;
-}
-
-// A key counts as present once the caller has stored a value other than -1, which callers do at once.
-std::int32_t& FlatMap::at(std::uint64_t key) {
-  if (2 * used_ >= keys_.size()) grow();
-  const std::size_t at = slot(key);
-  if (values_[at] == -1) {
-    keys_[at] = key;
-    ++used_;
-  }
-  return values_[at];
-}
-
-std::int32_t FlatMap::find(std::uint64_t key) const { return values_[slot(key)]; }
-
-void FlatMap::grow() {
-  FlatMap bigger;
-  bigger.keys_.assign(keys_.size() * 2, 0);
-  bigger.values_.assign(values_.size() * 2, -1);
-  for (std::size_t i = 0; i < keys_.size(); ++i)
-    if (values_[i] != -1) {
-      const std::size_t at = bigger.slot(keys_[i]);
-      bigger.keys_[at] = keys_[i];
-      bigger.values_[at] = values_[i];
-      ++bigger.used_;
-    }
-  *this = std::move(bigger);
-}
-
 std::int32_t BoxTable::intern(const Box& box) {
+  if (last_ != -1 && boxes_[last_] == box) return last_;
   std::int32_t& head = first_.at(hash(box));
   for (std::int32_t id = head; id != -1; id = next_[id])
-    if (boxes_[id] == box) return id;
-  const auto id = static_cast<std::int32_t>(boxes_.size());
+    if (boxes_[id] == box) return last_ = id;
+  const auto id = last_ = static_cast<std::int32_t>(boxes_.size());
   boxes_.push_back(box);
   next_.push_back(head);
   head = id;
@@ -73,40 +41,82 @@ std::int32_t BoxTable::intern(const Box& box) {
 }
 
 Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, std::vector<std::string>* out)
-    : plan(&plan_in), expander(&expander_in), by_lane(by_lane_in), problems(out) {
+    : plan(&plan_in),
+      expander(&expander_in),
+      by_lane(by_lane_in),
+      problems(out),
+      block_of_(plan_in.num_ranks) {
   for (int rank = 0; rank < plan->num_ranks; ++rank)
     for (std::size_t b = 0; b < plan->buffers.size(); ++b) {
       shapes_.push_back(expander->shape(static_cast<int>(b), rank));
       block_rows_.push_back(expander->block_rows(static_cast<int>(b), rank));
     }
+  Program program;
   for (int rank = 0; rank < plan->num_ranks && !failed(); ++rank) {
     const auto begin = static_cast<std::int32_t>(acts.size());
-    add(expander->program(rank));
+    expander->program(rank, &program);
+    // A turn of a loop costs some thirty comparisons. Ranks are much alike: what the first needs, the others
+    // will.
+    spend(32 * program.loops);
+    if (rank == 0 && program.loops > kMaxItems / plan->num_ranks * 8) give_up();
+    if (rank == 0) reserve(program);
+    add(program);
     acts_of.push_back({begin, static_cast<std::int32_t>(acts.size())});
   }
   if (failed()) return;
+  sort_counters();
   if (!by_lane) check_blocks();
   collect_signalers();
   check_totals();
 }
 
+// Ranks are much alike: the first tells how much the others will bring. A hostile plan's may say anything.
+void Model::reserve(const Program& program) {
+  const std::size_t ranks = plan->num_ranks, named = program.waits.size() + program.signals.size() / 2;
+  const auto size = [&](std::size_t of_one) { return std::min(of_one * ranks, kMaxReserved); };
+  acts.reserve(size(program.actions.size()));
+  waits.reserve(size(program.waits.size()));
+  pieces.reserve(size(program.pieces.size()));
+  signals.reserve(size(program.signals.size()));
+  counters.reserve(size(named));
+  block_of_.assign(ranks, FlatMap<std::uint32_t>(size(named) / ranks));
+}
+
 void Model::add(const Program& program) {
-  for (std::size_t i = 0; i < program.actions.size(); ++i) {
+  for (std::size_t i = 0; i < program.actions.size() && problems->size() < kMaxProblems; ++i) {
     const Action& action = program.actions[i];
     num_tiles += action.lanes;
     if (by_lane && num_tiles > kMaxTiles)
-      return problem(fmt::format("its tiles do not wait and signal alike, and are too many to check one by one (at most {})",
-                                 kMaxTiles));
+      return problem(fmt::format(
+          "its tiles do not wait and signal alike, and are too many to check one by one (at most {})",
+          kMaxTiles));
     if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
-    for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1); ++lane) add_act(program, i, lane);
+    for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
+      add_act(program, i, lane);
+      if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems)
+        give_up();
+    }
   }
 }
 
 void Model::add_act(const Program& program, std::size_t index, std::int64_t lane) {
   const Action& action = program.actions[index];
-  Act act{program.rank, static_cast<std::int32_t>(index), action.rule, action.s, static_cast<std::int32_t>(lane),
-          action.producer, -1, 0, by_lane ? 1 : static_cast<std::uint32_t>(action.lanes),
-          action.kind == ActionKind::step, action.finish, {}, {}, {}, {}, {}};
+  Act act{program.rank,
+          static_cast<std::int32_t>(index),
+          action.rule,
+          action.s,
+          static_cast<std::int32_t>(lane),
+          action.producer,
+          -1,
+          0,
+          by_lane ? 1 : static_cast<std::uint32_t>(action.lanes),
+          action.kind == ActionKind::step,
+          action.finish,
+          {},
+          {},
+          {},
+          {},
+          {}};
   const auto me = static_cast<std::int32_t>(acts.size());
   const auto cut_piece = [&](const Box& box) { return by_lane ? lane_box(box, action.tile, lane) : box; };
   if (action.box.dims > 0) act.box = boxes.intern(cut_piece(action.box));
@@ -114,15 +124,22 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   const auto place = [&](std::int32_t per) {  // the counter block that a wait or signal names
     return by_lane || per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
   };
-  const auto shift = [&](std::int32_t per) { return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0; };
+  const auto shift = [&](std::int32_t per) {
+    return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0;
+  };
   act.waits.begin = static_cast<std::int32_t>(waits.size());
-  for (const Wait& w : program.of(action))
-    waits.push_back({block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
+  for (const Wait& w : program.of(action)) {
+    waits.push_back(
+        {block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
+    if (counters[waits.back().counter].span != place(w.per)) throw Misaligned{};
+  }
   act.waits.end = static_cast<std::int32_t>(waits.size());
   const auto add_pieces = [&](std::span<const Piece> list, bool by_rows) {
     Range range{static_cast<std::int32_t>(pieces.size()), 0};
     for (const Piece& p : list) {
-      const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane) : by_rows ? p.box : cut_piece(p.box);
+      const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane)
+                      : by_rows          ? p.box
+                                         : cut_piece(p.box);
       pieces.push_back({me, p.rank, p.buffer, boxes.intern(box)});
     }
     range.end = static_cast<std::int32_t>(pieces.size());
@@ -147,14 +164,27 @@ void Model::check_pieces(const Program& program, const Action& action, const Act
   for (const auto list : {program.sources(action), program.targets(action)})
     for (const Piece& p : list)
       if (action.box.dims == 0 || !same_shape(p.box, action.box))
-        return problem(fmt::format("{} works on {}, but one of its pieces is {} of \"{}\"", name(act), to_string(action.box),
-                                   to_string(p.box), plan->buffers[p.buffer].name));
+        return problem(fmt::format("{} works on {}, but one of its pieces is {} of \"{}\"", name(act),
+                                   to_string(action.box), to_string(p.box), plan->buffers[p.buffer].name));
   for (const Piece& p : program.reads(action))
     if (action.box.dims == 0 || p.box.size(0) != action.box.size(0))
-      return problem(fmt::format("{} makes {} rows from {} rows of \"{}\"", name(act), action.box.size(0), p.box.size(0),
-                                 plan->buffers[p.buffer].name));
+      return problem(fmt::format("{} makes {} rows from {} rows of \"{}\"", name(act), action.box.size(0),
+                                 p.box.size(0), plan->buffers[p.buffer].name));
   if (!act.is_step && program.sources(action).empty() && !program.targets(action).empty())
     problem(fmt::format("{} has targets but nothing to store", name(act)));
+  if (act.is_step && program.reads(action).empty()) {
+    const Producer& p = plan->producers[act.producer];
+    if (action.box.dims != 2 || action.box.hi[0] > p.m || action.box.hi[1] > p.columns(act.rank))
+      problem(fmt::format("{} makes {} of an output of {} x {}", name(act), to_string(action.box), p.m,
+                          p.columns(act.rank)));
+  }
+  if (!act.finish) return;
+  // The epilogue finds its residual where the first target lies in this rank's output.
+  const auto targets = program.targets(action);
+  if (targets.empty()) return problem(fmt::format("{} finishes what it stores nowhere", name(act)));
+  if (plan->producers[std::max(act.producer, 0)].residual &&
+      (targets[0].rank != act.rank || plan->buffers[targets[0].buffer].role != Role::output))
+    problem(fmt::format("{} adds a residual, but its first target is not its own output", name(act)));
 }
 
 void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
@@ -163,10 +193,11 @@ void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
   const Box& box = boxes[piece.box];
   for (int d = 0; d < box.dims; ++d)
     if (box.hi[d] > shape[d])
-      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}", name(act),
-                                 to_string(box), buffer.name, piece.rank, shape[d], d));
+      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}",
+                                 name(act), to_string(box), buffer.name, piece.rank, shape[d], d));
   if (!write && piece.rank != act.rank)
-    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act), buffer.name, piece.rank));
+    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act),
+                               buffer.name, piece.rank));
   if (write && buffer.role == Role::input)
     return problem(fmt::format("{} writes the input \"{}\"", name(act), buffer.name));
   if (buffer.packing.tile_rows > 0) check_packing(act, piece);
@@ -186,7 +217,8 @@ void Model::check_packing(const Act& act, const VPiece& piece) {
     ok = row + box.size(0) <= block_rows && row % packing.tile_rows + lane_rows <= packing.tile_rows &&
          box.lo[1] % packing.tile_cols + lane_cols <= packing.tile_cols;
     if (ok && box.size(0) > lane_rows) ok = tile[0] == packing.tile_rows && row % packing.tile_rows == 0;
-    if (ok && box.size(1) > lane_cols) ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
+    if (ok && box.size(1) > lane_cols)
+      ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
   }
   if (!ok)
     problem(fmt::format("{} cuts {} of the packed buffer \"{}\" across its tiles", name(act), to_string(box),
@@ -201,27 +233,34 @@ std::int32_t Model::tile_id(const std::array<std::int64_t, 2>& tile) {
 }
 
 std::int32_t Model::block(std::int32_t rank, std::int32_t id, std::int64_t span) {
-  std::int32_t& at = block_of_.at((static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint32_t>(id)) + 1);
+  std::int32_t& at = block_of_[rank].at(static_cast<std::uint32_t>(id));
   if (at == -1) {
     at = static_cast<std::int32_t>(counters.size());
     counters.push_back({rank, id, static_cast<std::int32_t>(span), 0, true, {}});
-  } else if (counters[at].span != span) {
-    throw Misaligned{};
   }
   return at;
 }
 
+void Model::sort_counters() {
+  std::vector<std::int32_t> first(plan->num_ranks + 1, 0);
+  for (const CounterBlock& c : counters) ++first[c.rank + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (int rank = 0; rank < plan->num_ranks; ++rank) counters_of_.push_back({first[rank], first[rank]});
+  std::vector<std::uint64_t> keys(
+      counters.size());  // the id above the index, so that no comparison looks elsewhere
+  for (std::size_t i = 0; i < counters.size(); ++i)
+    keys[counters_of_[counters[i].rank].end++] = static_cast<std::uint64_t>(counters[i].id) << 32 | i;
+  for (const Range range : counters_of_) std::sort(keys.begin() + range.begin, keys.begin() + range.end);
+  for (const std::uint64_t key : keys) sorted_.push_back(static_cast<std::int32_t>(key & 0xffffffff));
+}
+
 // Two blocks that overlap without being equal mean that lanes are not used alike.
 void Model::check_blocks() {
-  std::vector<std::int32_t> order(counters.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return std::pair(counters[a].rank, counters[a].id) < std::pair(counters[b].rank, counters[b].id);
-  });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const CounterBlock &a = counters[order[i - 1]], &b = counters[order[i]];
-    if (a.rank == b.rank && a.id + a.span > b.id) throw Misaligned{};
-  }
+  for (const Range range : counters_of_)
+    for (std::int32_t i = range.begin + 1; i < range.end; ++i) {
+      const CounterBlock& before = counters[sorted_[i - 1]];
+      if (before.id + before.span > counters[sorted_[i]].id) throw Misaligned{};
+    }
 }
 
 void Model::collect_signalers() {
@@ -233,7 +272,10 @@ void Model::collect_signalers() {
   for (std::size_t a = 0; a < acts.size(); ++a)
     for (const VSignal& g : signals_of(acts[a])) {
       CounterBlock& c = counters[g.counter];
-      if (g.per > 0 && acts[a].lanes % static_cast<std::uint32_t>(g.per) != 0) throw Misaligned{};
+      const auto per = static_cast<std::uint32_t>(g.per);
+      if (per == 0 ? c.span != 1
+                   : acts[a].lanes % per != 0 || acts[a].lanes / per != static_cast<std::uint32_t>(c.span))
+        throw Misaligned{};
       const auto last = c.signalers.end - 1;
       if (c.signalers.size() > 0 && signalers[last].act == static_cast<std::int32_t>(a)) {
         if (signalers[last].per != g.per) throw Misaligned{};
@@ -245,23 +287,37 @@ void Model::collect_signalers() {
     }
 }
 
+// Every counter of a block must have the total of the first.
+void Model::find_totals(int rank) {
+  std::vector<std::int32_t> ids;
+  const Range range = counters_of_[rank];
+  for (std::int32_t i = range.begin; i < range.end; ++i) ids.push_back(counters[sorted_[i]].id);
+  const std::vector<std::uint32_t> totals = expander->counter_totals(rank, ids);
+  for (std::int32_t i = range.begin; i < range.end; ++i) {
+    CounterBlock& c = counters[sorted_[i]];
+    c.total = totals[i - range.begin];
+    if (c.span == 1 || expander->same_totals(c.id, rank)) continue;
+    spend(c.span);
+    ids.resize(c.span);
+    std::iota(ids.begin(), ids.end(), c.id);
+    for (const std::uint32_t total : expander->counter_totals(rank, ids))
+      if (total != c.total) throw Misaligned{};
+  }
+}
+
 void Model::check_totals() {
-  for (CounterBlock& c : counters) {
-    c.total = expander->counter_total(c.id, c.rank);
+  for (int rank = 0; rank < plan->num_ranks; ++rank) find_totals(rank);
+  for (const CounterBlock& c : counters) {
     std::uint64_t growth = 0;
     for (const Signaler& g : signalers_of(c))
       growth += std::uint64_t{g.adds} * (g.per > 0 ? static_cast<std::uint32_t>(g.per) : acts[g.act].lanes);
-    bool same = true;  // every counter of the block has the total of the first
-    if (c.span > 1 && std::any_of(plan->counters.begin(), plan->counters.end(),
-                                  [](const Counter& family) { return family.total.mentions("i"); }))
-      for (std::int32_t i = 1; i < c.span && same; ++i) same = expander->counter_total(c.id + i, c.rank) == c.total;
-    if (!same) throw Misaligned{};
     if (growth != c.total)
-      problem(fmt::format("counter {} of rank {} grows by {} a run, but declares {}", counter_name(c), c.rank, growth, c.total));
+      problem(fmt::format("counter {} of rank {} grows by {} a run, but declares {}", counter_name(c), c.rank,
+                          growth, c.total));
   }
   for (const Act& act : acts)
     for (const VWait& w : waits_of(act))
-      if (w.at > counters[w.counter].total)
+      if (w.at > counters[w.counter].total && problems->size() < kMaxProblems)
         problem(fmt::format("{} waits for {} to reach {}, but it grows by only {} a run", name(act),
                             counter_name(counters[w.counter]), w.at, counters[w.counter].total));
 }
@@ -269,6 +325,7 @@ void Model::check_totals() {
 bool Model::ends_before(const Act& earlier, const Act& later) const {
   for (const VSignal& g : signals_of(earlier)) {
     if (g.rank != later.rank || g.per != 0) continue;
+    spend(earlier.signals.size() + later.waits.size());
     const auto adds = std::count_if(signals_of(earlier).begin(), signals_of(earlier).end(),
                                     [&](const VSignal& other) { return other.counter == g.counter; });
     for (const VWait& w : waits_of(later))
@@ -283,10 +340,17 @@ std::string Model::name(const Act& act) const {
   // Numbered as a person would count them: the n-th step or trigger of its rank.
   const Program program = expander->program(act.rank);
   const std::string text = describe(*plan, program, act.index);
-  return by_lane && program.actions[act.index].lanes > 1 ? fmt::format("tile {} of {}", act.lane, text) : text;
+  return by_lane && program.actions[act.index].lanes > 1 ? fmt::format("tile {} of {}", act.lane, text)
+                                                         : text;
 }
 
 std::string Model::counter_name(const CounterBlock& c) const { return expander->counter_name(c.id, c.rank); }
+
+void Model::give_up() const {
+  bad_input(
+      "plan \"{}\" is too large to prove: more than {} actions, waits, pieces and signals, or {} comparisons",
+      plan->name, kMaxItems, kMaxWork);
+}
 
 void Model::problem(std::string text) const {
   if (problems->size() < kMaxProblems) problems->push_back(std::move(text));

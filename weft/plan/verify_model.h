@@ -1,7 +1,8 @@
-// What the verifier looks at: all ranks' actions as compact records. Boxes are interned, so equal boxes have equal
-// ids; counters that are used only lane by lane are one record for the whole range ("block").
+// What the verifier looks at: all ranks' actions as compact records. Boxes are interned, so equal boxes have
+// equal ids; counters that are used only lane by lane are one record for the whole range ("block").
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,23 +15,57 @@ namespace weft::verifying {
 
 // Tiles that one proof may look at singly.
 inline constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
+// Actions, waits, pieces and signals of all ranks that one proof holds; comparisons that it makes.
+inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 27;
+inline constexpr std::int64_t kMaxWork = std::int64_t{1} << 32;
 
 // Thrown where lanes are not used alike: the caller starts again tile by tile.
 struct Misaligned {};
 
-// An open-addressing map from 64-bit keys to int32 values: millions of lookups in one proof.
+// An open-addressing map from integer keys to int32 values, -1 meaning absent: millions of lookups in one
+// proof, most of them cache misses, so key and value lie together and tables of one rank are kept apart.
+template <typename Key>
 class FlatMap {
  public:
-  FlatMap() : keys_(1024), values_(1024, -1) {}
-  std::int32_t& at(std::uint64_t key);            // inserts -1
-  std::int32_t find(std::uint64_t key) const;     // -1 where absent
+  explicit FlatMap(std::size_t expected = 0) : entries_(std::bit_ceil(2 * expected + 16)) { set_shift(); }
+
+  // Inserts -1 where absent. The key counts as present once the caller has stored a value, which callers do
+  // at once.
+  std::int32_t& at(Key key) {
+    if (2 * used_ >= entries_.size()) grow();
+    Entry& entry = entries_[slot(key)];
+    if (entry.value == -1) {
+      entry.key = key;
+      ++used_;
+    }
+    return entry.value;
+  }
+  std::int32_t find(Key key) const { return entries_[slot(key)].value; }
 
  private:
-  void grow();
-  std::size_t slot(std::uint64_t key) const;
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::int32_t> values_;
+  struct Entry {
+    Key key = 0;
+    std::int32_t value = -1;
+  };
+  void set_shift() { shift_ = std::countl_zero(static_cast<std::uint64_t>(entries_.size())) + 1; }
+  std::size_t slot(Key key) const {
+    const std::size_t mask = entries_.size() - 1;
+    std::uint64_t hash = key * 0x9e3779b97f4a7c15ULL;
+    hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93ULL;
+    std::size_t at = hash >> shift_;
+    while (entries_[at].value != -1 && entries_[at].key != key) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    std::vector<Entry> old(entries_.size() * 2);
+    old.swap(entries_);
+    set_shift();
+    for (const Entry& entry : old)
+      if (entry.value != -1) entries_[slot(entry.key)] = entry;
+  }
+  std::vector<Entry> entries_;
   std::size_t used_ = 0;
+  int shift_ = 0;
 };
 
 class BoxTable {
@@ -41,7 +76,8 @@ class BoxTable {
  private:
   std::vector<Box> boxes_;
   std::vector<std::int32_t> next_;  // boxes with the same hash
-  FlatMap first_;
+  FlatMap<std::uint64_t> first_;
+  std::int32_t last_ = -1;  // lists of pieces often repeat one box
 };
 
 struct VWait {
@@ -62,8 +98,8 @@ struct Act {
   std::int32_t rank, index;  // index: of the action in its rank's program
   std::int32_t rule, s, lane;
   std::int32_t producer;
-  std::int32_t box;          // -1: no data
-  std::int32_t tile;         // index into Model::tiles
+  std::int32_t box;   // -1: no data
+  std::int32_t tile;  // index into Model::tiles
   std::uint32_t lanes;
   bool is_step, finish;
   Range waits, reads, sources, targets, signals;
@@ -100,15 +136,22 @@ struct Model {
 
   Model(const Plan& plan, const Expander& expander, bool by_lane, std::vector<std::string>* problems);
 
-  std::span<const VWait> waits_of(const Act& a) const { return {waits.data() + a.waits.begin, size_of(a.waits)}; }
-  std::span<const VSignal> signals_of(const Act& a) const { return {signals.data() + a.signals.begin, size_of(a.signals)}; }
-  std::span<const VPiece> pieces_of(Range range) const { return {pieces.data() + range.begin, size_of(range)}; }
+  std::span<const VWait> waits_of(const Act& a) const {
+    return {waits.data() + a.waits.begin, size_of(a.waits)};
+  }
+  std::span<const VSignal> signals_of(const Act& a) const {
+    return {signals.data() + a.signals.begin, size_of(a.signals)};
+  }
+  std::span<const VPiece> pieces_of(Range range) const {
+    return {pieces.data() + range.begin, size_of(range)};
+  }
   std::span<const Signaler> signalers_of(const CounterBlock& c) const {
     return {signalers.data() + c.signalers.begin, size_of(c.signalers)};
   }
   const std::array<std::int64_t, 2>& tile_of(const Act& a) const { return tiles[a.tile]; }
 
-  // Does the wait imply that every lane of the signaler (the matching lane, if the counters are per lane) has signalled?
+  // Does the wait imply that every lane of the signaler (the matching lane, if the counters are per lane) has
+  // signalled?
   bool implies(const VWait& wait, const Signaler& signaler) const {
     return wait.at > counters[wait.counter].total - signaler.adds;
   }
@@ -119,31 +162,58 @@ struct Model {
   std::string counter_name(const CounterBlock& c) const;
   void problem(std::string text) const;  // keeps the first few
   bool failed() const { return !problems->empty(); }
+  // Counts comparisons: a hostile plan may not take hours or all memory to refuse. Throws bad_input past the
+  // limit.
+  void spend(std::int64_t comparisons) const {
+    if ((work_ += comparisons) > kMaxWork) give_up();
+  }
 
  private:
   static std::size_t size_of(Range range) { return static_cast<std::size_t>(range.size()); }
+  [[noreturn]] void give_up() const;
+  void reserve(const Program& program);
   void add(const Program& program);
   void add_act(const Program& program, std::size_t index, std::int64_t lane);
+  // The block that begins at a counter; made with that span where there is none.
   std::int32_t block(std::int32_t rank, std::int32_t id, std::int64_t span);
   std::int32_t tile_id(const std::array<std::int64_t, 2>& tile);
   void check_pieces(const Program& program, const Action& action, const Act& act);
   void check_piece(const Act& act, const VPiece& piece, bool write);
   void check_packing(const Act& act, const VPiece& piece);
+  void sort_counters();
   void check_blocks();
   void collect_signalers();
+  void find_totals(int rank);
   void check_totals();
-  FlatMap block_of_;
-  std::vector<std::vector<std::int64_t>> shapes_;      // [rank * buffers + buffer]
+  std::vector<FlatMap<std::uint32_t>> block_of_;   // of each rank, by the first counter's id
+  std::vector<Range> counters_of_;                 // of each rank, into sorted_
+  std::vector<std::int32_t> sorted_;               // counters by rank and id
+  std::vector<std::vector<std::int64_t>> shapes_;  // [rank * buffers + buffer]
   std::vector<std::int64_t> block_rows_;
+  mutable std::int64_t work_ = 0;
 };
 
-void check_order(Model& model, std::vector<std::int32_t>* order);                   // promise 2; order of one abstract run
+void check_order(Model& model, std::vector<std::int32_t>* order);  // promise 2; order of one abstract run
 // Which write piece each read or source piece sees: pairs (read piece, write piece), grouped by read piece.
 struct Seen {
-  std::vector<std::int32_t> first;   // per piece: start in `writers`; size pieces + 1
+  std::vector<std::int32_t> first;  // per piece: start in `writers`; size pieces + 1
   std::vector<std::int32_t> writers;
+  std::vector<std::int32_t> first_write, writes;  // all write pieces by rank * buffers + buffer
 };
-Seen check_races(Model& model);                                                     // promises 3 and 4
+
+// The write pieces of one rank's memory by their exact place.
+class Places {
+ public:
+  Places(const Model& model, const Seen& seen, int rank);
+  std::int32_t find(std::int32_t buffer, std::int32_t box) const { return piece_at_.find(key(buffer, box)); }
+
+ private:
+  static std::uint64_t key(std::int32_t buffer, std::int32_t box) {
+    return static_cast<std::uint64_t>(buffer) << 32 | static_cast<std::uint32_t>(box);
+  }
+  FlatMap<std::uint64_t> piece_at_;
+};
+Seen check_races(Model& model);                                                           // promises 3 and 4
 void check_sums(Model& model, const std::vector<std::int32_t>& order, const Seen& seen);  // promises 1 and 5
 
 }  // namespace weft::verifying

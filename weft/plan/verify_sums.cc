@@ -1,6 +1,6 @@
-// Promises 1 and 5: what every element holds, as a symbol. The value of a piece is the left fold of contributions
-// (leaf, rank) of one logical box; folds are hash-consed, so equal sums have equal ids and comparing with what is owed
-// is one comparison however long the sum.
+// Promises 1 and 5: what every element holds, as a symbol. The value of a piece is the left fold of
+// contributions (leaf, rank) of one logical box; folds are hash-consed, so equal sums have equal ids and
+// comparing with what is owed is one comparison however long the sum.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -11,12 +11,18 @@ namespace weft::verifying {
 namespace {
 
 struct Node {
-  std::int32_t left, right;  // fold: left + right; leaf: left = -1, right = leaf * ranks + rank; finish: right = -1
-  std::uint64_t bag;         // the contributions as a multiset, for sum = any
+  std::int32_t left,
+      right;          // fold: left + right; leaf: left = -1, right = leaf * ranks + rank; finish: right = -1
+  std::uint64_t bag;  // the contributions as a multiset, for sum = any
+  // The first fold that this one was found to grow into: nearly always the only one, so few folds need the
+  // map.
+  std::int32_t grown_by = kNothing, grown = 0;
+
+  static constexpr std::int32_t kNothing = -2;
 };
 
 struct Part {
-  std::int32_t box;     // relative to the piece's corner, interned
+  std::int32_t box;  // relative to the piece's corner, interned
   std::int32_t node;
   std::int32_t origin;  // its logical box, interned
 };
@@ -26,27 +32,36 @@ class Sums {
   Sums(Model& model, const Seen& seen) : m_(model), seen_(seen), parts_of_(model.acts.size(), Range{}) {}
 
   void run(const std::vector<std::int32_t>& order) {
-    for (const std::int32_t a : order) make(a);
+    for (std::size_t i = 0; i < order.size() && !m_.failed(); ++i) make(order[i]);
     for (int rank = 0; rank < m_.plan->num_ranks && !m_.failed(); ++rank) check_owed(rank);
   }
 
  private:
+  std::int32_t make_node(std::int32_t left, std::int32_t right, std::uint64_t bag) {
+    nodes_.push_back({left, right, bag});
+    return static_cast<std::int32_t>(nodes_.size()) - 1;
+  }
   std::int32_t intern(std::int32_t left, std::int32_t right, std::uint64_t bag) {
-    const std::uint64_t key = (static_cast<std::uint64_t>(left + 2) << 32 | static_cast<std::uint32_t>(right + 2)) + 1;
-    std::int32_t& at = node_of_.at(key);
-    if (at == -1) {
-      at = static_cast<std::int32_t>(nodes_.size());
-      nodes_.push_back({left, right, bag});
+    if (nodes_[left].grown_by == right) return nodes_[left].grown;
+    if (nodes_[left].grown_by == Node::kNothing) {
+      const std::int32_t made = make_node(left, right, bag);
+      nodes_[left].grown_by = right;
+      return nodes_[left].grown = made;
     }
+    std::int32_t& at =
+        node_of_.at(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
+    if (at == -1) at = make_node(left, right, bag);
     return at;
   }
   std::int32_t leaf(std::int32_t leaf, std::int32_t rank) {
     // Producers count 0, 1, ...; input buffers -1, -2, ...: fold both into one line.
     const std::int32_t source = leaf >= 0 ? 2 * leaf : -2 * leaf - 1;
     const std::int32_t id = source * m_.plan->num_ranks + rank;
+    std::int32_t& known = leaf_of_.at(static_cast<std::uint32_t>(id));
+    if (known != -1) return known;
     std::uint64_t bag = 0x9e3779b97f4a7c15ULL * (static_cast<std::uint64_t>(id) + 1);
     bag ^= bag >> 29;
-    return intern(-1, id, bag * 0xbf58476d1ce4e5b9ULL);
+    return known = make_node(-1, id, bag * 0xbf58476d1ce4e5b9ULL);
   }
   std::int32_t add(std::int32_t a, std::int32_t b) { return intern(a, b, nodes_[a].bag + nodes_[b].bag); }
   std::int32_t finished(std::int32_t a) { return intern(a, -1, nodes_[a].bag * 31 + 7); }
@@ -65,10 +80,13 @@ class Sums {
     for (const std::int32_t w : writers) {
       const VPiece& write = m_.pieces[w];
       const Range made = parts_of_[write.act];
+      m_.spend(4 * (made.size() + 1));
       const bool whole = write.box == piece.box;
       for (std::int32_t i = made.begin; i < made.end; ++i) {
-        if (whole) out->push_back(parts_[i]);
-        else clip(parts_[i], m_.boxes[write.box], m_.boxes[piece.box], out);
+        if (whole)
+          out->push_back(parts_[i]);
+        else
+          clip(parts_[i], m_.boxes[write.box], m_.boxes[piece.box], out);
       }
     }
   }
@@ -100,6 +118,7 @@ class Sums {
   // Folds one more source into the sum so far, element by element.
   bool fold(std::vector<Part>* sum, const std::vector<Part>& next) {
     scratch_.clear();
+    m_.spend(static_cast<std::int64_t>(sum->size() * next.size()));
     for (const Part& a : *sum)
       for (const Part& b : next) {
         if (a.box == b.box) {
@@ -124,8 +143,10 @@ class Sums {
     sum_.clear();
     bool begun = false, matched = true;
     const auto include = [&](const std::vector<Part>& parts) {
-      if (begun) matched = matched && fold(&sum_, parts);
-      else sum_ = parts;
+      if (begun)
+        matched = matched && fold(&sum_, parts);
+      else
+        sum_ = parts;
       begun = true;
     };
     for (std::int32_t p = act.sources.begin; p < act.sources.end; ++p) {
@@ -141,49 +162,58 @@ class Sums {
       return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
     const auto begin = static_cast<std::int32_t>(parts_.size());
     for (Part& part : sum_) {
+      if (act.finish && !in_place(part, act))
+        return m_.problem(fmt::format("{} finishes elements of other places than its box", m_.name(act)));
       if (act.finish) part.node = finished(part.node);
       parts_.push_back(part);
     }
     parts_of_[a] = {begin, static_cast<std::int32_t>(parts_.size())};
   }
 
+  // The epilogue finds its bias by the action's box: what it finishes must lie there.
+  bool in_place(const Part& part, const Act& act) const {
+    const Box &box = m_.boxes[part.box], &logical = m_.boxes[part.origin], &home = m_.boxes[act.box];
+    for (int d = 0; d < box.dims; ++d)
+      if (logical.lo[d] != home.lo[d] + box.lo[d]) return false;
+    return true;
+  }
+
   std::span<const std::int32_t> writers_of(std::int32_t piece) const {
-    return {seen_.writers.data() + seen_.first[piece], static_cast<std::size_t>(seen_.first[piece + 1] - seen_.first[piece])};
+    return {seen_.writers.data() + seen_.first[piece],
+            static_cast<std::size_t>(seen_.first[piece + 1] - seen_.first[piece])};
+  }
+
+  std::span<const std::int32_t> writes_to(int rank, std::int32_t buffer) const {
+    const std::size_t b = rank * m_.plan->buffers.size() + buffer;
+    return {seen_.writes.data() + seen_.first_write[b],
+            static_cast<std::size_t>(seen_.first_write[b + 1] - seen_.first_write[b])};
   }
 
   std::int32_t expected(const Expander::Due& due) {
-    const std::uint64_t key = ((static_cast<std::uint64_t>(due.first) << 32 | static_cast<std::uint32_t>(due.contributors)) << 1 |
-                               static_cast<std::uint64_t>(due.finished)) ^ (static_cast<std::uint64_t>(due.leaf + 64) << 52);
+    const std::uint64_t key =
+        ((static_cast<std::uint64_t>(due.first) << 32 | static_cast<std::uint32_t>(due.contributors)) << 1 |
+         static_cast<std::uint64_t>(due.finished)) ^
+        (static_cast<std::uint64_t>(due.leaf + 64) << 52);
     std::int32_t& known = expected_.at(key + 1);
     if (known != -1) return known;
+    m_.spend(16 * std::int64_t{due.contributors});
     std::int32_t node = leaf(due.leaf, due.first);
     for (std::int32_t i = 1; i < due.contributors; ++i)
       node = add(node, leaf(due.leaf, (due.first + i) % m_.plan->num_ranks));
     return known = due.finished ? finished(node) : node;
   }
 
-  void index_writes() {
-    for (const Act& act : m_.acts)
-      for (std::int32_t p = act.targets.begin; p < act.targets.end; ++p) {
-        const VPiece& piece = m_.pieces[p];
-        written_.resize(m_.acts_of.size() * m_.plan->buffers.size());
-        written_[piece.rank * m_.plan->buffers.size() + piece.buffer].push_back(p);
-        exact_.at(exact_key(piece.rank, piece.buffer, piece.box)) = p;
-      }
-    written_.resize(m_.acts_of.size() * m_.plan->buffers.size());
-  }
-  std::uint64_t exact_key(std::int32_t rank, std::int32_t buffer, std::int32_t box) const {
-    return (static_cast<std::uint64_t>(rank * m_.plan->buffers.size() + buffer) << 32 | static_cast<std::uint32_t>(box)) + 1;
-  }
-
   void check_owed(int rank) {
-    if (rank == 0) index_writes();
+    const Places places(m_, seen_, rank);
     for (const Expander::Due& due : m_.expander->owed(rank)) {
+      m_.spend(16);
       const VPiece piece{-1, rank, due.piece.buffer, m_.boxes.intern(due.piece.box)};
-      const std::int32_t match = exact_.find(exact_key(rank, piece.buffer, piece.box));
+      const std::int32_t match = places.find(piece.buffer, piece.box);
       next_.clear();
-      if (match >= 0) parts_of(piece, {&match, 1}, &next_);
-      else parts_of(piece, written_[rank * m_.plan->buffers.size() + piece.buffer], &next_);
+      if (match >= 0)
+        parts_of(piece, {&match, 1}, &next_);
+      else
+        parts_of(piece, writes_to(rank, piece.buffer), &next_);
       if (!check_due(due, piece)) return;
     }
   }
@@ -198,8 +228,9 @@ class Sums {
       bool placed = true;
       for (int d = 0; d < box.dims; ++d) placed = placed && logical.lo[d] == due.origin[d] + box.lo[d];
       if (placed && same(part.node, want)) continue;
-      m_.problem(fmt::format("rank {} is owed {} of \"{}\" as {}, but gets {}{}", piece.rank, to_string(due.piece.box), buffer,
-                             show(want), show(part.node), placed ? "" : " of another place, " + to_string(logical)));
+      m_.problem(fmt::format("rank {} is owed {} of \"{}\" as {}, but gets {}{}", piece.rank,
+                             to_string(due.piece.box), buffer, show(want), show(part.node),
+                             placed ? "" : " of another place, " + to_string(logical)));
       return false;
     }
     if (covered == due.piece.box.volume()) return true;
@@ -215,21 +246,23 @@ class Sums {
     if (n.right == -1) return fmt::format("epilogue({})", show(n.left, depth + 1));
     const std::string left = depth > 8 ? "..." : show(n.left, depth + 1);
     const bool bracket = nodes_[n.right].left != -1;
-    const std::string right = show(n.right, depth + 1);
+    const std::string right = bracket && depth > 8 ? "..." : show(n.right, depth + 1);
     return bracket ? fmt::format("{} + ({})", left, right) : fmt::format("{} + {}", left, right);
   }
 
   Model& m_;
   const Seen& seen_;
   std::vector<Node> nodes_;
-  FlatMap node_of_, expected_, exact_;
+  FlatMap<std::uint64_t> node_of_, expected_;
+  FlatMap<std::uint32_t> leaf_of_;
   std::vector<Part> parts_, sum_, next_, scratch_;
   std::vector<Range> parts_of_;  // what each act made; the same for all its targets
-  std::vector<std::vector<std::int32_t>> written_;
 };
 
 }  // namespace
 
-void check_sums(Model& model, const std::vector<std::int32_t>& order, const Seen& seen) { Sums(model, seen).run(order); }
+void check_sums(Model& model, const std::vector<std::int32_t>& order, const Seen& seen) {
+  Sums(model, seen).run(order);
+}
 
 }  // namespace weft::verifying

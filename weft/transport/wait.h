@@ -36,10 +36,11 @@ inline void cpu_pause() {
 namespace detail {
 
 // Polls until ready or the spin is over. A pause takes 4 to 140 cycles, depending on the core, so the clock
-// decides; it is read every 16 polls to cost little beside them. No sched_yield: beside threads that compute,
-// a waiter that yields comes back a time slice later, one that sleeps is let in when woken (ring of 8 ranks
-// on 2 busy cores: 271 us a hop with one yield, 31 us with a spin of 4 us, 12 us asleep at once; idle
-// cores: 1.5, 8.7 and 4.7 us).
+// decides; it is read every 16 polls to cost little beside them. No sched_yield: it helps on idle cores and
+// ruins busy ones. Ring of 8 thread ranks on 2 cores, us a hop, one run of 1.5 s each on a shared machine:
+//                     one yield   4 us of spin   asleep at once
+//   cores idle           1.5           8.7             4.7
+//   2 threads compute    271           31              12
 template <class Ready>
 bool spin_until(Transport& transport, const Patience& patience, Ready& ready) {
   if (ready()) return true;

@@ -1,0 +1,117 @@
+// `weft info`: what this build and this machine can do, and with --calibrate how fast.
+#include <sched.h>
+
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/calibrate.h"
+#include "cli/command.h"
+#include "cli/table.h"
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cluster/cluster.h"
+#include "weft/kernel/gemm.h"
+#include "weft/kernel/isa.h"
+#include "weft/transport/memory.h"
+
+namespace weft::cli {
+namespace {
+
+struct Flags {
+  bool json = false, calibrate = false;
+  std::string save;
+};
+
+int usable_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+std::string gemm_kernel() {
+  const std::int64_t size = 64;
+  const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1}, {&size, 1});
+  return std::string(kernel.name());
+}
+
+std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
+  return {{"gemm, one core", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9)},
+          {"memory read", format_rate(c.read_bytes_per_s)},
+          {"memory write", format_rate(c.write_bytes_per_s)},
+          {"memory copy", format_rate(c.copy_bytes_per_s)},
+          {"signal between ranks", format_duration(c.signal_s)},
+          {"a tile beside its arithmetic", format_duration(c.step_s)}};
+}
+
+void print_json(const Cluster* rates) {
+  nlohmann::ordered_json out{{"version", WEFT_VERSION},
+                             {"isa", isa()},
+                             {"kernels", gemm_kernel()},
+                             {"transports", {"threads", "shm"}},
+                             {"cuda", false},
+                             {"ucx", false},
+                             {"mpi", false},
+                             {"cores", usable_cores()},
+                             {"available_memory_bytes", available_memory_bytes()},
+                             {"rates", nullptr}};
+  if (rates != nullptr)
+    out["rates"] = {{"flops_per_s", rates->flops_per_s},           {"read_bytes_per_s", rates->read_bytes_per_s},
+                    {"write_bytes_per_s", rates->write_bytes_per_s}, {"copy_bytes_per_s", rates->copy_bytes_per_s},
+                    {"signal_s", rates->signal_s},                 {"step_s", rates->step_s}};
+  fmt::print("{}\n", out.dump());
+}
+
+void print_text(const Cluster* rates) {
+  fmt::print("weft {}\n", WEFT_VERSION);
+  fmt::print("{}", aligned({{"cores", fmt::format("{}", usable_cores())},
+                            {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
+                            {"isa", isa()},
+                            {"gemm tiles", gemm_kernel()},
+                            {"transports", "threads, shm"},
+                            {"cuda", "no: this build has no CUDA executor"},
+                            {"ucx", "no: ranks are on one host in this build"},
+                            {"mpi", "no: ranks are started by `weft run`"}}));
+  if (rates == nullptr) {
+    fmt::print("\nRates: not measured; `weft info --calibrate` takes two seconds.\n");
+    return;
+  }
+  fmt::print("\nMeasured, each the median of its rounds:\n{}", aligned(rate_rows(*rates)));
+}
+
+void save(const Cluster& rates, const std::string& path) {
+  std::ofstream file(path);
+  file << to_json(rates) << "\n";
+  file.close();
+  if (!file) bad_input("cannot write \"{}\"; give a path in a folder that can be written", path);
+}
+
+int run(const Flags& flags) {
+  if (!flags.save.empty() && !flags.calibrate) bad_input("--save writes what --calibrate measures; add --calibrate");
+  Cluster rates;
+  if (flags.calibrate) rates = calibrate(usable_cores());
+  if (flags.json)
+    print_json(flags.calibrate ? &rates : nullptr);
+  else
+    print_text(flags.calibrate ? &rates : nullptr);
+  if (!flags.save.empty()) {
+    save(rates, flags.save);
+    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`\n", flags.save, flags.save);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("info", "what this build and machine can do; --calibrate measures it");
+  auto flags = std::make_shared<Flags>();
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (two seconds)");
+  command->add_option("--save", flags->save, "write the measured rates as a cluster")->type_name("FILE");
+  command->footer("Example:\n  weft info --calibrate --save here.json");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,70 @@
+// The weft program: picks the command, and turns whatever goes wrong into one sentence and an exit code.
+//   0  done        1  failure        2  bad input, or more memory than there is: the sentence names value and remedy
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "cli/command.h"
+#include "weft/base/error.h"
+
+namespace weft::cli {
+namespace {
+
+int exit_code(Code code) { return code == Code::bad_input || code == Code::no_memory ? 2 : 1; }
+
+int complain(const std::string& sentence, int code) {
+  fmt::print(stderr, "weft: {}\n", sentence);
+  return code;
+}
+
+// The command the words on the command line begin with, for the hint at the end of the sentence.
+std::string chosen(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "weft" : "weft " + commands.front()->get_name();
+}
+
+int bad_words(const CLI::App& app, const CLI::ParseError& error) {
+  std::string sentence = error.what();
+  for (char& c : sentence)
+    if (c == '\n') c = ' ';
+  while (!sentence.empty() && (sentence.back() == ' ' || sentence.back() == '.')) sentence.pop_back();
+  return complain(fmt::format("{}; see `{} --help`", sentence, chosen(app)), 2);
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("Weft hides the communication of distributed ML behind its computation.", "weft");
+  app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example:\n  weft demo\n  weft COMMAND --help");
+  Run run;
+  add_demo(app, &run);
+  add_bench(app, &run);
+  add_plan(app, &run);
+  add_run(app, &run);
+  add_info(app, &run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return bad_words(app, error);
+  }
+  try {
+    return run();
+  } catch (const Error& error) {
+    return complain(error.what(), exit_code(error.code()));
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory; use smaller shapes or fewer ranks", 2);
+  } catch (const std::exception& error) {
+    return complain(error.what(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace weft::cli
+
+int main(int argc, char** argv) { return weft::cli::main(argc, argv); }

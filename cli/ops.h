@@ -1,0 +1,65 @@
+// The OP of `weft plan` and `weft bench`: one table from a name and a shape to a producer and an output space.
+// A name is a collective (rs, ar, ag, a2a, bcast), "<producer>-<space>" (gemm-rs, embedding-a2a, gemv-keep), or
+// ag-gemm, the gather on the consumer's side.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "weft/plan/plan.h"
+#include "weft/plan/producer.h"
+#include "weft/plan/space.h"
+
+namespace CLI {
+class App;
+}
+
+namespace weft {
+class Op;
+class World;
+struct Cluster;
+}  // namespace weft
+
+namespace weft::cli {
+
+// What the flags say, unchecked.
+struct OpFlags {
+  std::string op;
+  int ranks = 2;
+  std::optional<std::int64_t> m, n, k;  // none: the op's default
+  std::array<std::int64_t, 2> tile{0, 0};
+  std::string weight = "f32", wire = "f32", route = "auto", stack, pool = "sum";
+  int slices = 0, root = 0;
+  std::int64_t tables = 8, rows = 10000, dim = 64, batch = 1024, pooling = 32;
+};
+
+// `max_ranks` is what the command can serve; it goes into the help and into check().
+void add_op_flags(CLI::App& app, OpFlags* flags, int max_ranks);
+
+struct OpSpec {
+  std::string name;  // as given
+  Producer producer;
+  Space space;
+  bool gathers = false;      // the space feeds the producer
+  std::int64_t pooling = 0;  // embedding_bag: indices of a sample in each table
+
+  int num_ranks() const { return gathers || space.kind != SpaceKind::keep ? space.num_ranks() : ranks; }
+  bool alone() const { return producer.kind == ProducerKind::copy; }  // a collective without a computation
+  int ranks = 1;
+};
+
+// Throws bad_input naming the value and the remedy: an unknown name, a size out of range, a route there is not.
+OpSpec parse_op(const OpFlags& flags, int max_ranks);
+
+Plan build(const OpSpec& spec, const Cluster& cluster);
+Op compile(World& world, const OpSpec& spec);
+
+// {"m": 1024, "n": 1024, "k": 512}, or tables, rows, dim, batch, pooling.
+nlohmann::ordered_json shape_json(const OpSpec& spec);
+std::string shape_text(const OpSpec& spec);  // "1024 x 1024 x 512"
+
+}  // namespace weft::cli

@@ -1,0 +1,36 @@
+#include "cli/table.h"
+
+#include <algorithm>
+
+namespace weft::cli {
+namespace {
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0u) != 0x80u; }));
+}
+
+}  // namespace
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, Last last, int indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (widths.size() <= c) widths.push_back(0);
+      widths[c] = std::max(widths[c], width_of(row[c]));
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line(static_cast<std::size_t>(indent), ' ');
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string blanks(widths[c] - width_of(row[c]), ' ');
+      const bool left = c == 0 || (last == Last::note && c + 1 == widths.size());
+      line += (c > 0 ? "  " : "") + (left ? row[c] + blanks : blanks + row[c]);
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,14 @@
+// Small aligned tables for the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::cli {
+
+// Rows of cells under each other, two blanks between columns. The first column is flush left, and so is the last where
+// `notes`: it is words, not numbers. Widths count characters, not bytes.
+enum class Last { number, note };
+std::string aligned(const std::vector<std::vector<std::string>>& rows, Last last = Last::note, int indent = 2);
+
+}  // namespace weft::cli

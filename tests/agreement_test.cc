@@ -1,0 +1,172 @@
+// The one table: producers x spaces x routes x ranks 1-8 x shapes x transports, against the reference executor; and bit
+// for bit between runs, between transports and between flat routes.
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "tests/cases.h"
+#include "weft/transport/launch.h"
+#include "weft/weft.h"
+
+namespace weft::testing {
+namespace {
+
+// Digest of every case's output on every rank: "case name|rank" -> hash of the bits.
+using Digests = std::map<std::string, std::uint64_t>;
+
+std::uint64_t digest(const Matrix& y) {
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const float value : y.values()) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    hash = (hash ^ bits) * 1099511628211ULL;
+  }
+  return hash;
+}
+
+Op compile(World& world, const Case& c) {
+  return c.gathers ? world.compile(c.space, c.producer) : world.compile(c.producer, c.space);
+}
+
+// The reference's results, made once by whichever rank comes first.
+class References {
+ public:
+  const std::vector<std::vector<float>>& of(const Case& c, const Plan& plan, std::uint64_t seed) {
+    const std::lock_guard lock(mutex_);
+    auto& known = known_[fmt::format("{}|{}", c.name, seed)];
+    if (known.empty()) {
+      std::vector<Data> data;
+      for (int r = 0; r < plan.num_ranks; ++r) data.push_back(make_data(c.producer, r, seed));
+      known = reference(plan, data);
+    }
+    return known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::vector<float>>> known_;
+};
+
+// Runs a case twice with different inputs and once more with the first: a stale buffer or counter would show.
+std::string run_case(World& world, const Case& c, References* references, Digests* digests) {
+  Op op = compile(world, c);
+  const int rank = c.space.kind == SpaceKind::keep ? 0 : world.rank();
+  std::uint64_t first = 0;
+  for (const std::uint64_t seed : {1, 2, 1}) {
+    const Data mine = make_data(c.producer, rank, seed);
+    op.run(mine.inputs(c.producer));
+    const Matrix y = op.output();
+    if (references != nullptr) {
+      const auto& expected = references->of(c, op.plan(), seed)[rank];
+      const double bound = c.space.options.wire == Dtype::bf16 ? 0.05 : 1e-4;
+      if (static_cast<std::size_t>(y.rows * y.cols) != expected.size()) return c.name + ": wrong shape";
+      if (const double e = error(y.data, expected); !(e <= bound)) return fmt::format("{}: error {} on rank {}", c.name, e, rank);
+    }
+    if (seed == 2) continue;
+    if (first != 0 && first != digest(y)) return c.name + ": another result for the same inputs";
+    first = digest(y);
+  }
+  (*digests)[fmt::format("{}|{}", c.name, world.rank())] = first;
+  return {};
+}
+
+std::vector<std::string> run_all(World& world, References* references, Digests* digests) {
+  std::vector<std::string> problems;
+  for (const Case& c : all_cases(world.size()))
+    if (std::string problem = run_case(world, c, references, digests); !problem.empty()) problems.push_back(std::move(problem));
+  return problems;
+}
+
+Digests on_threads(int num_ranks, int threads, References* references) {
+  Digests all;
+  std::mutex mutex;
+  World::local(num_ranks, [&](World& world) {
+    Digests mine;
+    const auto problems = run_all(world, references, &mine);
+    const std::lock_guard lock(mutex);
+    for (const std::string& problem : problems) ADD_FAILURE() << problem;
+    all.merge(mine);
+  }, {.threads = threads});
+  return all;
+}
+
+Digests on_processes(int num_ranks) {
+  const std::string folder = fmt::format("{}/weft_agreement_{}_{}", ::testing::TempDir(), getpid(), num_ranks);
+  std::filesystem::create_directories(folder);
+  const LaunchResult result = launch({num_ranks, {"/proc/self/exe", "--child", folder}});
+  EXPECT_EQ(result.exit_code(), 0) << result.reason;
+  Digests all;
+  for (int r = 0; r < num_ranks; ++r) {
+    std::ifstream file(fmt::format("{}/{}", folder, r));
+    std::string line;
+    while (std::getline(file, line)) {
+      const auto tab = line.find('\t');
+      if (line.rfind("problem", 0) == 0) ADD_FAILURE() << line;
+      else all[line.substr(tab + 1)] = std::stoull(line.substr(0, tab));
+    }
+  }
+  std::filesystem::remove_all(folder);
+  return all;
+}
+
+int compare_routes(const Digests& digests) {
+  std::map<std::string, std::uint64_t> by_collective;
+  int compared = 0;
+  for (const auto& [name, hash] : digests) {
+    if (name.find("wire bf16") != std::string::npos) continue;
+    std::string without_route = name;
+    for (const char* route : {" ring ", " direct ", " one_shot ", " two_shot "})
+      if (const auto at = without_route.find(route); at != std::string::npos) without_route.replace(at, std::strlen(route), " ");
+    const auto [it, fresh] = by_collective.emplace(without_route, hash);
+    EXPECT_EQ(it->second, hash) << name << " differs from another route";
+    compared += !fresh;
+  }
+  return compared;
+}
+
+class Agreement : public ::testing::TestWithParam<int> {};
+
+TEST_P(Agreement, WithTheReferenceAndBetweenTransportsRoutesAndThreads) {
+  const int num_ranks = GetParam();
+  References references;
+  const Digests threads = on_threads(num_ranks, 1, &references);
+  EXPECT_EQ(threads.size(), all_cases(num_ranks).size() * static_cast<std::size_t>(num_ranks));
+  EXPECT_GT(compare_routes(threads), 100);
+  EXPECT_EQ(on_processes(num_ranks), threads);
+  // Two threads a rank make tiles in another order and must not change a bit.
+  if (num_ranks <= 3) {
+    EXPECT_EQ(on_threads(num_ranks, 2, nullptr), threads);
+  }
+}
+
+#ifdef WEFT_SANITIZED
+constexpr int kMostRanks = 4;
+#else
+constexpr int kMostRanks = 8;
+#endif
+INSTANTIATE_TEST_SUITE_P(Ranks, Agreement, ::testing::Range(1, kMostRanks + 1));
+
+int child(const std::string& folder) {
+  World world = World::init();
+  Digests digests;
+  const auto problems = run_all(world, nullptr, &digests);
+  std::ofstream file(fmt::format("{}/{}", folder, world.rank()));
+  for (const std::string& problem : problems) file << "problem " << problem << "\n";
+  for (const auto& [name, hash] : digests) file << hash << "\t" << name << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--child") == 0) return weft::testing::child(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

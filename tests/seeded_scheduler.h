@@ -1,0 +1,63 @@
+// A scheduler that owns all timing: one rank runs at a time, and a seed decides who is next and when each store and
+// each signal lands. Stores of a lane land before its signals to the same rank, and at once in the rank's own memory;
+// nothing else is ordered. The same seed
+// gives the same run, so a failing seed replays.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "weft/exec/cpu/hooks.h"
+
+namespace weft::testing {
+
+class SeededScheduler : public Hooks {
+ public:
+  SeededScheduler(int num_ranks, std::uint64_t seed);
+
+  // Every rank's thread calls these around what is to be scheduled; enter() returns when it is this rank's turn.
+  void enter(int rank);
+  void leave(int rank);
+
+  void put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from, const Strip& to) override;
+  void signal(int rank, int target, std::uint32_t* counter) override;
+  void end_lane(int rank) override;
+  void pause(int rank, bool blocked) override;  // throws internal when no rank can go on and nothing is left to land
+
+  std::int64_t events() const { return events_; }
+
+ private:
+  struct Store {
+    std::int64_t rows, cols;
+    std::vector<std::byte> values;
+    Dtype dtype;
+    Strip to;
+  };
+  // What one lane sends to one rank: its stores, and then its signals.
+  struct Parcel {
+    int rank, target;
+    bool open = true;  // the lane is still adding to it
+    std::vector<Store> stores;
+    std::vector<std::uint32_t*> signals;
+  };
+
+  Parcel& parcel(int rank, int target);
+  bool land_one();
+  void choose();
+  void wait_turn(std::unique_lock<std::mutex>& lock, int rank);
+
+  std::mutex mutex_;
+  std::vector<std::condition_variable> turn_;  // one a rank: waking all for one costs three times the run
+  std::mt19937_64 random_;
+  std::deque<Parcel> parcels_;
+  std::vector<char> present_, blocked_;
+  int expected_, entered_ = 0, running_ = -1;
+  bool stuck_ = false;
+  std::int64_t events_ = 0;
+};
+
+}  // namespace weft::testing

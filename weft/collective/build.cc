@@ -1,0 +1,210 @@
+// Chooses the route. What a space may do is a list of routes; each is built and priced on the cluster, the
+// cheapest is kept, and the plan says in one sentence what the others would have cost.
+#include "weft/collective/build.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/ranges.h>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/collective/draft.h"
+#include "weft/plan/estimate.h"
+#include "weft/plan/program.h"
+#include "weft/plan/traffic.h"
+
+namespace weft {
+namespace {
+
+// Larger groups are priced by a twin of this size: a plan of N ranks has N x N actions.
+constexpr int kPricedRanks = 32;
+// Beyond these, one_shot is no candidate: its inbox holds every rank's whole output.
+constexpr int kMaxOneShotRanks = 64;
+constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
+
+using Builder = std::function<Plan(const Producer&, const Space&, Route)>;
+
+Plan build_route(const Producer& p, const Space& space, Route route) {
+  switch (space.kind) {
+    case SpaceKind::keep:
+      return build_keep(p, 1);
+    case SpaceKind::reduce_scatter:
+      return build_reduce_scatter(p, space, route);
+    case SpaceKind::all_reduce:
+      return build_all_reduce(p, space, route);
+    case SpaceKind::all_gather:
+      return build_all_gather(p, space, route);
+    case SpaceKind::all_to_all:
+      return build_all_to_all(p, space);
+    case SpaceKind::broadcast:
+      return build_broadcast(p, space);
+  }
+  fail(Code::internal, "space kind {} has no builder", static_cast<int>(space.kind));
+}
+
+void check_options(const Space& space) {
+  const SpaceOptions& o = space.options;
+  const bool sums = space.kind == SpaceKind::reduce_scatter || space.kind == SpaceKind::all_reduce;
+  const std::vector<Route> known = routes(space.kind);
+  if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
+    std::vector<std::string_view> names{to_string(Route::automatic)};
+    for (const Route route : known) names.push_back(to_string(route));
+    bad_input("{} has no route {}; use {}", to_string(space.kind), to_string(o.route),
+              fmt::join(names, ", "));
+  }
+  if (!sums && o.wire != Dtype::f32)
+    bad_input("{} moves finished results, not partial sums: wire is {}, use f32", to_string(space.kind),
+              to_string(o.wire));
+  if (o.slices < 0) bad_input("slices is {}; give a positive number, or 0 to let Weft choose", o.slices);
+  if (o.slices > 0 && space.kind != SpaceKind::all_reduce)
+    bad_input("{} is not made in slices; leave slices at 0", to_string(space.kind));
+  if (!o.rows.empty() && space.kind != SpaceKind::all_to_all)
+    bad_input("{} takes no row counts; leave rows empty, or use all_to_all", to_string(space.kind));
+}
+
+bool candidate(const Producer& p, const Space& space, Route route) {
+  if (route != Route::one_shot) return true;
+  const std::int64_t n = space.num_ranks();
+  const std::int64_t inbox =
+      n * n * ceil_div(p.m, n) * p.n * static_cast<std::int64_t>(size_of(space.options.wire));
+  return n <= kMaxOneShotRanks && inbox <= kMaxOneShotBytes;
+}
+
+// The ranks of a group as the cluster sees them: neighbours along an axis are `stride` ranks apart.
+Cluster cluster_of_group(const Space& space, const Cluster& cluster) {
+  Cluster out = fitted(cluster, space.mesh.size());
+  const Group group = space.mesh.group(space.axis, 0);
+  out.ranks_per_host = std::max(1, out.ranks_per_host / (group.ranks[1] - group.ranks[0]));
+  out.num_hosts = static_cast<int>(ceil_div(group.size(), out.ranks_per_host));
+  return out;
+}
+
+// What one rank makes and sends.
+struct Work {
+  double elements = 0, bytes = 0;
+};
+
+Work work_of_rank_0(const Plan& plan) {
+  const Program program = Expander(plan).program(0);
+  Work out;
+  for (const Action& action : program.actions)
+    if (action.kind == ActionKind::step) out.elements += static_cast<double>(action.box.volume());
+  out.bytes = static_cast<double>(traffic(plan, program).bytes_to_peers);
+  return out;
+}
+
+// The twin of a large group: fewer ranks, and chunks of the same size where rows are cut among the ranks.
+// Computing grows from it to the plan as what a rank makes does, and the rest as what it sends.
+double price_by_twin(const Plan& plan, const Producer& p, const Space& space, Route route,
+                     const Builder& builder, Cluster cluster) {
+  Space twin = space;
+  twin.mesh = Mesh({{space.axis, kPricedRanks}});
+  Producer q = p;
+  if (space.kind != SpaceKind::all_gather)
+    q.m = std::max<std::int64_t>(1, ceil_div(p.m * kPricedRanks, space.num_ranks()));
+  q.tile[0] = std::min(q.tile[0], q.m);
+  cluster.num_hosts = static_cast<int>(ceil_div(kPricedRanks, cluster.ranks_per_host));
+  const Plan small = builder(q, twin, route);
+  const Estimate e = estimate(small, cluster);
+  const Work full = work_of_rank_0(plan), part = work_of_rank_0(small);
+  const auto growth = [](double of, double from) { return from > 0 ? of / from : 1; };
+  return e.compute_seconds * growth(full.elements, part.elements) +
+         e.exposed_seconds() * growth(full.bytes, part.bytes);
+}
+
+std::string reason(const Producer& p, const Space& space, const Cluster& cluster,
+                   const std::vector<std::pair<Route, double>>& prices, std::size_t best) {
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < prices.size(); ++i)
+    if (i != best)
+      others.push_back(fmt::format("{} {}", to_string(prices[i].first), format_duration(prices[i].second)));
+  const bool network = space.num_ranks() > cluster.ranks_per_host;
+  return fmt::format("{}: estimated {}{}{} ({} ranks, {}, {} {})", to_string(prices[best].first),
+                     format_duration(prices[best].second), others.empty() ? "" : "; ",
+                     fmt::join(others, ", "), space.num_ranks(),
+                     format_bytes(static_cast<double>(p.m * p.n * 4)), network ? "network" : "local",
+                     format_rate((network ? cluster.network : cluster.local).bytes_per_s));
+}
+
+Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const Builder& builder) {
+  const Cluster cluster = cluster_of_group(space, whole);
+  std::vector<std::pair<Route, double>> prices;
+  Plan best_plan;
+  std::size_t best = 0;
+  for (const Route route : routes(space.kind)) {
+    if (!candidate(p, space, route)) continue;
+    Plan plan = builder(p, space, route);
+    const double seconds = space.num_ranks() > kPricedRanks
+                               ? price_by_twin(plan, p, space, route, builder, cluster)
+                               : estimate(plan, cluster).seconds;
+    prices.emplace_back(route, seconds);
+    if (prices.size() > 1 && seconds >= prices[best].second) continue;
+    best = prices.size() - 1;
+    best_plan = std::move(plan);
+  }
+  best_plan.why = reason(p, space, cluster, prices, best);
+  return best_plan;
+}
+
+Plan choose(const Producer& p, const Space& space, const Cluster& cluster, const Builder& builder) {
+  const Route asked = space.options.route;
+  if (asked == Route::automatic && routes(space.kind).size() > 1) return cheapest(p, space, cluster, builder);
+  Plan plan = builder(p, space, asked == Route::automatic ? routes(space.kind).front() : asked);
+  plan.why = asked == Route::automatic
+                 ? fmt::format("{}: the only route", to_string(routes(space.kind).front()))
+                 : fmt::format("{}: as asked", to_string(asked));
+  return plan;
+}
+
+Plan alone(const Producer& p, std::string name) {
+  Plan plan = build_keep(p, 1);
+  plan.name = std::move(name);
+  plan.why = "local: one rank, nothing to move";
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Route> routes(SpaceKind kind) {
+  switch (kind) {
+    case SpaceKind::keep:
+      return {Route::local};
+    case SpaceKind::reduce_scatter:
+      return {Route::ring, Route::direct};
+    case SpaceKind::all_reduce:
+      return {Route::ring, Route::two_shot, Route::one_shot};
+    case SpaceKind::all_gather:
+      return {Route::ring, Route::direct};
+    case SpaceKind::all_to_all:
+      return {Route::direct};
+    case SpaceKind::broadcast:
+      return {Route::chain};
+  }
+  return {};
+}
+
+Plan build(const Producer& producer, const Space& space, const Cluster& cluster) {
+  check_options(space);
+  const Producer p = validated(producer, space.num_ranks());
+  if (space.kind == SpaceKind::keep) return alone(p, fmt::format("{} keep", to_string(p.kind)));
+  // Row counts can leave rows out, even on one rank: only the exchange itself does that.
+  if (space.num_ranks() == 1 && space.options.rows.empty())
+    return alone(p, fmt::format("{} {} local", to_string(p.kind), to_string(space.kind)));
+  return choose(p, space, cluster, build_route);
+}
+
+Plan build(const Space& gather, const Producer& producer, const Cluster& cluster) {
+  if (gather.kind != SpaceKind::all_gather)
+    bad_input("{} cannot feed a {}; only all_gather brings rows to a gemm", to_string(gather.kind),
+              to_string(producer.kind));
+  if (producer.kind != ProducerKind::gemm)
+    bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
+  check_options(gather);
+  const Producer p = validated(producer, gather.num_ranks());
+  if (!p.n_of.empty()) bad_input("a gemm on gathered rows has one width; give every rank the same n");
+  if (gather.num_ranks() == 1) return alone(p, "all_gather gemm local");
+  return choose(p, gather, cluster, build_gather_gemm);
+}
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// What a run reads beside the plan's own memory: the caller's pointers and the sizes that hold for this run.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft {
+
+// One producer's inputs on one rank; unused ones stay null. Shapes as in plan/producer.h.
+struct Inputs {
+  const float* x = nullptr;
+  const void* w = nullptr;  // of the producer's weight dtype
+  const float* bias = nullptr;      // (n)
+  const float* residual = nullptr;  // the shape of the output y of this rank
+  std::span<const float* const> tables;          // embedding_bag: one pointer a table
+  std::span<const std::int64_t* const> indices;  // and its indices
+  std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
+};
+
+// Fewer rows than the plan was built for. Rows beyond are skipped, but signal, so all ranks stay in step.
+struct Counts {
+  std::int64_t rows = -1;                  // rows of the output, the same on every rank; -1: all
+  std::span<const std::int64_t> peers;     // rows for (all_to_all) or from (gather) each position; empty: all
+};
+
+struct Bindings {
+  std::vector<Inputs> producers;     // one for each producer of the plan
+  std::vector<const void*> buffers;  // one for each buffer; only those of role input are read
+};
+
+}  // namespace weft

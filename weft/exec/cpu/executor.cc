@@ -1,0 +1,238 @@
+#include "weft/exec/cpu/executor.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/thread_pool.h"
+#include "weft/exec/cpu/hooks.h"
+#include "weft/transport/local.h"
+#include "weft/transport/transport.h"
+
+namespace weft {
+namespace {
+
+// Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
+constexpr std::int64_t kGlance = 8;
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads,
+                         CpuOptions options)
+    : plan_(plan), expander_(plan_), program_(expander_.program(rank)), memory_(std::move(memory)), transport_(transport),
+      threads_(threads), options_(std::move(options)), lanes_(plan_, program_, memory_, options_.hooks) {
+  for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
+    totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
+  first_lane_.push_back(0);
+  for (const Action& action : program_.actions) {
+    if (action.lanes == 0) continue;
+    if (action.kind == ActionKind::step) {
+      steps_.push_back(&action);
+      first_lane_.push_back(first_lane_.back() + action.lanes);
+      continue;
+    }
+    auto trigger = std::make_unique<Trigger>();
+    trigger->action = &action;
+    trigger->reads_input = std::any_of(program_.sources(action).begin(), program_.sources(action).end(), [&](const Piece& p) {
+      return plan_.buffers[p.buffer].role == Role::input;
+    });
+    trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
+    triggers_.push_back(std::move(trigger));
+  }
+  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench());
+}
+
+// Counters are compared modulo 2^32, so that an op may run for ever.
+bool CpuExecutor::met(const Action& action, std::int64_t lane) const {
+  const std::uint32_t run = runs_ - 1;
+  for (const Wait& w : program_.of(action)) {
+    if (run < static_cast<std::uint32_t>(w.lag)) continue;
+    const std::int64_t id = w.counter + (w.per > 0 ? lane / w.per : 0);
+    const std::uint32_t at = (run - static_cast<std::uint32_t>(w.lag)) * totals_[id] + w.at;
+    // Acquire pairs with the signal's release; seq_cst is what bell.h asks of whoever may sleep.
+    const std::uint32_t value = memory_.counter(program_.rank, id).load(std::memory_order_seq_cst);
+    if (static_cast<std::int32_t>(value - at) < 0) return false;
+  }
+  return true;
+}
+
+void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
+  if (!finished()) finish();
+  bindings_.producers.assign(bindings.producers.begin(), bindings.producers.end());
+  bindings_.buffers.assign(bindings.buffers.begin(), bindings.buffers.end());
+  lanes_.begin(&bindings_, counts, runs_);
+  ++runs_;
+  next_lane_.store(0, std::memory_order_relaxed);
+  std::int64_t all = 0, reading = 0;
+  for (auto& trigger : triggers_) {
+    trigger->left.store(trigger->action->lanes, std::memory_order_relaxed);
+    trigger->first.store(0, std::memory_order_relaxed);
+    all += trigger->action->lanes;
+    if (trigger->reads_input) reading += trigger->action->lanes;
+  }
+  input_triggers_left_.store(reading, std::memory_order_relaxed);
+  triggers_left_.store(all, std::memory_order_release);
+  steps_left_.store(first_lane_.back(), std::memory_order_relaxed);
+  threads_.run([this](int thread) {
+    try {
+      work(thread);
+    } catch (...) {
+      abort_with_current_exception(transport_);  // or this rank's other threads would wait for this one's tiles
+      throw;
+    }
+  });
+  await(nullptr, 0, &input_triggers_left_, benches_[0]);
+}
+
+void CpuExecutor::work(int thread) {
+  Workbench& bench = benches_[static_cast<std::size_t>(thread)];
+  fire_ready(bench, kGlance);  // opens its outputs before anything else
+  std::size_t step = 0;
+  for (;;) {
+    const std::int64_t next = next_lane_.fetch_add(1, std::memory_order_relaxed);
+    if (next >= first_lane_.back()) break;
+    while (next >= first_lane_[step + 1]) ++step;
+    const Action& action = *steps_[step];
+    const std::int64_t lane = next - first_lane_[step];
+    if (options_.hooks != nullptr) options_.hooks->pause(program_.rank, false);
+    if (!met(action, lane)) await(&action, lane, nullptr, bench);
+    if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
+    lanes_.run(action, lane, bench);
+    if (steps_left_.fetch_sub(1, std::memory_order_seq_cst) == 1) ring_if_asleep(*memory_.bells[program_.rank]);
+    fire_ready(bench, kGlance);
+  }
+  // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
+  if (thread == 0) await(nullptr, 0, &steps_left_, bench);
+}
+
+void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
+  lanes_.run(*trigger.action, lane, bench);
+  // Release: whoever sees the count fall (finish, start) sees what the lane stored here.
+  trigger.left.fetch_sub(1, std::memory_order_relaxed);
+  if (trigger.reads_input) input_triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
+  triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+// Looks at up to `most` lanes, beginning where the last look ended; returns whether any was ready.
+bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
+  if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
+  bool fired = false;
+  const std::uint32_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
+    Trigger& trigger = *triggers_[(turn + i) % triggers_.size()];
+    if (trigger.left.load(std::memory_order_relaxed) == 0) continue;
+    const std::int64_t lanes = trigger.action->lanes;
+    std::int64_t first = trigger.first.load(std::memory_order_relaxed);
+    bool all_claimed = true;  // of those from `first` on that were looked at
+    for (std::int64_t lane = first; lane < lanes && most > 0; ++lane) {
+      std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
+      if (seen == runs_) {
+        if (all_claimed) first = lane + 1;
+        continue;
+      }
+      --most;
+      if (met(*trigger.action, lane) &&
+          trigger.claimed[lane].compare_exchange_strong(seen, runs_, std::memory_order_acquire)) {
+        fire(trigger, lane, bench);
+        fired = true;
+        if (all_claimed) first = lane + 1;
+      } else {
+        all_claimed = false;
+      }
+    }
+    if (first > trigger.first.load(std::memory_order_relaxed)) trigger.first.store(first, std::memory_order_relaxed);
+  }
+  return fired;
+}
+
+// Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
+void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench) {
+  const auto there = [&] {
+    return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
+  };
+  const auto ready = [&] {
+    if (there()) return true;
+    while (fire_ready(bench, INT64_MAX))
+      if (there()) return true;
+    if (options_.poll_others && &bench == benches_.data()) options_.poll_others();
+    return there();
+  };
+  if (options_.hooks != nullptr) {
+    while (!ready()) options_.hooks->pause(program_.rank, true);
+    return;
+  }
+  wait_until(transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); });
+}
+
+void CpuExecutor::finish() {
+  if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
+}
+
+void CpuExecutor::poll() {
+  // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
+  while (fire_ready(benches_[0], INT64_MAX)) {
+  }
+}
+
+std::byte* CpuExecutor::buffer(int buffer) const { return memory_.copy(program_.rank, buffer, runs_ == 0 ? 0 : runs_ - 1); }
+
+Sent CpuExecutor::sent() const {
+  Sent all;
+  for (const Workbench& bench : benches_) {
+    all.bytes += bench.sent.bytes;
+    all.signals += bench.sent.signals;
+  }
+  return all;
+}
+
+// After a sleep without news: is it time to give up, and on whom?
+void CpuExecutor::stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const {
+  if (waited < std::min(options_.patience.silence, options_.patience.total)) return;
+  if (action == nullptr) {  // some trigger has not fired: blame the first
+    for (const auto& trigger : triggers_)
+      for (std::int64_t i = 0; i < trigger->action->lanes && action == nullptr; ++i)
+        if (trigger->claimed[i].load(std::memory_order_relaxed) != runs_) action = trigger->action, lane = i;
+    if (action == nullptr) return;
+  }
+  for (const Wait& wait : program_.of(*action)) {
+    Action single = *action;  // judge this wait alone
+    single.waits = {static_cast<std::int32_t>(&wait - program_.waits.data()),
+                    static_cast<std::int32_t>(&wait - program_.waits.data() + 1)};
+    if (!met(single, lane)) judge(*action, lane, wait, waited);
+  }
+}
+
+int CpuExecutor::signaler_of(std::int64_t counter) const {
+  for (int rank = 0; rank < plan_.num_ranks; ++rank) {
+    const Program program = rank == program_.rank ? program_ : expander_.program(rank);
+    for (const Action& action : program.actions)
+      for (const Signal& g : program.signals_of(action)) {
+        const std::int64_t span = g.per > 0 ? ceil_div(action.lanes, g.per) : 1;
+        if (g.rank == program_.rank && counter >= g.counter && counter < g.counter + span) return rank;
+      }
+  }
+  return program_.rank;
+}
+
+void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const {
+  const std::int64_t id = wait.counter + (wait.per > 0 ? lane / wait.per : 0);
+  const int peer = memory_.world_rank[signaler_of(id)];
+  const auto silent = transport_.silent_for(peer);
+  const bool dead = silent > options_.patience.silence;
+  if (!dead && waited < options_.patience.total) return;  // late, but alive
+  const std::uint32_t run = runs_ - 1 - static_cast<std::uint32_t>(wait.lag);
+  const std::uint32_t seen = memory_.counter(program_.rank, id).load() - run * totals_[id];
+  const std::string what = fmt::format(
+      "rank {} waited {:.1f} s for {} from rank {} (host {}) in {}, tile {} {}: saw {} of {} updates; rank {} last reported step {}",
+      transport_.rank(), seconds(waited), expander_.counter_name(static_cast<int>(id), program_.rank), peer,
+      transport_.host(peer), describe(plan_, program_, &action - program_.actions.data()), lane,
+      action.box.dims > 0 ? to_string(lane_box(action.box, action.tile, lane)) : "", static_cast<std::int32_t>(seen), wait.at,
+      peer, transport_.progress_of(peer));
+  if (dead)
+    throw Error(Code::peer_failed, fmt::format("rank {} (host {}) has been silent for {:.1f} s: {}", peer, transport_.host(peer),
+                                               seconds(silent), what), peer, transport_.host(peer));
+  throw Error(Code::deadline, what, peer, transport_.host(peer));
+}
+
+}  // namespace weft

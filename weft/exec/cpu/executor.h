@@ -1,0 +1,88 @@
+// The CPU executor: one rank's side of one op. Threads of the rank claim its steps in listed order; a thread that would
+// block fires ready triggers meanwhile, then sleeps on the rank's bell. The hot path has no malloc, no lock, and no
+// system call unless it sleeps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/exec/bindings.h"
+#include "weft/exec/cpu/lane_runner.h"
+#include "weft/exec/cpu/memory.h"
+#include "weft/plan/program.h"
+#include "weft/transport/wait.h"
+
+namespace weft {
+
+class Hooks;
+class ThreadPool;
+class Transport;
+
+struct CpuOptions {
+  Patience patience;
+  Hooks* hooks = nullptr;
+  std::function<void()> poll_others;  // progress of the rank's other ops, called by the caller's thread while this op waits
+};
+
+class CpuExecutor {
+ public:
+  // `rank` is the rank of the plan; `memory` says where all ranks of the plan are. The plan has been verified.
+  CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads, CpuOptions options);
+
+  // Starts the next run and returns when the inputs may change: steps are done, and triggers that read inputs too.
+  // The previous run must have been finished. Throws peer_failed or deadline, naming rank, action, counter and peer.
+  void start(const Bindings& bindings, const Counts& counts);
+  // Returns when all of this rank's actions of the run are done, so that what is owed to it is there.
+  void finish();
+  bool finished() const { return triggers_left_.load(std::memory_order_relaxed) == 0; }
+  // Fires what is ready, without waiting.
+  void poll();
+
+  std::uint32_t runs() const { return runs_; }
+  std::byte* buffer(int buffer) const;  // the copy of the latest run
+  const BufferLayout& layout(int buffer) const { return memory_.layouts[program_.rank].buffers[buffer]; }
+  Sent sent() const;  // since the op was made
+
+ private:
+  struct Trigger {
+    const Action* action;
+    bool reads_input;
+    std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
+    std::atomic<std::int64_t> left{0};                      // lanes of this run not yet done
+    std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
+  };
+
+  bool met(const Action& action, std::int64_t lane) const;
+  void work(int thread);
+  void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
+  bool fire_ready(Workbench& bench, std::int64_t most);
+  void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
+  void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
+  void judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const;
+  int signaler_of(std::int64_t counter) const;
+
+  Plan plan_;
+  Expander expander_;
+  Program program_;
+  Memory memory_;
+  Transport& transport_;
+  ThreadPool& threads_;
+  CpuOptions options_;
+  LaneRunner lanes_;
+  std::vector<std::uint32_t> totals_;        // of this rank's counters
+  std::vector<const Action*> steps_;
+  std::vector<std::int64_t> first_lane_;     // of each step, counted over all; one more at the end
+  std::vector<std::unique_ptr<Trigger>> triggers_;
+  std::vector<Workbench> benches_;           // one a thread
+  Bindings bindings_;
+  std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
+  std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
+  std::atomic<std::uint32_t> turn_{0};       // where polling goes on, so that no trigger starves
+  std::uint32_t runs_ = 0;                   // started
+};
+
+}  // namespace weft

@@ -1,0 +1,164 @@
+#include "weft/exec/cpu/lane_runner.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "weft/base/error.h"
+#include "weft/exec/cpu/hooks.h"
+#include "weft/kernel/epilogue.h"
+
+namespace weft {
+namespace {
+
+template <typename T>
+std::unique_ptr<T[], void (*)(void*)> aligned_array(std::size_t count) {
+  const std::size_t bytes = std::max<std::size_t>((count * sizeof(T) + 63) / 64 * 64, 64);
+  auto* data = static_cast<T*>(std::aligned_alloc(64, bytes));
+  if (data == nullptr) fail(Code::no_memory, "no memory for {} bytes of scratch", bytes);
+  return {data, std::free};
+}
+
+// Columns of the scratch tile: those of the action's tiles, so that libxsmm's code for them fits.
+std::int64_t bench_ld(const Action& action) {
+  return action.box.dims == 2 && action.tile[1] > 0 ? action.tile[1] : action.box.size(action.box.dims - 1);
+}
+
+}  // namespace
+
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks)
+    : plan_(plan), program_(program), memory_(memory), hooks_(hooks) {
+  for (std::size_t p = 0; p < plan.producers.size(); ++p)
+    makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
+  for (const Action& action : program.actions) {
+    if (action.box.dims == 0 || action.lanes == 0) continue;
+    if (action.kind != ActionKind::step && !folds_first(action)) continue;
+    const Box first = lane_box(action.box, action.tile, 0);
+    bench_floats_ = std::max(bench_floats_, (first.dims > 1 ? first.size(first.dims - 2) : 1) * bench_ld(action));
+  }
+}
+
+// The sum is needed whole or more than once.
+bool LaneRunner::folds_first(const Action& action) const {
+  return action.finish || hooks_ != nullptr ||
+         (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
+}
+
+Workbench LaneRunner::workbench() const {
+  Workbench bench;
+  std::size_t scratch = 0, sources = 1;
+  for (const TileMaker& maker : makers_) scratch = std::max(scratch, maker.scratch_bytes());
+  for (const Action& action : program_.actions)
+    sources = std::max(sources, static_cast<std::size_t>(action.sources.size()) + 1);
+  bench.tile = aligned_array<float>(static_cast<std::size_t>(bench_floats_));
+  bench.scratch = aligned_array<std::byte>(scratch);
+  bench.sources.reserve(sources);
+  return bench;
+}
+
+void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint32_t run) {
+  bindings_ = bindings;
+  counts_ = counts;
+  run_ = run;
+}
+
+Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& tile) const {
+  Box out = lane_box(piece, action.tile, tile.lane);
+  out.hi[0] = std::min(out.hi[0], out.lo[0] + tile.rows);
+  return out;
+}
+
+void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
+  if (action.box.dims > 0) {
+    Tile tile{lane_box(action.box, action.tile, lane), lane, 0};
+    const std::int64_t limit = action.box.lo[0] + rows_that_count(action, counts_);
+    tile.box.hi[0] = std::clamp(limit, tile.box.lo[0], tile.box.hi[0]);
+    tile.rows = tile.box.size(0);
+    if (tile.rows > 0 && action.targets.size() > 0) move(action, tile, bench);
+  }
+  // Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
+  for (const Signal& signal : program_.signals_of(action)) {
+    const std::int64_t id = signal.counter + (signal.per > 0 ? lane / signal.per : 0);
+    bench.sent.signals += signal.rank != program_.rank;
+    if (hooks_ != nullptr) {
+      auto* counters = reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
+      hooks_->signal(program_.rank, signal.rank, counters + id);
+      continue;
+    }
+    memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
+    ring_if_asleep(*memory_.bells[signal.rank]);
+  }
+  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+const std::byte* LaneRunner::input(const Piece& piece) const {
+  if (memory_.layouts[piece.rank].buffers[piece.buffer].role == Role::input)
+    return static_cast<const std::byte*>(bindings_->buffers[piece.buffer]);
+  return memory_.copy(piece.rank, piece.buffer, run_);
+}
+
+ConstStrip LaneRunner::strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const {
+  const BufferLayout& layout = memory_.layouts[piece.rank].buffers[piece.buffer];
+  const auto bytes = static_cast<std::int64_t>(size_of(layout.dtype));
+  return {input(piece) + layout.element(corner(box, at)) * bytes, layout.row_stride(), layout.dtype};
+}
+
+void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) const {
+  const std::int64_t ld = bench_ld(action);
+  for_each_strip(tile.box, [&](std::int64_t rows, std::int64_t cols, const std::array<std::int64_t, kMaxDims>& at) {
+    bench.sources.clear();
+    for (const Piece& source : program_.sources(action))
+      bench.sources.push_back(strip(source, shortened(source.box, action, tile), at));
+    if (action.kind == ActionKind::step) {
+      make(action, tile, bench.tile.get(), ld, bench);
+      bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
+    }
+    store(action, tile, rows, cols, at, bench);
+  });
+}
+
+void LaneRunner::make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const {
+  const float* rows = nullptr;
+  if (const auto reads = program_.reads(action); !reads.empty()) {
+    const Box box = lane_rows(reads[0].box, action, tile.lane);
+    rows = static_cast<const float*>(strip(reads[0], box, {}).data);
+  }
+  makers_[action.producer].make(bindings_->producers[action.producer], tile.box, rows, out, ld, bench.scratch.get());
+}
+
+void LaneRunner::finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const {
+  // A trigger finishes what the plan's first producer began.
+  const int index = std::max(action.producer, 0);
+  const Producer& p = plan_.producers[index];
+  const Inputs& in = bindings_->producers[index];
+  const Piece& first = program_.targets(action)[0];
+  Epilogue epilogue;
+  epilogue.activation = p.activation;
+  if (p.bias) epilogue.bias = in.bias + tile.box.lo[1];
+  if (p.residual) {  // indexed as the first target, this rank's own output
+    const Box box = shortened(first.box, action, tile);
+    epilogue.residual_ld = p.columns(program_.rank);
+    epilogue.residual = in.residual + box.lo[0] * epilogue.residual_ld + box.lo[1];
+  }
+  apply(tile.box.size(0), tile.box.size(1), epilogue, values, ld);
+}
+
+void LaneRunner::store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
+                       const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const {
+  const auto targets = program_.targets(action);
+  if (folds_first(action)) {
+    const std::int64_t ld = bench_ld(action);
+    sum(rows, cols, bench.sources, {bench.tile.get(), ld, Dtype::f32});
+    if (action.finish) finish(action, tile, bench.tile.get(), ld);
+    bench.sources.assign(1, {bench.tile.get(), ld, Dtype::f32});
+  }
+  for (const Piece& target : targets) {
+    const ConstStrip to = strip(target, shortened(target.box, action, tile), at);
+    const Strip out{const_cast<void*>(to.data), to.ld, to.dtype};
+    if (target.rank != program_.rank) bench.sent.bytes += rows * cols * static_cast<std::int64_t>(size_of(to.dtype));
+    if (hooks_ != nullptr) hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
+    else if (bench.sources.size() == 1) copy(rows, cols, bench.sources[0], out);
+    else sum(rows, cols, bench.sources, out);
+  }
+}
+
+}  // namespace weft

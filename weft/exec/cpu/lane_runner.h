@@ -1,0 +1,67 @@
+// Runs one lane: makes the tile, adds the listed sources, finishes, stores to every target, signals. Nothing here waits,
+// allocates (but for hooks) or locks; threads share a runner and bring a Workbench each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/exec/bindings.h"
+#include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/tile_maker.h"
+#include "weft/plan/program.h"
+
+namespace weft {
+
+class Hooks;
+
+// What one rank has sent, counted as it happens.
+struct Sent {
+  std::int64_t bytes = 0;    // stored to other ranks
+  std::int64_t signals = 0;  // raised on other ranks
+};
+
+// A thread's own scratch.
+struct Workbench {
+  std::unique_ptr<float[], void (*)(void*)> tile{nullptr, nullptr};
+  std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
+  std::vector<ConstStrip> sources;
+  Sent sent;
+};
+
+class LaneRunner {
+ public:
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks);
+
+  Workbench workbench() const;
+  void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
+  void run(const Action& action, std::int64_t lane, Workbench& bench) const;
+
+ private:
+  struct Tile {  // what a lane works on in this run
+    Box box;     // logical, shortened to the rows that count
+    std::int64_t lane;
+    std::int64_t rows;
+  };
+  bool folds_first(const Action& action) const;
+  void move(const Action& action, const Tile& tile, Workbench& bench) const;
+  Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
+  const std::byte* input(const Piece& piece) const;
+  ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
+  void make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const;
+  void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
+  void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
+             const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
+
+  const Plan& plan_;
+  const Program& program_;
+  const Memory& memory_;
+  Hooks* hooks_;
+  std::vector<TileMaker> makers_;
+  std::int64_t bench_floats_ = 0;
+  const Bindings* bindings_ = nullptr;
+  Counts counts_;
+  std::uint32_t run_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,282 @@
+#include "weft/exec/ref/ref.h"
+
+#include <algorithm>
+#include <random>
+
+#include "weft/base/error.h"
+#include "weft/exec/layout.h"
+#include "weft/kernel/reference.h"
+#include "weft/plan/program.h"
+
+namespace weft {
+namespace {
+
+// A lane that is still to run.
+struct Pending {
+  std::size_t action;
+  std::int64_t lane;
+};
+
+struct Rank {
+  Program program;
+  std::vector<std::vector<std::vector<float>>> memory;  // [buffer][copy], row-major whatever the packing
+  std::vector<std::vector<std::int64_t>> shapes;
+  std::vector<std::uint64_t> counters, totals;
+  std::vector<Pending> steps, triggers;                 // of the run under way
+  std::size_t next_step = 0;
+};
+
+float rounded(float value, Dtype dtype) { return dtype == Dtype::bf16 ? to_float(to_bf16(value)) : value; }
+
+}  // namespace
+
+struct RefExecutor::Impl {
+  Plan plan;
+  Expander expander;
+  std::vector<Rank> ranks;
+  std::int64_t runs = 0;
+  std::uint64_t seed;
+  std::mt19937_64 random;
+  std::span<const Bindings> bindings;
+  std::span<const Counts> counts;
+
+  Impl(const Plan& plan_in, std::uint64_t seed_in) : plan(plan_in), expander(plan), seed(seed_in), random(seed_in) {}
+
+  void open();
+  bool met(const Rank& rank, const Pending& lane) const;
+  bool advance(Rank& rank);
+  bool fire(Rank& rank);
+  void run_lane(Rank& rank, const Pending& pending);
+  void make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane, std::vector<float>* out) const;
+  void add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
+                    std::vector<float>* values) const;
+  float& element(int rank, int buffer, const Box& box, std::int64_t i);
+  std::string stuck() const;
+};
+
+namespace {
+
+// Element i, counted row-major, of a box.
+std::array<std::int64_t, kMaxDims> nth(const Box& box, std::int64_t i) {
+  std::array<std::int64_t, kMaxDims> at{};
+  for (int d = box.dims - 1; d >= 0; --d) {
+    at[d] = box.lo[d] + i % box.size(d);
+    i /= box.size(d);
+  }
+  return at;
+}
+
+std::int64_t offset(const std::vector<std::int64_t>& shape, const std::array<std::int64_t, kMaxDims>& at) {
+  std::int64_t out = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) out = out * shape[d] + at[d];
+  return out;
+}
+
+}  // namespace
+
+RefExecutor::RefExecutor(const Plan& plan, std::uint64_t seed) : impl_(std::make_unique<Impl>(plan, seed)) {
+  for (int r = 0; r < plan.num_ranks; ++r) {
+    Rank rank;
+    rank.program = impl_->expander.program(r);
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+      rank.shapes.push_back(impl_->expander.shape(static_cast<int>(b), r));
+      std::size_t elements = 1;
+      for (const std::int64_t size : rank.shapes.back()) elements *= static_cast<std::size_t>(size);
+      rank.memory.emplace_back(plan.buffers[b].depth, std::vector<float>(elements, 0.0f));
+    }
+    for (std::int64_t c = 0; c < impl_->expander.num_counters(r); ++c) {
+      rank.counters.push_back(0);
+      rank.totals.push_back(impl_->expander.counter_total(static_cast<int>(c), r));
+    }
+    impl_->ranks.push_back(std::move(rank));
+  }
+}
+
+RefExecutor::~RefExecutor() = default;
+
+void RefExecutor::Impl::open() {
+  for (Rank& rank : ranks) {
+    rank.steps.clear();
+    rank.triggers.clear();
+    rank.next_step = 0;
+    for (std::size_t a = 0; a < rank.program.actions.size(); ++a) {
+      const Action& action = rank.program.actions[a];
+      for (std::int64_t lane = 0; lane < action.lanes; ++lane)
+        (action.kind == ActionKind::step ? rank.steps : rank.triggers).push_back({a, lane});
+    }
+  }
+}
+
+bool RefExecutor::Impl::met(const Rank& rank, const Pending& pending) const {
+  const Action& action = rank.program.actions[pending.action];
+  for (const Wait& w : rank.program.of(action)) {
+    const std::int64_t counter = w.counter + (w.per > 0 ? pending.lane / w.per : 0);
+    const std::int64_t at = (runs - w.lag) * static_cast<std::int64_t>(rank.totals[counter]) + w.at;
+    if (runs >= w.lag && static_cast<std::int64_t>(rank.counters[counter]) < at) return false;
+  }
+  return true;
+}
+
+bool RefExecutor::Impl::advance(Rank& rank) {
+  if (rank.next_step < rank.steps.size() && met(rank, rank.steps[rank.next_step])) {
+    run_lane(rank, rank.steps[rank.next_step++]);
+    return true;
+  }
+  return fire(rank);
+}
+
+bool RefExecutor::Impl::fire(Rank& rank) {
+  const std::size_t count = rank.triggers.size();
+  const std::size_t start = seed != 0 && count > 0 ? random() % count : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = (start + i) % count;
+    if (!met(rank, rank.triggers[at])) continue;
+    const Pending pending = rank.triggers[at];
+    rank.triggers.erase(rank.triggers.begin() + static_cast<std::ptrdiff_t>(at));
+    run_lane(rank, pending);
+    return true;
+  }
+  return false;
+}
+
+float& RefExecutor::Impl::element(int r, int buffer, const Box& box, std::int64_t i) {
+  auto& copies = ranks[r].memory[buffer];
+  return copies[runs % static_cast<std::int64_t>(copies.size())][offset(ranks[r].shapes[buffer], nth(box, i))];
+}
+
+void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
+  const Action& action = rank.program.actions[pending.action];
+  const std::int64_t lane = pending.lane;
+  if (action.box.dims > 0) {
+    const Counts none;
+    const std::int64_t rows = rows_that_count(action, counts.empty() ? none : counts[rank.program.rank]);
+    // Rows that count are a prefix of the action's box; a lane beyond them stores nothing.
+    const auto shortened = [&](const Box& piece) {
+      Box out = lane_box(piece, action.tile, lane);
+      out.hi[0] = std::clamp(piece.lo[0] + rows, out.lo[0], out.hi[0]);
+      return out;
+    };
+    const Box tile = shortened(action.box);
+    std::vector<float> values(static_cast<std::size_t>(tile.volume()), 0.0f);
+    bool begun = false;
+    for (const Piece& source : rank.program.sources(action)) {
+      const Box box = shortened(source.box);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const float next = plan.buffers[source.buffer].role == Role::input
+                               ? static_cast<const float*>(bindings[rank.program.rank].buffers[source.buffer])
+                                     [offset(rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i)))]
+                               : element(source.rank, source.buffer, box, static_cast<std::int64_t>(i));
+        values[i] = begun ? values[i] + next : next;
+      }
+      begun = true;
+    }
+    if (action.kind == ActionKind::step && !values.empty()) {
+      std::vector<float> made(values.size());
+      make_tile(rank, action, tile, lane, &made);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = begun ? values[i] + made[i] : made[i];
+    }
+    const auto targets = rank.program.targets(action);
+    if (action.finish && !values.empty()) add_epilogue(rank, action, tile, shortened(targets[0].box), &values);
+    for (const Piece& target : targets) {
+      const Box box = shortened(target.box);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        element(target.rank, target.buffer, box, static_cast<std::int64_t>(i)) =
+            rounded(values[i], plan.buffers[target.buffer].dtype);
+    }
+  }
+  for (const Signal& signal : rank.program.signals_of(action))
+    ++ranks[signal.rank].counters[signal.counter + (signal.per > 0 ? lane / signal.per : 0)];
+}
+
+void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane,
+                                  std::vector<float>* out) const {
+  const Producer& p = plan.producers[action.producer];
+  const Inputs& in = bindings[rank.program.rank].producers[action.producer];
+  const std::int64_t rows = tile.size(0), cols = tile.size(1), n = p.columns(rank.program.rank);
+  const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * (p.kind == ProducerKind::copy ? n : p.k);
+  if (const auto reads = rank.program.reads(action); !reads.empty()) {
+    const Box box = lane_rows(reads[0].box, action, lane);
+    const auto& memory = rank.memory[reads[0].buffer];
+    const float* base = plan.buffers[reads[0].buffer].role == Role::input
+                            ? static_cast<const float*>(bindings[rank.program.rank].buffers[reads[0].buffer])
+                            : memory[runs % static_cast<std::int64_t>(memory.size())].data();
+    x = base + box.lo[0] * p.k;
+  }
+  switch (p.kind) {
+    case ProducerKind::gemm: {
+      const auto* w = static_cast<const std::byte*>(in.w) + tile.lo[1] * static_cast<std::int64_t>(size_of(p.weight));
+      return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {w, n, p.weight}, out->data(), cols);
+    }
+    case ProducerKind::gemv:
+      for (std::int64_t i = 0; i < rows * cols; ++i) {
+        const ConstStrip w{in.w, p.k, p.weight};
+        double sum = 0;
+        for (std::int64_t k = 0; k < p.k; ++k)
+          sum += static_cast<double>(element_at(w, tile.lo[1] + i % cols, k)) * x[i / cols * p.k + k];
+        (*out)[static_cast<std::size_t>(i)] = static_cast<float>(sum);
+      }
+      return;
+    case ProducerKind::embedding_bag: {
+      const std::size_t table = static_cast<std::size_t>(tile.lo[1] / p.dim);
+      std::vector<double> pooled(out->size());
+      embedding_bag_f64({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling, tile.lo[0],
+                        tile.hi[0], pooled.data(), p.dim);
+      std::transform(pooled.begin(), pooled.end(), out->begin(), [](double v) { return static_cast<float>(v); });
+      return;
+    }
+    case ProducerKind::copy:
+      for (std::int64_t i = 0; i < rows * cols; ++i)
+        (*out)[static_cast<std::size_t>(i)] = x[i / cols * n + tile.lo[1] + i % cols];
+  }
+}
+
+void RefExecutor::Impl::add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
+                                     std::vector<float>* values) const {
+  // A trigger finishes what the plan's producer began.
+  const int producer = std::max(action.producer, 0);
+  const Producer& p = plan.producers[producer];
+  const Inputs& in = bindings[rank.program.rank].producers[producer];
+  const std::int64_t n = p.columns(rank.program.rank);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(values->size()); ++i) {
+    const std::int64_t row = first_target.lo[0] + i / tile.size(1), col = i % tile.size(1);
+    float& value = (*values)[static_cast<std::size_t>(i)];
+    if (p.bias) value += in.bias[tile.lo[1] + col];
+    value = static_cast<float>(activation_f64(p.activation, value));
+    if (p.residual) value += in.residual[row * n + first_target.lo[1] + col];
+  }
+}
+
+std::string RefExecutor::Impl::stuck() const {
+  for (const Rank& rank : ranks) {
+    if (rank.next_step < rank.steps.size()) return describe(plan, rank.program, rank.steps[rank.next_step].action);
+    if (!rank.triggers.empty()) return describe(plan, rank.program, rank.triggers[0].action);
+  }
+  return "nothing";
+}
+
+void RefExecutor::run(std::span<const Bindings> bindings, std::span<const Counts> counts) {
+  Impl& impl = *impl_;
+  impl.bindings = bindings;
+  impl.counts = counts;
+  impl.open();
+  std::vector<std::size_t> order(impl.ranks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (bool progress = true; progress;) {
+    progress = false;
+    if (impl.seed != 0) std::shuffle(order.begin(), order.end(), impl.random);
+    for (const std::size_t r : order) progress = impl.advance(impl.ranks[r]) || progress;
+  }
+  for (const Rank& rank : impl.ranks)
+    if (rank.next_step < rank.steps.size() || !rank.triggers.empty())
+      fail(Code::internal, "plan \"{}\" is stuck: {} never becomes ready", impl.plan.name, impl.stuck());
+  ++impl.runs;
+}
+
+const std::vector<float>& RefExecutor::buffer(int rank, int buffer) const {
+  const auto& copies = impl_->ranks[rank].memory[buffer];
+  return copies[(impl_->runs - 1) % static_cast<std::int64_t>(copies.size())];
+}
+
+const std::vector<float>& RefExecutor::output(int rank) const { return buffer(rank, impl_->plan.buffer("y")); }
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// How long one run of a plan takes on a cluster: an event model over actions, not tiles.
+//
+//   compute   a rank takes its steps one after another, in listed order; triggers that move data go one after
+//   another
+//             beside them, and the rank is busy for at least the sum of both
+//   lanes     an action is its first and its last lane. One that waits lane by lane starts after the first
+//   lane of
+//             what it waits for, and ends no earlier than one lane after the last
+//   host      a store to a rank of the same host is made by whoever makes the tile, at the local link's rate
+//   network   a rank puts to other hosts one action after another, at its part of its host's link, beside
+//   computing;
+//             what a host receives bounds the whole from below
+//   waits     with a lag are met: the runs before are long over
+//
+// The order of everything that shares a lane or a link is that of one untimed run, so it does not depend on
+// the cluster, and a faster chip or link never makes the estimate longer. Same input, same output.
+#pragma once
+
+#include "weft/cluster/cluster.h"
+#include "weft/plan/plan.h"
+
+namespace weft {
+
+struct Estimate {
+  double seconds = 0;
+  double compute_seconds = 0;  // the busiest rank's tiles alone: the floor
+  double comm_seconds = 0;     // the busiest link alone, as if nothing were computed
+
+  double exposed_seconds() const { return seconds - compute_seconds; }
+};
+
+// Rank r of the plan is rank r of the cluster, fitted to the plan's number of ranks. Throws bad_input where
+// the plan cannot run. All ranks are looked at: cost is that of one pass over their actions.
+Estimate estimate(const Plan& plan, const Cluster& cluster);
+
+// The cluster with room for that many ranks: where it has fewer, every host gets more of them.
+Cluster fitted(Cluster cluster, int num_ranks);
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+#include "weft/plan/estimate.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/plan/program.h"
+#include "weft/plan/small_plans_test.h"
+
+namespace weft {
+namespace {
+
+using testing::pair_plan;
+using testing::shot_plan;
+
+// Everything free but what a test sets.
+Cluster free_cluster(int num_hosts, int ranks_per_host) {
+  Cluster c = default_cluster(ranks_per_host);
+  c.num_hosts = num_hosts;
+  c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
+  c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.copy_bytes_per_s = 1e18;
+  c.signal_s = c.step_s = 0;
+  return c;
+}
+
+TEST(Estimate, ComputingAloneIsTheSumOfTheSteps) {
+  Cluster c = free_cluster(1, 2);
+  c.step_s = 1;
+  const Estimate got = estimate(pair_plan(), c);
+  EXPECT_NEAR(got.compute_seconds, 8, 1e-9);  // eight tiles a rank
+  EXPECT_NEAR(got.seconds, 8, 1e-9);
+  EXPECT_NEAR(got.exposed_seconds(), 0, 1e-9);
+}
+
+TEST(Estimate, ANetworkLinkIsPipelinedTileByTile) {
+  Cluster c = free_cluster(2, 1);
+  c.step_s = 1;
+  c.network = {.bytes_per_s = 128.0 / 4, .latency_s = 0.5};  // a second a tile
+  // Tiles leave at 1, 2, 3, 4 and are there a second and a half later; the own step starts at 4 and ends
+  // at 8.
+  const Estimate got = estimate(pair_plan(), c);
+  EXPECT_NEAR(got.seconds, 8, 1e-9);
+  EXPECT_NEAR(got.comm_seconds, 4, 1e-9);
+  c.network.bytes_per_s =
+      128.0 / 40;  // ten seconds a tile: the last is there at 41.5, its sum a second later
+  EXPECT_NEAR(estimate(pair_plan(), c).seconds, 42.5, 1e-9);
+}
+
+TEST(Estimate, WholeWaitsDoNotPipeline) {
+  Plan plan = pair_plan();
+  plan.counters[0] = {"full", 1, 4};
+  plan.rules[0].signals[0].per = 0;
+  plan.rules[1].waits[0] = {0, 0, 4};
+  Cluster c = free_cluster(2, 1);
+  c.step_s = 1;
+  c.network = {.bytes_per_s = 128.0 / 40, .latency_s = 0.5};
+  EXPECT_NEAR(estimate(plan, c).seconds, 41.5 + 4, 1e-9);
+}
+
+TEST(Estimate, StoresOnAHostAreMadeByTheProducer) {
+  Cluster c = free_cluster(1, 2);
+  c.local.bytes_per_s = 128;
+  EXPECT_NEAR(estimate(pair_plan(), c).seconds, 1, 1e-9);
+  EXPECT_NEAR(estimate(pair_plan(), c).comm_seconds, 1, 1e-9);
+}
+
+TEST(Estimate, RanksOfAHostShareItsLink) {
+  Cluster c = free_cluster(1, 3);
+  c.num_hosts = 3, c.ranks_per_host = 1;
+  c.network.bytes_per_s = 256;
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1, 1e-9);  // each sends 256 bytes, and receives as many
+  c.num_hosts = 2, c.ranks_per_host = 2;
+  EXPECT_NEAR(estimate(shot_plan(), c).comm_seconds, 1, 1e-9);  // two ranks send 128 each, the third 256
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1, 1e-9);
+}
+
+TEST(Estimate, TriggersCostCopies) {
+  Cluster c = free_cluster(1, 3);
+  c.copy_bytes_per_s = 128;
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1, 1e-9);
+  c.copy_bytes_per_s = 1e18;
+  c.read_bytes_per_s = 128;  // three slots, and the producer's own rows
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 4, 1e-9);
+}
+
+TEST(Estimate, AFasterClusterIsNeverSlower) {
+  const std::vector<std::function<void(Cluster&)>> faster = {[](Cluster& c) { c.local.bytes_per_s *= 1.7; },
+                                                             [](Cluster& c) { c.local.latency_s *= 0.3; },
+                                                             [](Cluster& c) { c.network.bytes_per_s *= 3.1; },
+                                                             [](Cluster& c) { c.network.latency_s *= 0.2; },
+                                                             [](Cluster& c) { c.flops_per_s *= 2.3; },
+                                                             [](Cluster& c) { c.read_bytes_per_s *= 1.9; },
+                                                             [](Cluster& c) { c.write_bytes_per_s *= 2.9; },
+                                                             [](Cluster& c) { c.copy_bytes_per_s *= 1.3; },
+                                                             [](Cluster& c) { c.signal_s *= 0.5; },
+                                                             [](Cluster& c) { c.step_s *= 0.1; }};
+  for (const Plan& plan : {pair_plan(), shot_plan()})
+    for (const auto& [hosts, ranks] : {std::pair{1, 3}, std::pair{3, 1}, std::pair{2, 2}}) {
+      Cluster c = default_cluster(ranks);
+      c.num_hosts = hosts;
+      double before = estimate(plan, c).seconds;
+      for (int round = 0; round < 4; ++round)
+        for (const auto& improve : faster) {
+          improve(c);
+          const double now = estimate(plan, c).seconds;
+          EXPECT_LE(now, before * (1 + 1e-12));
+          before = now;
+        }
+    }
+}
+
+TEST(Estimate, TilesWrittenOutCostTheSame) {
+  Cluster c = default_cluster(1);
+  c.num_hosts = 3;
+  for (const Plan& plan : {pair_plan(), shot_plan()}) {
+    const Estimate ranges = estimate(plan, c), tiles = estimate(written_out(plan, true), c);
+    EXPECT_NEAR(ranges.seconds, tiles.seconds, 0.05 * ranges.seconds);
+    EXPECT_NEAR(ranges.comm_seconds, tiles.comm_seconds, 1e-12);
+    EXPECT_EQ(estimate(plan, c).seconds, ranges.seconds);
+  }
+}
+
+TEST(Estimate, AClusterIsFittedToTheRanks) {
+  EXPECT_EQ(fitted(default_cluster(2), 9).ranks_per_host, 9);
+  Cluster c = default_cluster(2);
+  c.num_hosts = 4;
+  EXPECT_EQ(fitted(c, 9).ranks_per_host, 3);
+  EXPECT_EQ(fitted(c, 5), c);
+}
+
+TEST(Estimate, APlanThatCannotRunHasNoPrice) {
+  Plan plan = pair_plan();
+  plan.rules[0].waits[0].lag = 0;
+  EXPECT_THROW(estimate(plan, default_cluster()), Error);
+}
+
+}  // namespace
+}  // namespace weft

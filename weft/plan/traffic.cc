@@ -1,0 +1,39 @@
+#include "weft/plan/traffic.h"
+
+namespace weft {
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  bytes_to_peers += other.bytes_to_peers;
+  bytes_kept += other.bytes_kept;
+  signals_to_peers += other.signals_to_peers;
+  local_signals += other.local_signals;
+  return *this;
+}
+
+Traffic traffic(const Plan& plan, const Program& program) {
+  Traffic out;
+  for (const Action& action : program.actions) {
+    if (action.lanes == 0) continue;
+    for (const Piece& target : program.targets(action)) {
+      const auto size = static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+      (target.rank == program.rank ? out.bytes_kept : out.bytes_to_peers) += target.box.volume() * size;
+    }
+    for (const Signal& signal : program.signals_of(action))
+      (signal.rank == program.rank ? out.local_signals : out.signals_to_peers) += action.lanes;
+  }
+  return out;
+}
+
+PlanTraffic traffic(const Plan& plan) {
+  const Expander expander(plan);
+  PlanTraffic out;
+  Program program;
+  for (int rank = 0; rank < plan.num_ranks; ++rank) {
+    expander.program(rank, &program);
+    out.ranks.push_back(traffic(plan, program));
+    out.total += out.ranks.back();
+  }
+  return out;
+}
+
+}  // namespace weft

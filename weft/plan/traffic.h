@@ -1,0 +1,31 @@
+// What a run of a plan moves, counted from the plan alone: executors count the same while they run, and tests
+// hold one against the other. Counted action by action, never tile by tile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/plan/program.h"
+
+namespace weft {
+
+// Of one rank, as the one that stores and signals; or summed over all.
+struct Traffic {
+  std::int64_t bytes_to_peers = 0;    // stored into other ranks' buffers, in the buffers' dtype
+  std::int64_t bytes_kept = 0;        // stored into its own buffers
+  std::int64_t signals_to_peers = 0;  // raises of other ranks' counters, one a lane
+  std::int64_t local_signals = 0;     // raises of its own counters
+
+  Traffic& operator+=(const Traffic& other);
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
+struct PlanTraffic {
+  std::vector<Traffic> ranks;
+  Traffic total;
+};
+
+Traffic traffic(const Plan& plan, const Program& program);  // of the program's rank
+PlanTraffic traffic(const Plan& plan);                      // of every rank, at full run-time counts
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+#include "weft/world/op.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "weft/base/error.h"
+#include "weft/kernel/embedding_bag.h"
+#include "weft/transport/local.h"
+#include "weft/world/world_state.h"
+
+namespace weft {
+namespace {
+
+void need(bool given, const char* what, const Plan& plan) {
+  if (!given) bad_input("plan \"{}\" reads {}, but the run gives none", plan.name, what);
+}
+
+// An index outside its table would read foreign memory: a pass over the indices costs far less than the lookups.
+void check_bags(const Producer& p, int rank, const Inputs& in, std::int64_t samples) {
+  const auto tables = static_cast<std::size_t>(p.columns(rank) / p.dim);
+  if (in.tables.size() != tables || in.indices.size() != tables || in.offsets.size() != tables)
+    bad_input("embedding_bag has {} tables on this rank, but the run gives {} tables, {} indices, {} offsets", tables,
+              in.tables.size(), in.indices.size(), in.offsets.size());
+  for (std::size_t t = 0; t < tables; ++t) {
+    const std::span offsets(in.offsets[t], static_cast<std::size_t>(samples) + 1);
+    validate_indices(fmt::format("{}", t), p.rows, {in.indices[t], static_cast<std::size_t>(std::max<std::int64_t>(offsets.back(), 0))},
+                     offsets);
+  }
+}
+
+}  // namespace
+
+// Peers may still wait for triggers of the last run: they are fired before the op goes, unless the rank is failing.
+Op::State::~State() {
+  if (executor != nullptr && !executor->finished() && std::uncaught_exceptions() == 0) {
+    try {
+      executor->finish();
+    } catch (...) {
+      abort_with_current_exception(*world->transport);
+    }
+  }
+  auto& live = world->live;
+  live.erase(std::remove(live.begin(), live.end(), executor.get()), live.end());
+}
+
+Op::Op(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Op::Op(Op&&) noexcept = default;
+Op& Op::operator=(Op&&) noexcept = default;
+Op::~Op() = default;
+
+void Op::run(const float* x, const void* w) {
+  Inputs inputs;
+  inputs.x = x;
+  inputs.w = w;
+  run(inputs);
+}
+
+void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs, 1), counts); }
+
+void Op::run(std::span<const Inputs> inputs, const Counts& counts) {
+  State& s = *state_;
+  if (inputs.size() != s.plan.producers.size())
+    bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", s.plan.name, s.plan.producers.size(), inputs.size());
+  if (!counts.peers.empty() && counts.peers.size() != static_cast<std::size_t>(s.plan.num_ranks))
+    bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), s.plan.num_ranks);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Producer& p = s.plan.producers[i];
+    const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
+    if (i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", s.plan);
+    if (weights) need(inputs[i].w != nullptr, "w", s.plan);
+    if (p.bias) need(inputs[i].bias != nullptr, "a bias", s.plan);
+    if (p.residual) need(inputs[i].residual != nullptr, "a residual", s.plan);
+    if (p.kind == ProducerKind::embedding_bag) check_bags(p, s.rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
+    s.bindings.producers[i] = inputs[i];
+  }
+  for (std::size_t b = 0; b < s.plan.buffers.size(); ++b)
+    if (s.plan.buffers[b].role == Role::input) s.bindings.buffers[b] = inputs[0].x;
+  try {
+    s.executor->start(s.bindings, counts);
+  } catch (...) {
+    abort_with_current_exception(*s.world->transport);
+    throw;
+  }
+}
+
+Matrix Op::output() { return buffer("y"); }
+
+Matrix Op::buffer(std::string_view name) {
+  State& s = *state_;
+  const int index = s.plan.buffer(name);
+  if (index < 0 || s.plan.buffers[index].role == Role::input || s.plan.buffers[index].packing.tile_rows > 0)
+    bad_input("plan \"{}\" has no readable buffer \"{}\"", s.plan.name, name);
+  try {
+    s.executor->finish();
+  } catch (...) {
+    abort_with_current_exception(*s.world->transport);
+    throw;
+  }
+  const BufferLayout& layout = s.executor->layout(index);
+  return {reinterpret_cast<const float*>(s.executor->buffer(index)), layout.shape[0], layout.dims > 1 ? layout.shape[1] : 1};
+}
+
+const Plan& Op::plan() const { return state_->plan; }
+Sent Op::sent() const { return state_->executor->sent(); }
+
+}  // namespace weft

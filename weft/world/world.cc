@@ -1,0 +1,127 @@
+#include "weft/world/world.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/collective/build.h"
+#include "weft/plan/save.h"
+#include "weft/plan/verify.h"
+#include "weft/transport/shm.h"
+#include "weft/transport/threads.h"
+#include "weft/world/world_state.h"
+
+namespace weft {
+namespace {
+
+int threads_from_env() {
+  const char* text = std::getenv("WEFT_THREADS");
+  if (text == nullptr) return 1;
+  const std::string_view value(text);
+  int threads = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
+  if (error != std::errc{} || end != value.data() + value.size() || threads < 1)
+    bad_input("WEFT_THREADS is \"{}\"; give a number of threads, 1 or more", value);
+  return threads;
+}
+
+Cluster this_cluster(int num_ranks) { return default_cluster(num_ranks); }
+
+}  // namespace
+
+WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
+    : transport(&transport_in),
+      threads(std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : threads_from_env())),
+      patience(patience_from_env()), hooks(options.hooks), prove(options.prove) {
+  // A thread that spins where threads outnumber cores takes time from the one it waits for.
+  if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
+    patience.spin = std::chrono::nanoseconds(0);
+}
+
+WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
+    : WorldState(*transport_in, options) {
+  owned = std::move(transport_in);
+}
+
+World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
+
+World World::init(int, char**, const WorldOptions& options) {
+  auto transport = launched() ? attach_shm() : std::move(make_thread_transports(1)[0]);
+  return World(std::make_shared<WorldState>(std::move(transport), options));
+}
+
+void World::local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options) {
+  run_thread_ranks(num_ranks, [&](Transport& transport) {
+    World world(std::make_shared<WorldState>(transport, options));
+    body(world);
+  });
+}
+
+int World::rank() const { return state_->transport->rank(); }
+int World::size() const { return state_->transport->size(); }
+std::string_view World::transport() const { return state_->transport->name(); }
+void World::barrier() { state_->transport->barrier(); }
+
+Mesh World::mesh(std::vector<Axis> axes) const {
+  Mesh mesh(std::move(axes));
+  if (mesh.size() != size())
+    bad_input("mesh {} has {} ranks, but the world has {}; make the axes multiply to {}", to_string(mesh), mesh.size(),
+              size(), size());
+  return mesh;
+}
+
+Op World::compile(const Producer& producer, const Space& space) {
+  const Plan plan = build(producer, space, this_cluster(space.num_ranks()));
+  return space.kind == SpaceKind::keep ? allot(plan, {{rank()}, 0}) : compile(plan, space.mesh, space.axis);
+}
+
+Op World::compile(const Space& gather, const Producer& producer) {
+  return compile(build(gather, producer, this_cluster(gather.num_ranks())), gather.mesh, gather.axis);
+}
+
+Op World::compile(const Plan& plan, const Mesh& mesh, std::string_view axis) {
+  if (mesh.size() != size())
+    bad_input("mesh {} has {} ranks, but the world has {}", to_string(mesh), mesh.size(), size());
+  return allot(plan, mesh.group(axis, rank()));
+}
+
+Op World::allot(const Plan& plan, const Group& group) {
+  if (group.size() != plan.num_ranks)
+    bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
+  Transport& transport = *state_->transport;
+  const std::string text = to_json(plan);
+  if (state_->prove && state_->proved.count(text) == 0) {
+    require_runnable(plan);
+    state_->proved.insert(text);
+  }
+  const auto digest = std::to_string(std::hash<std::string>{}(text));
+  const auto digests = transport.all_gather(digest);
+  for (const int rank : group.ranks)
+    if (digests[rank] != digest)
+      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments", transport.rank(), rank);
+  const Expander expander(plan);
+  Memory memory;
+  for (int position = 0; position < plan.num_ranks; ++position) memory.layouts.push_back(layout_of(plan, expander, position));
+  auto op = std::make_unique<Op::State>();
+  op->segment = transport.allocate(memory.layouts[group.position].bytes);
+  for (const int rank : group.ranks) {
+    memory.base.push_back(op->segment->base[rank]);
+    memory.bells.push_back(&transport.bell(rank));
+    memory.world_rank.push_back(rank);
+  }
+  op->world = state_;
+  op->plan = plan;
+  op->rank = group.position;
+  op->bindings.producers.resize(plan.producers.size());
+  op->bindings.buffers.resize(plan.buffers.size(), nullptr);
+  CpuOptions options{state_->patience, state_->hooks, nullptr};
+  options.poll_others = [live = &state_->live] {
+    for (CpuExecutor* executor : *live) executor->poll();
+  };
+  op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads, std::move(options));
+  state_->live.push_back(op->executor.get());
+  return Op(std::move(op));
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// The world: all ranks, and the one place where they agree on anything. Compiling an op is the only collective call.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "weft/mesh/mesh.h"
+#include "weft/plan/plan.h"
+#include "weft/plan/producer.h"
+#include "weft/plan/space.h"
+#include "weft/world/op.h"
+
+namespace weft {
+
+class Hooks;
+struct WorldState;
+
+struct WorldOptions {
+  int threads = 1;         // of each rank; 0: WEFT_THREADS, or 1
+  // Tests only: who decides on timing (exec/cpu/hooks.h), and whether plans are proved before they run.
+  Hooks* hooks = nullptr;
+  bool prove = true;
+};
+
+class World {
+ public:
+  // Joins the ranks that `weft run -n N` started, or is a world of one rank. Call once.
+  static World init(int argc = 0, char** argv = nullptr, const WorldOptions& options = {});
+  // Runs `body` as num_ranks ranks, each a thread of this process; rethrows the first error.
+  static void local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options = {});
+
+  int rank() const;
+  int size() const;
+  std::string_view transport() const;  // "threads" or "shm"
+
+  // Named axes over all ranks, in rank order. Throws bad_input unless they multiply to size().
+  Mesh mesh(std::vector<Axis> axes) const;
+
+  // Collective. Plans, proves, allocates. Every rank gives the same arguments.
+  Op compile(const Producer& producer, const Space& space);
+  // The consumer's side: rows of x gathered along the axis, then the gemm.
+  Op compile(const Space& gather, const Producer& producer);
+  // A plan made elsewhere, over the ranks along `axis` of `mesh`.
+  Op compile(const Plan& plan, const Mesh& mesh, std::string_view axis);
+
+  void barrier();
+
+ private:
+  explicit World(std::shared_ptr<WorldState> state);
+  Op allot(const Plan& plan, const Group& group);
+  std::shared_ptr<WorldState> state_;
+};
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// What the ops of one rank share: its transport, its threads, and the list of ops that may have triggers to fire.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weft/base/thread_pool.h"
+#include "weft/exec/cpu/executor.h"
+#include "weft/plan/plan.h"
+#include "weft/transport/transport.h"
+#include "weft/world/op.h"
+#include "weft/world/world.h"
+
+namespace weft {
+
+struct WorldState {
+  std::unique_ptr<Transport> owned;  // null where World::local keeps it
+  Transport* transport = nullptr;
+  std::unique_ptr<ThreadPool> threads;
+  Patience patience;
+  Hooks* hooks = nullptr;
+  bool prove = true;
+  std::vector<CpuExecutor*> live;
+  std::set<std::string> proved;  // plans that have been verified, as text: the same op again costs no proof
+
+  WorldState(std::unique_ptr<Transport> transport, const WorldOptions& options);
+  WorldState(Transport& transport, const WorldOptions& options);
+};
+
+struct Op::State {
+  std::shared_ptr<WorldState> world;
+  std::shared_ptr<Segment> segment;
+  Plan plan;
+  std::unique_ptr<CpuExecutor> executor;
+  int rank = 0;       // of the plan
+  Bindings bindings;  // of the run under way; kept, so that a run allocates nothing
+
+  ~State();
+};
+
+}  // namespace weft
