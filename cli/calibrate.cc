@@ -75,10 +75,12 @@ void memory_rates(Cluster* cluster) {
   std::vector<float> from(kFloats, 1.0f), to(kFloats, 0.0f);
   const std::vector<float> x(kCols, 1.0f);
   std::vector<float> y(kFloats / kCols);
-  cluster->read_bytes_per_s =
-      kBytes / median_seconds([&] { gemv(kFloats / kCols, kCols, from.data(), Dtype::f32, kCols, x.data(), y.data()); });
+  cluster->read_bytes_per_s = kBytes / median_seconds([&] {
+                                gemv(kFloats / kCols, kCols, from.data(), Dtype::f32, kCols, x.data(), y.data());
+                              });
   cluster->write_bytes_per_s = kBytes / median_seconds([&] { std::fill(to.begin(), to.end(), y[0]); });
-  cluster->copy_bytes_per_s = kBytes / median_seconds([&] { std::memcpy(to.data(), from.data(), kFloats * sizeof(float)); });
+  cluster->copy_bytes_per_s =
+      kBytes / median_seconds([&] { std::memcpy(to.data(), from.data(), kFloats * sizeof(float)); });
 }
 
 // Half a round trip between two ranks that wait as executors do: spin, then sleep on the bell.
@@ -94,7 +96,8 @@ double signal_s() {
     const Patience patience = patience_from_env();
     const auto trip = [&](std::uint32_t i) {
       if (me == 0) lines[1].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
-      wait_until(transport, patience, [&] { return lines[me].value.load() >= i; }, [](auto) {});
+      wait_until(
+          transport, patience, [&] { return lines[me].value.load() >= i; }, [](auto) {});
       if (me == 1) lines[0].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
     };
     for (std::uint32_t i = 1; i <= kTrips; ++i) trip(i);

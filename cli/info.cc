@@ -7,15 +7,16 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/calibrate.h"
-#include "cli/command.h"
-#include "cli/table.h"
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/kernel/gemm.h"
 #include "weft/kernel/isa.h"
 #include "weft/transport/memory.h"
+
+#include "cli/calibrate.h"
+#include "cli/command.h"
+#include "cli/table.h"
 
 namespace weft::cli {
 namespace {
@@ -32,7 +33,8 @@ int usable_cores() {
 
 std::string gemm_kernel() {
   const std::int64_t size = 64;
-  const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1}, {&size, 1});
+  const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1},
+                          {&size, 1});
   return std::string(kernel.name());
 }
 
@@ -57,9 +59,12 @@ void print_json(const Cluster* rates) {
                              {"available_memory_bytes", available_memory_bytes()},
                              {"rates", nullptr}};
   if (rates != nullptr)
-    out["rates"] = {{"flops_per_s", rates->flops_per_s},           {"read_bytes_per_s", rates->read_bytes_per_s},
-                    {"write_bytes_per_s", rates->write_bytes_per_s}, {"copy_bytes_per_s", rates->copy_bytes_per_s},
-                    {"signal_s", rates->signal_s},                 {"step_s", rates->step_s}};
+    out["rates"] = {{"flops_per_s", rates->flops_per_s},
+                    {"read_bytes_per_s", rates->read_bytes_per_s},
+                    {"write_bytes_per_s", rates->write_bytes_per_s},
+                    {"copy_bytes_per_s", rates->copy_bytes_per_s},
+                    {"signal_s", rates->signal_s},
+                    {"step_s", rates->step_s}};
   fmt::print("{}\n", out.dump());
 }
 

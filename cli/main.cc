@@ -4,12 +4,15 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "cli/command.h"
 #include "weft/base/error.h"
+
+#include "cli/command.h"
+#include "cli/ranks.h"
 
 namespace weft::cli {
 namespace {
@@ -27,8 +30,24 @@ std::string chosen(const CLI::App& app) {
   return commands.empty() ? "weft" : "weft " + commands.front()->get_name();
 }
 
-int bad_words(const CLI::App& app, const CLI::ParseError& error) {
+// "Could not convert: --m = abc" and its like, in our words.
+std::string reworded(const CLI::App& app, const CLI::ParseError& error, const char* first_word) {
   std::string sentence = error.what();
+  constexpr std::string_view kConversion = "Could not convert: ";
+  if (sentence.starts_with(kConversion)) return sentence.substr(kConversion.size()) + " is no value that it can take";
+  if (app.get_subcommands().empty() && first_word != nullptr && first_word[0] == '-')
+    return fmt::format("unknown option \"{}\"; a command comes first", first_word);
+  if (app.get_subcommands().empty() && first_word != nullptr) {
+    std::string names;
+    for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names += (names.empty() ? "" : ", ") + command->get_name();
+    return fmt::format("unknown command \"{}\"; use one of {}", first_word, names);
+  }
+  return sentence;
+}
+
+int bad_words(const CLI::App& app, const CLI::ParseError& error, const char* first_word) {
+  std::string sentence = reworded(app, error, first_word);
   for (char& c : sentence)
     if (c == '\n') c = ' ';
   while (!sentence.empty() && (sentence.back() == ' ' || sentence.back() == '.')) sentence.pop_back();
@@ -51,12 +70,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return bad_words(app, error);
+    return bad_words(app, error, argc > 1 ? argv[1] : nullptr);
   }
   try {
     return run();
   } catch (const Error& error) {
-    return complain(error.what(), exit_code(error.code()));
+    return speaks_of(error) ? complain(error.what(), exit_code(error.code())) : exit_code(error.code());
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; use smaller shapes or fewer ranks", 2);
   } catch (const std::exception& error) {

@@ -6,8 +6,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/ops.h"
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
@@ -18,11 +16,14 @@
 #include "weft/plan/traffic.h"
 #include "weft/plan/verify.h"
 
+#include "cli/command.h"
+#include "cli/ops.h"
+
 namespace weft::cli {
 namespace {
 
 // A plan of N ranks has N x N actions; this many are proved in seconds.
-constexpr int kMaxPlanRanks = 2048;
+constexpr int kMaxPlanRanks = 1024;
 
 struct Flags {
   OpFlags op;
@@ -48,8 +49,7 @@ void count_actions(Report* report) {
   Program program;
   for (int rank = 0; rank < report->plan.num_ranks; ++rank) {
     expander.program(rank, &program);
-    for (const Action& action : program.actions)
-      ++(action.kind == ActionKind::step ? report->steps : report->triggers);
+    for (const Action& action : program.actions) ++(action.kind == ActionKind::step ? report->steps : report->triggers);
     report->traffic += traffic(report->plan, program);
   }
 }
@@ -79,11 +79,21 @@ Report examine(const Flags& flags) {
 }
 
 void print_json(const Report& r) {
-  nlohmann::ordered_json out{{"ok", r.verdict.ok()}, {"name", r.plan.name},     {"ranks", r.plan.num_ranks},
-                             {"steps", nullptr},     {"triggers", nullptr},     {"tiles", r.verdict.tiles},
-                             {"bytes_moved", nullptr}, {"signals_sent", nullptr}, {"estimate_us", nullptr},
-                             {"compute_us", nullptr},  {"comm_us", nullptr},      {"why", r.plan.why},
-                             {"problems", r.verdict.problems}, {"build_ms", r.build_ms}, {"verify_ms", r.verify_ms}};
+  nlohmann::ordered_json out{{"ok", r.verdict.ok()},
+                             {"name", r.plan.name},
+                             {"ranks", r.plan.num_ranks},
+                             {"steps", nullptr},
+                             {"triggers", nullptr},
+                             {"tiles", r.verdict.tiles},
+                             {"bytes_moved", nullptr},
+                             {"signals_sent", nullptr},
+                             {"estimate_us", nullptr},
+                             {"compute_us", nullptr},
+                             {"comm_us", nullptr},
+                             {"why", r.plan.why},
+                             {"problems", r.verdict.problems},
+                             {"build_ms", r.build_ms},
+                             {"verify_ms", r.verify_ms}};
   if (r.estimate) {
     out["steps"] = r.steps;
     out["triggers"] = r.triggers;
@@ -115,9 +125,17 @@ void print_text(const Report& r) {
              format_duration(r.estimate->compute_seconds), format_duration(r.estimate->comm_seconds));
 }
 
+void save(const Plan& plan, const std::string& path) {
+  try {
+    save_plan(plan, path);
+  } catch (const Error& error) {  // where to write is the caller's choice
+    bad_input("cannot save the plan: {}; give a path in a folder that can be written", error.what());
+  }
+}
+
 int run(const Flags& flags) {
   const Report report = examine(flags);
-  if (!flags.save.empty()) save_plan(report.plan, flags.save);
+  if (!flags.save.empty()) save(report.plan, flags.save);
   if (flags.json)
     print_json(report);
   else
@@ -130,15 +148,18 @@ int run(const Flags& flags) {
 void add_plan(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("plan", "print a plan, prove it, say what it moves and why this route");
   auto flags = std::make_shared<Flags>();
-  command->add_option("op", flags->op.op, "gemm-rs, gemm-ar, gemv-ar, gemm-a2a, embedding-a2a, ag-gemm, rs, ar, ag, a2a, bcast, ...")
+  command
+      ->add_option("op", flags->op.op,
+                   "gemm-rs, gemm-ar, gemv-ar, gemm-a2a, embedding-a2a, ag-gemm, rs, ar, ag, a2a, bcast, ...")
       ->type_name("OP");
   add_op_flags(*command, &flags->op, kMaxPlanRanks);
   command->add_option("--cluster", flags->cluster, "price routes on this cluster (clusters/*.json)")->type_name("FILE");
   command->add_option("--save", flags->save, "write the plan as JSON")->type_name("FILE");
   command->add_option("--load", flags->load, "read a plan instead of building one")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
-  command->footer("Example:\n  weft plan gemm-rs --ranks 4 --m 4096 --n 4096 --k 1024\n"
-                  "  weft plan gemm-ar --ranks 8 --save plan.json && weft plan --load plan.json");
+  command->footer(
+      "Example:\n  weft plan gemm-rs --ranks 4 --m 4096 --n 4096 --k 1024\n"
+      "  weft plan gemm-ar --ranks 8 --save plan.json && weft plan --load plan.json");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 

@@ -3,9 +3,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
 #include "weft/base/error.h"
 #include "weft/transport/launch.h"
+
+#include "cli/command.h"
 
 namespace weft::cli {
 namespace {
@@ -23,10 +24,8 @@ int run(const Flags& flags) {
   if (flags.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.threads));
   const LaunchResult result = launch(options);
   if (flags.json) {
-    nlohmann::ordered_json report{{"ranks", flags.ranks},
-                                  {"exit_code", result.exit_code()},
-                                  {"first_failed", nullptr},
-                                  {"reason", nullptr}};
+    nlohmann::ordered_json report{
+        {"ranks", flags.ranks}, {"exit_code", result.exit_code()}, {"first_failed", nullptr}, {"reason", nullptr}};
     if (result.first_failed >= 0) report["first_failed"] = result.first_failed, report["reason"] = result.reason;
     fmt::print("{}\n", report.dump());
   }
@@ -45,7 +44,9 @@ void add_run(CLI::App& app, Run* chosen) {
   command->add_option("-n,--ranks", flags->ranks, "ranks to start")->required()->type_name("N");
   command->add_option("--threads", flags->threads, "threads of each rank (WEFT_THREADS, or 1)")->type_name("T");
   command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");
-  command->add_option("program", flags->program, "the program and its arguments, after --")->required()->type_name("PROG");
+  command->add_option("program", flags->program, "the program and its arguments, after --")
+      ->required()
+      ->type_name("PROG");
   command->footer("Example:\n  weft run -n 4 -- build/examples/01_gemm_reduce_scatter");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }

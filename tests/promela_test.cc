@@ -48,12 +48,11 @@ class Promela : public testing::Test {
   // "" where the search ended and found nothing.
   std::string judge(const Plan& plan, int runs = 2) {
     std::ofstream(folder_ / "plan.pml") << to_promela(plan, runs);
-    const std::string text = output_of(
-        fmt::format("cd {} && spin -a plan.pml 2>&1 && cc -O0 -w -DSAFETY -DMEMLIM=2000 -o pan pan.c 2>&1 && "
-                    "timeout 60 ./pan -m200000 2>&1",
-                    folder_.string()));
-    if (text.find("max search depth too small") != std::string::npos ||
-        text.find("out of memory") != std::string::npos)
+    const std::string text =
+        output_of(fmt::format("cd {} && spin -a plan.pml 2>&1 && cc -O0 -w -DSAFETY -DMEMLIM=2000 -o pan pan.c 2>&1 && "
+                              "timeout 60 ./pan -m200000 2>&1",
+                              folder_.string()));
+    if (text.find("max search depth too small") != std::string::npos || text.find("out of memory") != std::string::npos)
       return "the search did not end:\n" + text;
     return text.find("errors: 0") != std::string::npos ? "" : text;
   }
@@ -131,9 +130,9 @@ TEST_F(Promela, AllowsAnAllReduceToSpareItsCreditsWhereVerifyIsLocal) {
 }
 
 TEST_F(Promela, AgreesThatEverySignalIsNeeded) {
-  for (const Plan& plan : {build_reduce_scatter(tiles(2, 1), space_of(2), Route::ring),
-                           build_all_gather(tiles(2, 1), space_of(2), Route::direct),
-                           build_all_to_all(tiles(2, 1), space_of(2))})
+  for (const Plan& plan :
+       {build_reduce_scatter(tiles(2, 1), space_of(2), Route::ring),
+        build_all_gather(tiles(2, 1), space_of(2), Route::direct), build_all_to_all(tiles(2, 1), space_of(2))})
     for (std::size_t r = 0; r < plan.rules.size(); ++r)
       for (std::size_t i = 0; i < plan.rules[r].signals.size(); ++i) {
         Plan mutant = plan;

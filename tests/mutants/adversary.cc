@@ -35,11 +35,11 @@ Play::Play(const Adversary::Scene& scene, std::uint64_t seed) : scene_(scene), s
 void Play::post(What what, int rank, int run, int lane, int item, int to) {
   const bool victim = what == pace_.victim_what && rank == pace_.victim_rank && lane == pace_.victim_lane;
   int slow = pace_.kind[static_cast<int>(what)];
-  slow += what == What::store || what == What::signal ? pace_.link[rank * scene_.plan.num_ranks + to]
-                                                      : pace_.rank[rank];
+  slow +=
+      what == What::store || what == What::signal ? pace_.link[rank * scene_.plan.num_ranks + to] : pace_.rank[rank];
   if (draw(16) == 0) slow += 6;
-  events_.push({now_ + 1 + draw(Time{1} << slow) + (victim ? Time{1} << 13 : 0), order_++, what, rank, run,
-                lane, item});
+  events_.push(
+      {now_ + 1 + draw(Time{1} << slow) + (victim ? Time{1} << 13 : 0), order_++, what, rank, run, lane, item});
 }
 
 std::string Play::run() {
@@ -151,8 +151,7 @@ void Play::compute(int rank, int run, int at) {
       Term made = leaf(run, rank, lane.producer, lane.box.row + row, lane.box.col + col);
       if (!lane.reads.empty()) {
         Term x = 0;
-        for (std::int64_t k = 0; k < lane.reads[0].cols; ++k)
-          x = pair(x, f.read[0][row * lane.reads[0].cols + k]);
+        for (std::int64_t k = 0; k < lane.reads[0].cols; ++k) x = pair(x, f.read[0][row * lane.reads[0].cols + k]);
         made = product(run, rank, x, lane.box.col + col);
       }
       value = lane.sources.empty() ? made : sum(value, made);
@@ -188,8 +187,7 @@ void Play::store(const Event& e) {
   const std::int64_t width = scene_.shapes[p.rank][p.buffer][1];
   auto& memory = copy_of(p, e.run);
   for (std::int64_t i = 0; i < p.rows; ++i)
-    for (std::int64_t j = 0; j < p.cols; ++j)
-      memory[(p.row + i) * width + p.col + j] = f.value[i * p.cols + j];
+    for (std::int64_t j = 0; j < p.cols; ++j) memory[(p.row + i) * width + p.col + j] = f.value[i * p.cols + j];
   f.landed[e.item] = true;
   bool all = true;
   for (std::size_t i = 0; i < lane.targets.size(); ++i) all &= lane.targets[i].rank != p.rank || f.landed[i];
@@ -241,8 +239,8 @@ void Play::look(int r, const char* when) {
     for (std::int64_t i = 0; i < p.rows; ++i)
       for (std::int64_t j = 0; j < p.cols; ++j)
         if (memory[(p.row + i) * scene_.shapes[r][p.buffer][1] + p.col + j] != due.terms[run][i * p.cols + j])
-          wrong_ = fmt::format("run {} of rank {}: element ({}, {}) of {} is wrong {}", run, r, p.row + i,
-                               p.col + j, scene_.plan.buffers[p.buffer].name, when);
+          wrong_ = fmt::format("run {} of rank {}: element ({}, {}) of {} is wrong {}", run, r, p.row + i, p.col + j,
+                               scene_.plan.buffers[p.buffer].name, when);
   }
 }
 

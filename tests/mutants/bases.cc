@@ -20,8 +20,7 @@ Space space_of(SpaceKind kind, int num_ranks) {
 Producer random_producer(Random& random, int num_ranks, bool gemm_only, bool may_have_residual) {
   const std::int64_t m = between(random, 1, std::max(4, 2 * num_ranks)), n = between(random, 1, 4);
   const std::array<std::int64_t, 2> tile{between(random, m > 6 ? 2 : 1, 3), between(random, (n + 1) / 2, n)};
-  if (!gemm_only && one_in(random, 2))
-    return validated(copy({.rows = m, .cols = n, .tile = tile}), num_ranks);
+  if (!gemm_only && one_in(random, 2)) return validated(copy({.rows = m, .cols = n, .tile = tile}), num_ranks);
   GemmOptions options{.m = m, .n = n, .k = between(random, 1, 3), .tile = tile};
   options.bias = one_in(random, 3);
   options.residual = may_have_residual && one_in(random, 4);

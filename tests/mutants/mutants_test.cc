@@ -99,8 +99,7 @@ std::string broken_by(const Plan& plan, std::int64_t timings) {
   try {
     const Adversary adversary(plan);
     for (std::int64_t seed = 0; seed < timings; ++seed)
-      if (std::string wrong = adversary.run(seed); !wrong.empty())
-        return fmt::format("timing {}: {}", seed, wrong);
+      if (std::string wrong = adversary.run(seed); !wrong.empty()) return fmt::format("timing {}: {}", seed, wrong);
   } catch (const Error& e) {
     return e.what();
   }
@@ -111,8 +110,7 @@ std::string differs_from_original(const Mutant& mutant, std::int64_t number) {
   try {
     const Outputs expected = outputs_of(mutant.original, 0, number);
     for (std::uint64_t seed = 0; seed < 3; ++seed)
-      if (outputs_of(mutant.plan, seed, number) != expected)
-        return fmt::format("other bits under order {}", seed);
+      if (outputs_of(mutant.plan, seed, number) != expected) return fmt::format("other bits under order {}", seed);
   } catch (const Error& e) {
     return e.what();
   }
@@ -129,9 +127,9 @@ std::string verdict_on(const Plan& plan) {
 }
 
 std::string text(const Plan& plan) {
-  std::string out = fmt::format("{}, {} ranks, m {} n {} k {} tile {} x {}\n", plan.name, plan.num_ranks,
-                                plan.producers[0].m, plan.producers[0].n, plan.producers[0].k,
-                                plan.producers[0].tile[0], plan.producers[0].tile[1]);
+  std::string out =
+      fmt::format("{}, {} ranks, m {} n {} k {} tile {} x {}\n", plan.name, plan.num_ranks, plan.producers[0].m,
+                  plan.producers[0].n, plan.producers[0].k, plan.producers[0].tile[0], plan.producers[0].tile[1]);
   const auto range = [](const PieceRule& p) {
     std::string box;
     for (std::size_t d = 0; d < p.box.lo.size(); ++d)
@@ -143,15 +141,15 @@ std::string text(const Plan& plan) {
   for (const Counter& c : plan.counters)
     out += fmt::format("counter {} x{} total {}\n", c.name, c.count.str(), c.total.str());
   for (const Rule& rule : plan.rules) {
-    out += fmt::format("{} {} x{} when {} tile {}x{}:", rule.kind == ActionKind::step ? "step" : "trigger",
-                       rule.name, rule.count.str(), rule.when.str(), rule.tile[0], rule.tile[1]);
+    out += fmt::format("{} {} x{} when {} tile {}x{}:", rule.kind == ActionKind::step ? "step" : "trigger", rule.name,
+                       rule.count.str(), rule.when.str(), rule.tile[0], rule.tile[1]);
     for (const Let& let : rule.let) out += fmt::format(" {}={}", let.name, let.value.str());
     if (!rule.box.lo.empty())
       out += fmt::format(" [{}:{}, {}:{}]", rule.box.lo[0].str(), rule.box.hi[0].str(), rule.box.lo[1].str(),
                          rule.box.hi[1].str());
     for (const WaitRule& w : rule.waits)
-      out += fmt::format("\n   wait {}[{}] at {} lag {} per {} x{}?{}", plan.counters[w.counter].name,
-                         w.index.str(), w.at.str(), w.lag, w.per.str(), w.each.str(), w.when.str());
+      out += fmt::format("\n   wait {}[{}] at {} lag {} per {} x{}?{}", plan.counters[w.counter].name, w.index.str(),
+                         w.at.str(), w.lag, w.per.str(), w.each.str(), w.when.str());
     for (const PieceRule& p : rule.reads) out += "\n   read" + range(p);
     for (const PieceRule& p : rule.sources) out += "\n   source" + range(p);
     for (const PieceRule& p : rule.targets) out += "\n   target" + range(p);
@@ -177,25 +175,23 @@ void judge(std::int64_t number, std::map<Mutation, Tally>* tallies, bool show) {
     ++tally.accepted;
     if (wrong.empty()) wrong = differs_from_original(mutant, number);
     if (!wrong.empty()) ++tally.wrong;
-    EXPECT_EQ(wrong, "") << "mutant " << number << " (" << to_string(mutant.mutation) << " of "
-                         << mutant.original.name << ", " << mutant.plan.num_ranks
-                         << " ranks) is accepted but wrong; WEFT_MUTANT=" << number;
+    EXPECT_EQ(wrong, "") << "mutant " << number << " (" << to_string(mutant.mutation) << " of " << mutant.original.name
+                         << ", " << mutant.plan.num_ranks << " ranks) is accepted but wrong; WEFT_MUTANT=" << number;
   } else {
     ++tally.refused;
     tally.refused_unbroken += wrong.empty();
   }
   if (show)
-    fmt::print("mutant {}: {}\n{}verify: {}\nadversary: {}\n", number, to_string(mutant.mutation),
-               text(mutant.plan), refusal.empty() ? "accepted" : refusal, wrong.empty() ? "right" : wrong);
+    fmt::print("mutant {}: {}\n{}verify: {}\nadversary: {}\n", number, to_string(mutant.mutation), text(mutant.plan),
+               refusal.empty() ? "accepted" : refusal, wrong.empty() ? "right" : wrong);
 }
 
 void print(const std::map<Mutation, Tally>& tallies) {
   Tally all;
-  fmt::print("{:20} {:>7} {:>8} {:>17} {:>9} {:>6}\n", "mutation", "mutants", "refused", "(never broken)",
-             "accepted", "wrong");
+  fmt::print("{:20} {:>7} {:>8} {:>17} {:>9} {:>6}\n", "mutation", "mutants", "refused", "(never broken)", "accepted",
+             "wrong");
   const auto line = [](std::string_view name, const Tally& t) {
-    fmt::print("{:20} {:7} {:8} {:17} {:9} {:6}\n", name, t.made, t.refused, t.refused_unbroken, t.accepted,
-               t.wrong);
+    fmt::print("{:20} {:7} {:8} {:17} {:9} {:6}\n", name, t.made, t.refused, t.refused_unbroken, t.accepted, t.wrong);
   };
   for (const auto& [mutation, t] : tallies) {
     line(to_string(mutation), t);
@@ -220,10 +216,9 @@ TEST(Adversary, BreaksPlansThatHaveLostTheirCredits) {
   space.mesh = Mesh({{"tp", 3}});
   space.axis = "tp";
   const Producer p = validated(gemm({.m = 6, .n = 2, .k = 1, .tile = {1, 2}}), 3);
-  for (Plan plan :
-       {build_reduce_scatter(p, space, Route::ring), build_reduce_scatter(p, space, Route::direct),
-        build_all_reduce(p, space, Route::one_shot), build_gather_gemm(p, space, Route::ring),
-        build_gather_gemm(p, space, Route::direct)}) {
+  for (Plan plan : {build_reduce_scatter(p, space, Route::ring), build_reduce_scatter(p, space, Route::direct),
+                    build_all_reduce(p, space, Route::one_shot), build_gather_gemm(p, space, Route::ring),
+                    build_gather_gemm(p, space, Route::direct)}) {
     for (Rule& rule : plan.rules) std::erase_if(rule.waits, [](const WaitRule& w) { return w.lag > 0; });
     EXPECT_NE(verdict_on(plan), "") << plan.name;
     EXPECT_NE(broken_by(plan, kTimings), "") << plan.name;

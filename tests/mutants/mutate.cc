@@ -19,8 +19,7 @@ bool alias(Plan* plan, std::vector<PieceRule> Rule::*list, Random& random) {
   PieceRule& piece = (rule->*list)[i];
   // The place of another piece of that buffer, or the next slot.
   const auto other_list = one_in(random, 2) ? &Rule::sources : &Rule::targets;
-  const auto [from, k] =
-      pick(plan, other_list, random, [&](const PieceRule& p) { return p.buffer == piece.buffer; });
+  const auto [from, k] = pick(plan, other_list, random, [&](const PieceRule& p) { return p.buffer == piece.buffer; });
   const bool has_cap =
       std::any_of(plan->params.begin(), plan->params.end(), [](const Param& p) { return p.name == "cap"; });
   if (from != nullptr && (!has_cap || one_in(random, 2)))
@@ -182,9 +181,7 @@ bool change_memory(Plan* plan, Mutation mutation, Random& random) {
 }
 
 bool apply(Plan* plan, Mutation mutation, Random& random) {
-  const auto lagging = [](bool wanted) {
-    return [wanted](const WaitRule& w) { return (w.lag > 0) == wanted; };
-  };
+  const auto lagging = [](bool wanted) { return [wanted](const WaitRule& w) { return (w.lag > 0) == wanted; }; };
   switch (mutation) {
     case Mutation::drop_signal:
       return drop(plan, &Rule::signals, random);

@@ -44,8 +44,7 @@ bool duplicate(Plan* plan, std::vector<Item> Rule::*list, Random& random) {
   if (rule == nullptr) return false;
   const Item item = (rule->*list)[i];
   (rule->*list)
-      .insert((rule->*list).begin() + static_cast<std::ptrdiff_t>(between(random, 0, (rule->*list).size())),
-              item);
+      .insert((rule->*list).begin() + static_cast<std::ptrdiff_t>(between(random, 0, (rule->*list).size())), item);
   return true;
 }
 

@@ -7,8 +7,7 @@
 namespace weft::mutants {
 
 Term leaf(int run, int rank, int source, std::int64_t row, std::int64_t col) {
-  return pair(pair(pair(pair(run, rank), static_cast<Term>(source)), static_cast<Term>(row)),
-              static_cast<Term>(col));
+  return pair(pair(pair(pair(run, rank), static_cast<Term>(source)), static_cast<Term>(row)), static_cast<Term>(col));
 }
 
 Term product(int run, int rank, Term row_of_x, std::int64_t col) {
@@ -26,8 +25,7 @@ Place place_of(const Piece& piece, const Box& box) {
 Term finish(const Producer& producer, Term value, std::int64_t bias_col, std::int64_t row, std::int64_t col) {
   if (!producer.has_epilogue()) return value;
   Term out = pair(pair(kFinish, value), producer.bias ? static_cast<Term>(bias_col) : 0);
-  if (producer.residual)
-    out = pair(out, pair(pair(kResidual, static_cast<Term>(row)), static_cast<Term>(col)));
+  if (producer.residual) out = pair(out, pair(pair(kResidual, static_cast<Term>(row)), static_cast<Term>(col)));
   return out;
 }
 
@@ -62,9 +60,7 @@ void Adversary::Scene::check(const Lane& lane, int rank) {
     const auto& shape = shapes[p.rank][p.buffer];
     return p.row >= 0 && p.col >= 0 && p.row + p.rows <= shape[0] && p.col + p.cols <= shape[1];
   };
-  const auto fits = [&](const Place& p) {
-    return p.rows == lane.box.rows && p.cols == lane.box.cols && inside(p);
-  };
+  const auto fits = [&](const Place& p) { return p.rows == lane.box.rows && p.cols == lane.box.cols && inside(p); };
   if (!std::all_of(lane.sources.begin(), lane.sources.end(), fits) ||
       !std::all_of(lane.targets.begin(), lane.targets.end(), fits) ||
       !std::all_of(lane.reads.begin(), lane.reads.end(),
@@ -94,8 +90,7 @@ void Adversary::Scene::add_lanes(const Program& program) {
       lane.has_data = action.box.dims > 0;
       if (lane.has_data) {
         lane.box = place_of({program.rank, -1, {}}, lane_box(action.box, action.tile, i));
-        for (const Piece& p : program.reads(action))
-          lane.reads.push_back(place_of(p, lane_rows(p.box, action, i)));
+        for (const Piece& p : program.reads(action)) lane.reads.push_back(place_of(p, lane_rows(p.box, action, i)));
         for (const Piece& p : program.sources(action))
           lane.sources.push_back(place_of(p, lane_box(p.box, action.tile, i)));
         for (const Piece& p : program.targets(action))
@@ -116,8 +111,8 @@ Term Adversary::Scene::finished(const Lane& lane, Term value, std::int64_t row, 
 
 // A producer that reads rows from buffers reads the rows of all ranks, stacked.
 Term Adversary::Scene::owed_term(const Expander::Due& d, int run, std::int64_t row, std::int64_t col) const {
-  const auto input = std::find_if(plan.buffers.begin(), plan.buffers.end(),
-                                  [](const Buffer& b) { return b.role == Role::input; });
+  const auto input =
+      std::find_if(plan.buffers.begin(), plan.buffers.end(), [](const Buffer& b) { return b.role == Role::input; });
   Term out = 0;
   for (int i = 0; i < d.contributors; ++i) {
     const int rank = (d.first + i) % plan.num_ranks;
@@ -126,8 +121,8 @@ Term Adversary::Scene::owed_term(const Expander::Due& d, int run, std::int64_t r
       const Producer& p = plan.producers[d.leaf];
       Term x = 0;
       for (std::int64_t k = 0; k < p.k; ++k)
-        x = pair(x, leaf(run, static_cast<int>(row / p.m),
-                         -1 - static_cast<int>(input - plan.buffers.begin()), row % p.m, k));
+        x = pair(x, leaf(run, static_cast<int>(row / p.m), -1 - static_cast<int>(input - plan.buffers.begin()),
+                         row % p.m, k));
       next = product(run, rank, x, col);
     }
     out = i == 0 ? next : sum(out, next);
@@ -137,8 +132,7 @@ Term Adversary::Scene::owed_term(const Expander::Due& d, int run, std::int64_t r
 
 void Adversary::Scene::add_due(const Expander& expander, int rank) {
   for (const Expander::Due& d : expander.owed(rank)) {
-    if (plan.buffers[d.piece.buffer].role != Role::output)
-      continue;  // internal ones show in what is made of them
+    if (plan.buffers[d.piece.buffer].role != Role::output) continue;  // internal ones show in what is made of them
     DueTerms out{place_of(d.piece, d.piece.box), {}};
     const Place& at = out.place;
     for (int run = 0; run < runs; ++run) {

@@ -67,7 +67,7 @@ TEST(Epilogue, ActivationNamesRoundTripAndARefusalListsThem) {
     parse_activation("tanh");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()), "\"tanh\" is not an activation; use none, relu, gelu or silu");
+    EXPECT_EQ(std::string(error.what()), "unknown activation \"tanh\"; use one of none, relu, gelu, silu");
   }
 }
 

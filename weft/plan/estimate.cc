@@ -41,8 +41,7 @@ class EventModel {
         ranks_(model.acts_of.size()),
         hosts_(cluster.num_hosts),
         host_of_(model.acts_of.size()) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-      host_of_[rank] = cluster.host_of(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) host_of_[rank] = cluster.host_of(static_cast<int>(rank));
     for (const Act& act : m_.acts) add_bytes(act);
   }
 
@@ -98,9 +97,8 @@ class EventModel {
     switch (p.kind) {
       case ProducerKind::gemm:
       case ProducerKind::gemv:
-        return std::max(
-            2 * rows * cols * k / cluster_.flops_per_s,
-            (rows * k * 4 + cols * k * static_cast<double>(size_of(p.weight))) / cluster_.read_bytes_per_s);
+        return std::max(2 * rows * cols * k / cluster_.flops_per_s,
+                        (rows * k * 4 + cols * k * static_cast<double>(size_of(p.weight))) / cluster_.read_bytes_per_s);
       case ProducerKind::embedding_bag:
         return rows * cols * 4 * kPooledRows / cluster_.read_bytes_per_s;
       case ProducerKind::copy:
@@ -121,8 +119,7 @@ class EventModel {
       const bool to_peer = p.rank != act.rank && same_host(p.rank, act.rank);
       double store = bytes(p) / (to_peer ? cluster_.local.bytes_per_s : cluster_.write_bytes_per_s);
       // A trigger's last source and first target are one copy: at least what copying costs here.
-      if (copies)
-        store = std::max(store, bytes(p) / cluster_.copy_bytes_per_s - bytes(p) / cluster_.read_bytes_per_s);
+      if (copies) store = std::max(store, bytes(p) / cluster_.copy_bytes_per_s - bytes(p) / cluster_.read_bytes_per_s);
       copies = false;
       out.busy += store;
       if (!same_host(p.rank, act.rank)) out.network_bytes += bytes(p);

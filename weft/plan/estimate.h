@@ -1,14 +1,11 @@
 // How long one run of a plan takes on a cluster: an event model over actions, not tiles.
 //
-//   compute   a rank takes its steps one after another, in listed order; triggers that move data go one after
-//   another
+//   compute   a rank takes its steps one after another, in listed order; triggers that move data go one after another
 //             beside them, and the rank is busy for at least the sum of both
-//   lanes     an action is its first and its last lane. One that waits lane by lane starts after the first
-//   lane of
-//             what it waits for, and ends no earlier than one lane after the last
+//   lanes     an action is its first and its last lane. One that waits lane by lane starts after the first lane of what
+//             it waits for, and ends no earlier than one lane after the last
 //   host      a store to a rank of the same host is made by whoever makes the tile, at the local link's rate
-//   network   a rank puts to other hosts one action after another, at its part of its host's link, beside
-//   computing;
+//   network   a rank puts to other hosts one action after another, at its part of its host's link, beside computing;
 //             what a host receives bounds the whole from below
 //   waits     with a lag are met: the runs before are long over
 //

@@ -8,8 +8,9 @@
 //   signal   adds 1 to a counter of some rank after each lane; it covers what that lane wrote to that rank
 //   wait     in run e: counter >= (e - lag) * total + at; only counters of the waiting rank; before every lane
 //
-// A rank starts run e + 1 of a plan only when all its own steps and triggers of run e have ended (the drain rule),
-// so `output complete` means `my own actions are done`, and everything of run e precedes everything of run e + 1 on a rank.
+// A rank starts run e + 1 of a plan only when all its own steps and triggers of run e have ended, and what it sends to a
+// rank in run e lands there before what it sends there in run e + 1 (the drain rule). So `output complete` means `my own
+// actions are done`, and everything of run e precedes everything of run e + 1 on a rank.
 // docs/plan.md has the format, the promises and their proof.
 #pragma once
 
@@ -100,7 +101,9 @@ struct Rule {
   BoxRule box;        // the logical box of output that this action is about; empty: one lane, no data
   std::array<std::int64_t, 2> tile{0, 0};  // lanes cut dimensions 0 and 1 of the box; 0: uncut
   std::vector<WaitRule> waits;
-  std::vector<PieceRule> reads;    // steps: inputs of the producer that come from buffers; cut by rows only
+  // Steps whose producer takes its rows x from a buffer: cut by rows only. Rows of an input keep their number, or, where
+  // the output has more than m rows, are stacked by rank: output row q * m + i is made from row i of rank q.
+  std::vector<PieceRule> reads;
   std::vector<PieceRule> sources;
   std::vector<PieceRule> targets;
   std::vector<SignalRule> signals;

@@ -63,8 +63,8 @@ class Regions {
     return out;
   }
 
-  void walk(Where where, const std::vector<Box>& boxes, const std::vector<std::vector<std::int64_t>>& cuts,
-            int d, Box* cell) {
+  void walk(Where where, const std::vector<Box>& boxes, const std::vector<std::vector<std::int64_t>>& cuts, int d,
+            Box* cell) {
     if (d == cell->dims) return place_cell(where, boxes, *cell);
     for (std::size_t i = 0; i + 1 < cuts[d].size(); ++i) {
       cell->lo[d] = cuts[d][i], cell->hi[d] = cuts[d][i + 1];
@@ -102,8 +102,8 @@ class Writer {
           outputs_[rank].push_back({rank, due.piece.buffer, due.piece.box});
     const std::size_t processes = lanes_.size() * runs + plan.num_ranks;
     if (processes > kMaxProcesses)
-      bad_input("plan \"{}\" has {} lanes, {} processes in {} runs; spin takes {}: export a smaller shape",
-                plan.name, lanes_.size(), processes, runs, kMaxProcesses);
+      bad_input("plan \"{}\" has {} lanes, {} processes in {} runs; spin takes {}: export a smaller shape", plan.name,
+                lanes_.size(), processes, runs, kMaxProcesses);
     for (const Lane& lane : lanes_) {
       for (const Place& place : lane.reads) regions_.add(place);
       for (const Place& place : lane.targets) regions_.add(place);
@@ -120,8 +120,7 @@ class Writer {
     for (int r = 0; r < plan_.num_ranks; ++r)
       out_ += fmt::format("short counter{0}[{1}];\nbyte run{0};\nbyte left{0} = {2};\nbyte next{0};\n", r,
                           std::max<std::int64_t>(expander_.num_counters(r), 1), lanes_of_[r]);
-    out_ +=
-        "\ninline store(x, e) {\n  assert(readers[x] == 0 && written[x] == e);\n  written[x] = e + 1\n}\n";
+    out_ += "\ninline store(x, e) {\n  assert(readers[x] == 0 && written[x] == e);\n  written[x] = e + 1\n}\n";
     out_ += "inline begin_read(x, e) {\n  assert(written[x] == e + 1);\n  readers[x]++\n}\n";
     for (const Lane& lane : lanes_) write_lane(lane);
     for (int r = 0; r < plan_.num_ranks; ++r) write_rank(r);
@@ -152,8 +151,8 @@ class Writer {
         const auto add = [&](std::span<const Piece> pieces, bool by_rows, std::vector<Place>* places) {
           for (const Piece& p : pieces)
             if (plan_.buffers[p.buffer].role != Role::input)
-              places->push_back({p.rank, p.buffer,
-                                 by_rows ? lane_rows(p.box, action, i) : lane_box(p.box, action.tile, i)});
+              places->push_back(
+                  {p.rank, p.buffer, by_rows ? lane_rows(p.box, action, i) : lane_box(p.box, action.tile, i)});
         };
         add(program.reads(action), true, &lane.reads);
         add(program.sources(action), false, &lane.reads);
@@ -191,8 +190,7 @@ class Writer {
     std::vector<const Place*> remote;
     for (const Place& p : lane.targets)
       if (p.rank != lane.rank) remote.push_back(&p);
-    for (std::size_t i = 0; remote.size() > 1 && i < remote.size(); ++i)
-      out_ += fmt::format("  bool landed{};\n", i);
+    for (std::size_t i = 0; remote.size() > 1 && i < remote.size(); ++i) out_ += fmt::format("  bool landed{};\n", i);
     out_ += fmt::format("  atomic {{\n    ({}) ->\n", ready(lane));
     if (!lane.reads.empty()) {
       for (const Place& p : lane.reads) out_ += each(p, "      begin_read({}, e);\n");
@@ -212,8 +210,7 @@ class Writer {
 
   void write_landings(const Lane& lane, const std::vector<const Place*>& remote) {
     if (remote.size() == 1) {
-      out_ += "  atomic {\n" + each(*remote[0], "      store({}, e);\n") + signals_to(lane, remote[0]->rank) +
-              "  }\n";
+      out_ += "  atomic {\n" + each(*remote[0], "      store({}, e);\n") + signals_to(lane, remote[0]->rank) + "  }\n";
       return;
     }
     out_ += "  do\n";
@@ -241,9 +238,8 @@ class Writer {
     for (const int x : regions) out_ += fmt::format("      begin_read({}, e);\n", x);
     out_ += fmt::format("      if :: e == {} -> break :: else fi\n    }};\n    atomic {{\n", runs_ - 1);
     for (const int x : regions) out_ += fmt::format("      readers[{}]--;\n", x);
-    out_ += fmt::format(
-        "      e++;\n      run{0} = e;\n      left{0} = {1};\n      next{0} = 0\n    }}\n  od\n}}\n", r,
-        lanes_of_[r]);
+    out_ += fmt::format("      e++;\n      run{0} = e;\n      left{0} = {1};\n      next{0} = 0\n    }}\n  od\n}}\n", r,
+                        lanes_of_[r]);
   }
 
   const Plan& plan_;

@@ -29,7 +29,11 @@ struct Part {
 
 class Sums {
  public:
-  Sums(Model& model, const Seen& seen) : m_(model), seen_(seen), parts_of_(model.acts.size(), Range{}) {}
+  Sums(Model& model, const Seen& seen)
+      : m_(model), seen_(seen), parts_of_(model.acts.size(), Range{}), stacked_(model.plan->producers.size()) {
+    for (const Act& act : m_.acts)
+      if (act.is_step && m_.boxes[act.box].hi[0] > m_.plan->producers[act.producer].m) stacked_[act.producer] = true;
+  }
 
   void run(const std::vector<std::int32_t>& order) {
     for (std::size_t i = 0; i < order.size() && !m_.failed(); ++i) make(order[i]);
@@ -154,6 +158,8 @@ class Sums {
       parts_of(m_.pieces[p], writers_of(p), &next_);
       include(next_);
     }
+    if (act.is_step && act.reads.size() > 0 && !check_operands(act))
+      return m_.problem(fmt::format("{} reads other rows than those its box is made from", m_.name(act)));
     if (act.is_step) {
       const Box box = m_.boxes[act.box];
       include({{relative(box, box), leaf(act.producer, act.rank), act.box}});
@@ -168,6 +174,27 @@ class Sums {
       parts_.push_back(part);
     }
     parts_of_[a] = {begin, static_cast<std::int32_t>(parts_.size())};
+  }
+
+  // Rows of an input make the same rows of the output or, where the output has more rows than one rank's input,
+  // those of rank c, the c-th in a stack of all ranks' rows; and all k columns of them.
+  bool check_operands(const Act& act) {
+    const Producer& p = m_.plan->producers[act.producer];
+    const int ranks = m_.plan->num_ranks;
+    for (std::int32_t i = act.reads.begin; i < act.reads.end; ++i) {
+      const Box& read = m_.boxes[m_.pieces[i].box];
+      if (p.k > 0 && (read.dims != 2 || read.lo[1] != 0 || read.hi[1] != p.k)) return false;
+      next_.clear();
+      parts_of(m_.pieces[i], writers_of(i), &next_);
+      for (const Part& part : next_) {
+        const Node& node = nodes_[part.node];
+        if (node.left != -1 || node.right / ranks % 2 == 0) continue;  // made by a producer: nothing says from what
+        const Box &at = m_.boxes[part.box], &origin = m_.boxes[part.origin], &home = m_.boxes[act.box];
+        const std::int64_t first = stacked_[act.producer] ? node.right % ranks * p.m : 0;
+        if (first + origin.lo[0] != home.lo[0] + at.lo[0] || origin.lo[1] != at.lo[1]) return false;
+      }
+    }
+    return true;
   }
 
   // The epilogue finds its bias by the action's box: what it finishes must lie there.
@@ -257,6 +284,7 @@ class Sums {
   FlatMap<std::uint32_t> leaf_of_;
   std::vector<Part> parts_, sum_, next_, scratch_;
   std::vector<Range> parts_of_;  // what each act made; the same for all its targets
+  std::vector<bool> stacked_;    // producers whose output is of more rows than one rank's input
 };
 
 }  // namespace

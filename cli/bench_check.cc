@@ -1,0 +1,128 @@
+#include "cli/bench_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/dtype.h"
+#include "weft/mesh/box.h"
+
+#include "cli/bench_values.h"
+
+namespace weft::cli {
+namespace {
+
+double weight_at(const Producer& p, std::uint64_t stream, std::int64_t index) {
+  const float value = value_at(stream, index);
+  return p.weight == Dtype::bf16 ? to_float(to_bf16(value)) : value;
+}
+
+// One element of x times w, for rows of x that come from `x_rank`.
+double product(const Producer& p, std::uint64_t x, std::uint64_t w, std::int64_t i, std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t q = 0; q < p.k; ++q)
+    sum += static_cast<double>(value_at(x, i * p.k + q)) *
+           weight_at(p, w, p.kind == ProducerKind::gemv ? j * p.k + q : q * p.n + j);
+  return sum;
+}
+
+}  // namespace
+
+double Reference::made(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const {
+  const Producer& p = spec_.producer;
+  const std::uint64_t x = stream_of(Input::x, rank, round);
+  if (p.kind == ProducerKind::copy) return value_at(x, i * p.n + j);
+  if (p.kind != ProducerKind::embedding_bag) return product(p, x, stream_of(Input::w, rank, 0), i, j);
+  const auto table = static_cast<std::uint64_t>(j / p.dim);
+  const std::uint64_t values = stream_of(Input::table, rank, 0, table),
+                      indices = stream_of(Input::index, rank, round, table);
+  double sum = 0;
+  for (std::int64_t q = i * spec_.pooling; q < (i + 1) * spec_.pooling; ++q)
+    sum += value_at(values, index_at(indices, q, p.rows) * p.dim + j % p.dim);
+  return p.pooling == Pooling::mean ? sum / static_cast<double>(spec_.pooling) : sum;
+}
+
+// Rows of every rank's x, this rank's w.
+double Reference::gathered(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const {
+  const Producer& p = spec_.producer;
+  return product(p, stream_of(Input::x, static_cast<int>(i / p.m), round), stream_of(Input::w, rank, 0), i % p.m, j);
+}
+
+double Reference::element(Expect what, std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const {
+  const Producer& p = spec_.producer;
+  if (spec_.gathers) return gathered(round, rank, i, j);
+  if (what == Expect::producer) return made(round, rank, i, j);
+  const int ranks = spec_.num_ranks();
+  const std::int64_t begin = cut(p.m, ranks, rank), part = cut(p.m, ranks, rank + 1) - begin;
+  const auto summed = [&](std::int64_t row) {
+    double sum = 0;
+    for (int q = 0; q < ranks; ++q) sum += made(round, q, row, j);
+    return sum;
+  };
+  switch (spec_.space.kind) {
+    case SpaceKind::keep:
+      return made(round, rank, i, j);
+    case SpaceKind::reduce_scatter:
+      return summed(begin + i);
+    case SpaceKind::all_reduce:
+      return summed(i);
+    case SpaceKind::all_gather:
+      return made(round, static_cast<int>(i / p.m), i % p.m, j);
+    case SpaceKind::all_to_all:
+      if (spec_.space.options.stack == Stack::columns)
+        return made(round, static_cast<int>(j / p.n), begin + i, j % p.n);
+      return made(round, static_cast<int>(i / part), begin + i % part, j);
+    case SpaceKind::broadcast:
+      return made(round, spec_.space.options.root, i, j);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+Reference::Size Reference::size(Expect what, int rank) const {
+  const Producer& p = spec_.producer;
+  const std::int64_t ranks = spec_.num_ranks(), part = cut(p.m, ranks, rank + 1) - cut(p.m, ranks, rank);
+  if (spec_.gathers) return {p.m * ranks, p.n};
+  if (what == Expect::producer) return {p.m, p.n};
+  switch (spec_.space.kind) {
+    case SpaceKind::reduce_scatter:
+      return {part, p.n};
+    case SpaceKind::all_gather:
+      return {p.m * ranks, p.n};
+    case SpaceKind::all_to_all:
+      return spec_.space.options.stack == Stack::columns ? Size{part, p.n * ranks} : Size{part * ranks, p.n};
+    default:
+      return {p.m, p.n};
+  }
+}
+
+std::int64_t Reference::terms_of_an_element() const {
+  const Producer& p = spec_.producer;
+  const bool sums = spec_.space.kind == SpaceKind::reduce_scatter || spec_.space.kind == SpaceKind::all_reduce;
+  return std::max<std::int64_t>({1, p.k, spec_.pooling}) * (sums ? spec_.num_ranks() : 1);
+}
+
+double Reference::tolerance() const {
+  if (spec_.space.options.wire == Dtype::bf16) return 0.02;
+  return 1e-6 + 2.5e-7 * std::sqrt(static_cast<double>(terms_of_an_element()));
+}
+
+double Reference::error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
+  const Size expected = size(what, rank);
+  if (y.rows != expected.rows || y.cols != expected.cols) return std::numeric_limits<double>::infinity();
+  const std::int64_t elements = y.rows * y.cols;
+  const std::int64_t checked = std::min(elements, std::max<std::int64_t>(terms / terms_of_an_element(), 64));
+  double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
+  for (std::int64_t s = 0; s < checked; ++s) {
+    // One element of each of `checked` stretches of the output.
+    const std::int64_t begin = cut(elements, checked, s), length = cut(elements, checked, s + 1) - begin;
+    const std::int64_t at = begin + index_at(round, s, length);
+    const double wanted = element(what, round, rank, at / y.cols, at % y.cols);
+    const double off = std::abs(y.data[at] - wanted);
+    if (std::isnan(off)) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, off);
+    largest = std::max(largest, std::abs(wanted));
+  }
+  return worst / largest;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,41 @@
+// What an op must give, in float64 and straight from the definitions in plan/space.h and plan/producer.h: no plan, no
+// builder and no executor has a part in it. A wrong result has no time.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/world/op.h"
+
+#include "cli/ops.h"
+
+namespace weft::cli {
+
+enum class Expect { op, producer };  // what the whole op owes to a rank, or what its producer alone makes there
+
+class Reference {
+ public:
+  explicit Reference(const OpSpec& spec) : spec_(spec) {}
+
+  // Element (i, j) of a rank's output in a round.
+  double element(Expect what, std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const;
+
+  // Largest |y - reference| over the largest |reference|, over all elements where that takes at most `terms` products,
+  // else over a spread of them that differs from round to round. Infinite where the shape is wrong.
+  double error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const;
+
+  // What rounding may cost: f32 sums grow errors with the root of their length; bf16 on the wire keeps 8 bits.
+  double tolerance() const;
+
+ private:
+  struct Size {
+    std::int64_t rows, cols;
+  };
+  Size size(Expect what, int rank) const;
+  double made(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const;  // by the producer of `rank`
+  double gathered(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const;
+  std::int64_t terms_of_an_element() const;
+
+  const OpSpec& spec_;
+};
+
+}  // namespace weft::cli

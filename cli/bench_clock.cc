@@ -1,0 +1,77 @@
+#include "cli/bench_clock.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "weft/transport/wait.h"
+
+namespace weft::cli {
+namespace {
+
+// A float holds 24 bits exactly: a number travels as three of 22.
+constexpr int kParts = 3;
+constexpr int kBits = 22;
+constexpr std::int64_t kMask = (std::int64_t{1} << kBits) - 1;
+
+// From the last rank's arrival to the start: time enough for the news to reach everyone.
+constexpr std::int64_t kNoticeNs = 100'000;
+
+std::int64_t read_clock(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Op make_gather(World& world) {
+  return world.compile(copy({.rows = 1, .cols = CommonClock::kValues * kParts}),
+                       all_gather(world.mesh({{"all", world.size()}}), "all"));
+}
+
+}  // namespace
+
+CommonClock::CommonClock(World& world)
+    : world_(world),
+      crowded_(static_cast<unsigned>(world.size()) > std::thread::hardware_concurrency()),
+      gather_(make_gather(world)),
+      mine_(kValues * kParts),
+      all_(static_cast<std::size_t>(world.size()) * kValues) {}
+
+std::int64_t CommonClock::now_ns() { return read_clock(CLOCK_MONOTONIC); }
+
+std::int64_t CommonClock::cpu_ns() const {
+  return read_clock(world_.transport() == "threads" ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID);
+}
+
+std::span<const std::int64_t> CommonClock::tell(std::span<const std::int64_t> values) {
+  for (int v = 0; v < kValues; ++v)
+    for (int part = 0; part < kParts; ++part)
+      mine_[v * kParts + part] = static_cast<std::size_t>(v) < values.size()
+                                     ? static_cast<float>((values[v] >> (part * kBits)) & kMask)
+                                     : 0.0f;
+  gather_.run(mine_.data());
+  const Matrix y = gather_.output();
+  for (std::size_t v = 0; v < all_.size(); ++v) {
+    all_[v] = 0;
+    for (int part = kParts - 1; part >= 0; --part)
+      all_[v] = (all_[v] << kBits) | static_cast<std::int64_t>(y.data[v * kParts + static_cast<std::size_t>(part)]);
+  }
+  return all_;
+}
+
+std::int64_t CommonClock::start_together() {
+  const std::int64_t ready = now_ns();
+  std::int64_t start = 0;
+  const auto all = tell({&ready, 1});
+  for (std::size_t rank = 0; rank < all.size(); rank += kValues) start = std::max(start, all[rank]);
+  start += kNoticeNs * (crowded_ ? 4 : 1);
+  if (crowded_) {  // spinning would take the core from a rank that has not got here
+    const timespec until{start / 1'000'000'000, start % 1'000'000'000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+  }
+  while (now_ns() < start) cpu_pause();
+  return start;
+}
+
+}  // namespace weft::cli

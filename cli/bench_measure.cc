@@ -1,0 +1,171 @@
+#include "cli/bench_measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/exec/cpu/lane_runner.h"
+#include "weft/world/world.h"
+
+#include "cli/bench_variants.h"
+
+namespace weft::cli {
+namespace {
+
+// Products that checking may take on each rank: in the round that warms up, and in each that counts.
+constexpr std::int64_t kFirstTerms = 20'000'000;
+constexpr std::int64_t kLaterTerms = 200'000;
+constexpr double kErrorUnit = 1e-15;  // errors travel as whole numbers
+
+struct Samples {
+  std::vector<double> us, cpu_us;  // of the slowest rank; of all ranks together
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+class Rounds {
+ public:
+  Rounds(World& world, const OpSpec& spec)
+      : world_(world), spec_(spec), clock_(world), contest_(world, spec, clock_), reference_(spec) {}
+
+  void run(int rounds) {
+    round(0, nullptr, kFirstTerms);
+    for (int i = 1; i <= rounds; ++i) round(static_cast<std::uint64_t>(i), &samples_, kLaterTerms);
+  }
+
+  Measurement result(const MeasureOptions& options);
+
+ private:
+  void round(std::uint64_t round, std::map<std::string, Samples>* into, std::int64_t terms);
+  void turn(const Variant& variant, std::uint64_t round, std::int64_t terms, Samples* into);
+  void judge(const Variant& variant, std::span<const std::int64_t> told);
+  std::optional<double> median_of(const std::string& name) const;
+  std::int64_t of_all_ranks(std::int64_t mine);
+
+  World& world_;
+  const OpSpec& spec_;
+  CommonClock clock_;
+  Contest contest_;
+  Reference reference_;
+  std::map<std::string, Samples> samples_;
+  double max_error_ = 0;
+};
+
+// The fused op has two turns, first and last; which of them is the A of A/A changes from round to round, so that
+// neither always follows the same thing.
+void Rounds::round(std::uint64_t round, std::map<std::string, Samples>* into, std::int64_t terms) {
+  const auto& variants = contest_.variants();
+  contest_.inputs().refresh(round);
+  Samples unused;
+  const auto samples = [&](const std::string& name) { return into == nullptr ? &unused : &(*into)[name]; };
+  turn(variants[0], round, terms, samples(round % 2 == 0 ? "fused" : "again"));
+  for (std::size_t v = 1; v < variants.size(); ++v) turn(variants[v], round, terms, samples(variants[v].name));
+  turn(variants[0], round, terms, samples(round % 2 == 0 ? "again" : "fused"));
+}
+
+void Rounds::turn(const Variant& variant, std::uint64_t round, std::int64_t terms, Samples* into) {
+  const std::int64_t start = clock_.start_together();
+  const std::int64_t cpu = clock_.cpu_ns();
+  const Matrix y = variant.idle ? Matrix{} : variant.run();
+  const std::int64_t end = CommonClock::now_ns();
+  std::int64_t values[3] = {end - start, clock_.cpu_ns() - cpu, 0};
+  const bool stand_in = variant.name == "comm";  // moves constants: the same op is checked within "sequential"
+  if (!variant.idle && !stand_in) {
+    const double error = reference_.error_of(y, variant.expect, round, world_.rank(), terms);
+    values[2] = static_cast<std::int64_t>(std::min(error, 1e3) / kErrorUnit);
+  }
+  const auto told = clock_.tell(values);
+  judge(variant, told);
+  std::int64_t slowest = 0, cpu_of_all = 0;
+  for (std::size_t at = 0; at < told.size(); at += CommonClock::kValues) {
+    slowest = std::max(slowest, told[at]);
+    cpu_of_all += told[at + 1];
+  }
+  into->us.push_back(static_cast<double>(slowest) * 1e-3);
+  into->cpu_us.push_back(static_cast<double>(cpu_of_all) * 1e-3);
+}
+
+void Rounds::judge(const Variant& variant, std::span<const std::int64_t> told) {
+  for (int rank = 0; rank < world_.size(); ++rank) {
+    const double error = static_cast<double>(told[rank * CommonClock::kValues + 2]) * kErrorUnit;
+    max_error_ = std::max(max_error_, error);
+    if (error > reference_.tolerance())
+      throw Error(Code::internal,
+                  fmt::format("{} of {} gives a wrong result on rank {}: off by {:.2g} of the largest value, where "
+                              "rounding explains {:.2g}; a wrong result has no time",
+                              variant.name, spec_.name, rank, error, reference_.tolerance()));
+  }
+}
+
+std::optional<double> Rounds::median_of(const std::string& name) const {
+  const auto found = samples_.find(name);
+  if (found == samples_.end()) return {};
+  return median(found->second.us);
+}
+
+std::int64_t Rounds::of_all_ranks(std::int64_t mine) {
+  std::int64_t sum = 0;
+  const auto all = clock_.tell({&mine, 1});
+  for (std::size_t at = 0; at < all.size(); at += CommonClock::kValues) sum += all[at];
+  return sum;
+}
+
+Measurement Rounds::result(const MeasureOptions& options) {
+  Measurement out;
+  out.transport = world_.transport();
+  out.route = route_of(contest_.fused().plan());
+  out.comm_route = contest_.comm_route();
+  out.rounds = options.rounds;
+  out.fused_us = *median_of("fused");
+  out.aa_band = std::abs(out.fused_us / *median_of("again") - 1);
+  out.compute_us = median_of("compute");
+  out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
+  out.sequential_us = median_of("sequential");
+  const bool own_clock = out.transport != "threads" || options.threads == 1;
+  if (own_clock) {
+    out.cpu_us = median(samples_["fused"].cpu_us);
+    if (samples_.count("comm") != 0) out.comm_cpu_us = median(samples_["comm"].cpu_us) / world_.size();
+  }
+  const std::int64_t runs = 2 * (options.rounds + 1);  // with the round that warmed up
+  const Sent sent = contest_.fused().sent();
+  out.bytes_sent = of_all_ranks(sent.bytes) / runs;
+  out.signals_sent = of_all_ranks(sent.signals) / runs;
+  out.max_rel_err = max_error_;
+  out.weights_rotate = contest_.inputs().rotates();
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> Measurement::ideal_us() const {
+  if (!compute_us || !comm_us) return {};
+  return std::max(*compute_us + comm_cpu_us.value_or(0), *comm_us);
+}
+
+std::optional<double> Measurement::speedup() const {
+  if (!sequential_us) return {};
+  return *sequential_us / fused_us;
+}
+
+std::optional<double> Measurement::hidden() const {
+  const auto ideal = ideal_us();
+  if (!sequential_us || !ideal || !comm_cpu_us || *comm_us < 0.1 * *compute_us) return {};
+  // A link whose bytes the cores themselves move leaves nothing to hide: the quotient would be noise over noise.
+  if (*sequential_us - *ideal < 0.05 * *sequential_us) return {};
+  return (*sequential_us - fused_us) / (*sequential_us - *ideal);
+}
+
+Measurement measure(World& world, const OpSpec& spec, const MeasureOptions& options) {
+  Rounds rounds(world, spec);
+  rounds.run(options.rounds);
+  return rounds.result(options);
+}
+
+}  // namespace weft::cli

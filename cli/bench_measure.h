@@ -1,0 +1,46 @@
+// The rounds of a benchmark, run by every rank: the things to compare take turns (a, b, c, a, b, c, ...), each from a
+// common start until its result is usable on the slowest rank, each checked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/ops.h"
+
+namespace weft {
+class World;
+}
+
+namespace weft::cli {
+
+// Times in microseconds, medians over the rounds; none where the op has no such part.
+struct Measurement {
+  std::string transport, route, comm_route;
+  int rounds = 0;
+  std::optional<double> compute_us;     // the same producer, output kept local
+  std::optional<double> comm_us;        // the collective alone, by the best of its routes
+  std::optional<double> comm_cpu_us;    // CPU time it costs a rank
+  std::optional<double> sequential_us;  // compute, then the collective
+  double fused_us = 0;
+  double aa_band = 0;            // |a / b - 1| of the same fused op measured twice in the same rounds
+  std::optional<double> cpu_us;  // of all ranks in a fused run; none where threads of one process share the clock
+  double max_rel_err = 0;
+  std::int64_t bytes_sent = 0, signals_sent = 0;  // to other ranks in a fused run, by all ranks
+  bool weights_rotate = false;
+
+  std::optional<double> ideal_us() const;  // max(compute + comm_cpu, comm)
+  std::optional<double> speedup() const;   // sequential / fused
+  // (sequential - fused) / (sequential - ideal); none where there is little to hide or no room to hide it.
+  std::optional<double> hidden() const;
+};
+
+struct MeasureOptions {
+  int rounds = 15;
+  int threads = 1;
+};
+
+// Collective; all ranks get the same result. Throws internal, naming variant and rank, where a result is wrong.
+Measurement measure(World& world, const OpSpec& spec, const MeasureOptions& options);
+
+}  // namespace weft::cli

@@ -1,0 +1,35 @@
+// Inputs by position. A value is a hash of (stream, index), so that every rank can say what any other rank was given
+// without holding it: that is what makes checking against a float64 reference cheap and independent of the plan.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::cli {
+
+enum class Input : std::uint64_t { x = 1, w, table, index };
+
+constexpr std::uint64_t mixed(std::uint64_t z) {  // the finalizer of splitmix64
+  z += 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+// One input of one rank in one round; `part` tells tables apart.
+constexpr std::uint64_t stream_of(Input input, int rank, std::uint64_t round, std::uint64_t part = 0) {
+  return mixed(mixed(mixed(static_cast<std::uint64_t>(input) * 1021 + static_cast<std::uint64_t>(rank)) + round) +
+               part);
+}
+
+// Uniform in [-1, 1), a multiple of 2^-23.
+constexpr float value_at(std::uint64_t stream, std::int64_t index) {
+  const std::uint64_t bits = mixed(stream + static_cast<std::uint64_t>(index)) >> 40;
+  return static_cast<float>(static_cast<std::int64_t>(bits) - (1 << 23)) * 0x1p-23f;
+}
+
+constexpr std::int64_t index_at(std::uint64_t stream, std::int64_t position, std::int64_t rows) {
+  return static_cast<std::int64_t>((mixed(stream + static_cast<std::uint64_t>(position)) >> 33) %
+                                   static_cast<std::uint64_t>(rows));
+}
+
+}  // namespace weft::cli

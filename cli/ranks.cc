@@ -1,0 +1,50 @@
+#include "cli/ranks.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "weft/transport/launch.h"
+#include "weft/transport/shm.h"
+
+namespace weft::cli {
+namespace {
+
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.emplace_back(text.c_str() + at);
+  if (words.empty()) fail(Code::io, "cannot read /proc/self/cmdline; is /proc mounted?");
+  words[0] = "/proc/self/exe";
+  return words;
+}
+
+// A rank that caught its own error has printed it.
+bool was_said(const LaunchResult& result) {
+  return result.ranks[result.first_failed].signal == 0 &&
+         (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
+}
+
+}  // namespace
+
+int relaunch(int num_ranks) {
+  const LaunchResult result = launch({.num_ranks = num_ranks, .argv = own_words(), .output = Output::rank_zero});
+  if (result.interrupted)
+    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", num_ranks);
+  else if (result.first_failed >= 0 && !was_said(result))
+    fmt::print(stderr, "weft: rank {} of {} failed: {}\n", result.first_failed, num_ranks, result.reason);
+  return result.exit_code();
+}
+
+bool speaks_of(const Error& error) {
+  if (!launched()) return true;
+  if (error.code() == Code::peer_failed || error.code() == Code::deadline) return false;
+  const char* rank = std::getenv(kRankEnv);
+  return rank != nullptr && std::max(error.rank(), 0) == std::atoi(rank);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,72 @@
+// The judge of `weft bench` must itself be right: it agrees with the reference executor and notices a single bad element.
+#include "cli/bench_check.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "weft/cluster/cluster.h"
+#include "weft/exec/ref/ref.h"
+
+#include "cli/bench_inputs.h"
+#include "cli/ops.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::int64_t kAll = std::int64_t{1} << 40;
+
+OpSpec spec_of(const char* op, int ranks) {
+  OpFlags flags;
+  flags.op = op;
+  flags.ranks = ranks;
+  flags.m = 11, flags.n = 6, flags.k = 5;
+  flags.tile = {4, 0};
+  flags.tables = 2, flags.rows = 9, flags.dim = 3, flags.batch = 11, flags.pooling = 2;
+  return parse_op(flags, 8);
+}
+
+std::vector<std::vector<float>> outputs(const OpSpec& spec, std::uint64_t round) {
+  const Plan plan = build(spec, default_cluster(spec.ranks));
+  std::vector<RankInputs> inputs;
+  std::vector<Bindings> bindings;
+  for (int r = 0; r < plan.num_ranks; ++r) {
+    inputs.emplace_back(spec, r).refresh(round);
+    const Inputs in = inputs.back().next();
+    bindings.push_back({{in}, std::vector<const void*>(plan.buffers.size(), in.x)});
+  }
+  RefExecutor ref(plan);
+  ref.run(bindings);
+  std::vector<std::vector<float>> out;
+  for (int r = 0; r < plan.num_ranks; ++r) out.push_back(ref.output(r));
+  return out;
+}
+
+class BenchReference : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BenchReference, AgreesWithTheReferenceExecutorAndSeesOneBadElement) {
+  const OpSpec spec = spec_of(GetParam(), 3);
+  const Reference reference(spec);
+  auto all = outputs(spec, 7);
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+    auto& y = all[rank];
+    const std::int64_t cols = spec.space.kind == SpaceKind::all_to_all && spec.space.options.stack == Stack::columns
+                                  ? spec.producer.n * 3
+                                  : spec.producer.n;
+    const Matrix matrix{y.data(), static_cast<std::int64_t>(y.size()) / cols, cols};
+    const auto error = [&](std::uint64_t round) { return reference.error_of(matrix, Expect::op, round, rank, kAll); };
+    EXPECT_LT(error(7), reference.tolerance());
+    EXPECT_GT(error(8), 0.01) << "inputs of another round";
+    y[y.size() / 2] += 0.01f;
+    EXPECT_GT(error(7), reference.tolerance());
+    y[y.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_GT(error(7), 1);
+    EXPECT_GT(reference.error_of({y.data(), matrix.rows - 1, cols}, Expect::op, 7, rank, kAll), 1) << "a row too few";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ops, BenchReference,
+                         ::testing::Values("gemm-rs", "gemm-ar", "gemv-ar", "gemm-a2a", "embedding-a2a", "ag-gemm",
+                                           "rs", "ag", "a2a", "bcast", "gemm-ag"));
+
+}  // namespace
+}  // namespace weft::cli

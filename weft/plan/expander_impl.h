@@ -1,0 +1,133 @@
+// The expander's inside: a plan's expressions compiled to formulas. expand_compile.cc makes it, expand.cc runs it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/plan/program.h"
+
+namespace weft {
+namespace expanding {
+
+enum Slot { kRank, kRanks, kLoop, kInner, kIndex, kFirstParam };
+
+// A hostile file can fill neither the memory nor the hour.
+inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;     // of one rank's program
+inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;     // turns of one rank's loops: about a second
+inline constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;      // pieces owed to a rank
+inline constexpr std::int64_t kMaxFamilies = std::int64_t{1} << 22;  // buffers and counters of all ranks
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;  // of one buffer
+
+inline std::size_t weight_of(const std::vector<Formula>& list) {
+  std::size_t sum = 0;
+  for (const Formula& f : list) sum += f.size();
+  return sum;
+}
+
+struct CompiledBox {
+  std::vector<Formula> lo, hi;
+
+  std::size_t weight() const { return weight_of(lo) + weight_of(hi); }
+};
+struct CompiledWait {
+  const WaitRule* rule;
+  Formula index, at, per, each, when;
+  bool guards_each;  // `when` depends on j
+
+  std::size_t weight() const { return index.size() + at.size() + per.size() + when.size(); }
+};
+struct CompiledPiece {
+  const PieceRule* rule;
+  CompiledBox box;
+  Formula rank, each, when;
+  bool guards_each, one_box;  // one_box: for all j
+
+  std::size_t weight() const { return rank.size() + when.size() + box.weight(); }
+};
+struct CompiledSignal {
+  const SignalRule* rule;
+  Formula rank, index, per, each, when;
+  bool guards_each;
+
+  std::size_t weight() const { return rank.size() + index.size() + per.size() + when.size(); }
+};
+struct CompiledRule {
+  std::vector<Formula> let;
+  Formula count, when, finish, limit_peer;
+  CompiledBox box;
+  std::vector<CompiledWait> waits;
+  std::vector<CompiledPiece> reads, sources, targets;
+  std::vector<CompiledSignal> signals;
+
+  std::size_t weight() const {
+    const std::size_t items = waits.size() + reads.size() + sources.size() + targets.size() + signals.size();
+    return weight_of(let) + when.size() + box.weight() + 8 * items;
+  }
+};
+struct CompiledOwed {
+  std::vector<Formula> let, origin;
+  Formula count, when, first, contributors;
+  CompiledPiece piece;
+
+  std::size_t weight() const { return weight_of(let) + weight_of(origin) + when.size() + piece.weight(); }
+};
+
+}  // namespace expanding
+
+struct Expander::Impl {
+  Plan plan;
+  Scope scope;
+  std::vector<Table> tables;
+  std::vector<std::int64_t> params;
+  std::vector<expanding::CompiledRule> rules;
+  std::vector<expanding::CompiledOwed> owed;
+  std::vector<std::vector<Formula>> shapes;
+  std::vector<Formula> block_rows, counts, totals;
+  std::vector<bool> totals_differ;          // by the index within the family
+  std::vector<std::int64_t> counter_bases;  // [rank * (families + 1) + family]
+
+  using Slots = std::vector<std::int64_t>;
+
+  std::int64_t eval(const Formula& f, const Slots& slots) const { return f.eval(slots, tables); }
+
+  Slots slots_for(int rank) const {
+    Slots slots{rank, plan.num_ranks, 0, 0, 0};
+    slots.insert(slots.end(), params.begin(), params.end());
+    return slots;
+  }
+
+  void compile_all();
+  void check_owed(const Owed& owed) const;
+  void compile_rule(const Rule& rule);
+  void place_counters();
+  void check_rank(std::int64_t rank, const char* what) const {
+    if (rank < 0 || rank >= plan.num_ranks)
+      bad_input("plan \"{}\" names {} rank {}, but there are {}", plan.name, what, rank, plan.num_ranks);
+  }
+  int counter_id(int family, std::int64_t index, std::int64_t span, int rank) const;
+  std::pair<std::size_t, std::int64_t> family_of(int counter, int rank) const;  // and its index in it
+  Box box(const expanding::CompiledBox& box, const Slots& slots) const;
+  void add_lets(const std::vector<Formula>& lets, Slots* slots) const {
+    for (const Formula& f : lets) slots->push_back(eval(f, *slots));
+  }
+  // `weight`: instructions a turn.
+  void count_loops(std::int64_t turns, std::size_t weight, Program* out) const {
+    const auto each = 1 + static_cast<std::int64_t>(weight) / 64;
+    out->loops += (std::clamp<std::int64_t>(turns, 0, expanding::kMaxItems) + 1) * each;
+    if (out->loops > expanding::kMaxLoops)
+      bad_input("plan \"{}\" loops more than {} times on rank {}; a rank's part must be smaller", plan.name,
+                expanding::kMaxLoops, out->rank);
+  }
+  template <typename Item, typename Add>
+  void for_each(const Item& item, Slots* slots, Program* out, Add&& add) const;
+  Range add_pieces(const std::vector<expanding::CompiledPiece>& pieces, Slots* slots, Program* out,
+                   const Action& action) const;
+  void add_action(std::size_t rule, std::int64_t s, Slots* slots, Program* out) const;
+  void finish_due(const expanding::CompiledOwed& owed, const Slots& slots, const std::vector<std::int64_t>& size,
+                  Due* due) const;
+};
+
+}  // namespace weft
