@@ -1,6 +1,6 @@
 // `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
 // rank 0 prints what bench_measure.h found.
-#include <thread>
+#include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -55,7 +55,8 @@ void check_memory(const OpSpec& spec) {
   if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
   if (has_collective(spec)) {
     const OpSpec collective = collective_alone(spec);
-    bytes += RankInputs::bytes(collective) + 2 * op_bytes(collective);
+    bytes += RankInputs::bytes(collective) + 2 * op_bytes(collective) +
+             std::min(one_shot_bytes(collective), kMaxOneShotBytes);
   }
   check_fits(spec, bytes);
 }

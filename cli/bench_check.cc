@@ -52,7 +52,7 @@ double Reference::element(Expect what, std::uint64_t round, int rank, std::int64
   const Producer& p = spec_.producer;
   if (spec_.gathers) return gathered(round, rank, i, j);
   if (what == Expect::producer) return made(round, rank, i, j);
-  const int ranks = spec_.num_ranks();
+  const int ranks = spec_.ranks;
   const std::int64_t begin = cut(p.m, ranks, rank), part = cut(p.m, ranks, rank + 1) - begin;
   const auto summed = [&](std::int64_t row) {
     double sum = 0;
@@ -80,7 +80,7 @@ double Reference::element(Expect what, std::uint64_t round, int rank, std::int64
 
 Reference::Size Reference::size(Expect what, int rank) const {
   const Producer& p = spec_.producer;
-  const std::int64_t ranks = spec_.num_ranks(), part = cut(p.m, ranks, rank + 1) - cut(p.m, ranks, rank);
+  const std::int64_t ranks = spec_.ranks, part = cut(p.m, ranks, rank + 1) - cut(p.m, ranks, rank);
   if (spec_.gathers) return {p.m * ranks, p.n};
   if (what == Expect::producer) return {p.m, p.n};
   switch (spec_.space.kind) {
@@ -98,7 +98,7 @@ Reference::Size Reference::size(Expect what, int rank) const {
 std::int64_t Reference::terms_of_an_element() const {
   const Producer& p = spec_.producer;
   const bool sums = spec_.space.kind == SpaceKind::reduce_scatter || spec_.space.kind == SpaceKind::all_reduce;
-  return std::max<std::int64_t>({1, p.k, spec_.pooling}) * (sums ? spec_.num_ranks() : 1);
+  return std::max<std::int64_t>({1, p.k, spec_.pooling}) * (sums ? spec_.ranks : 1);
 }
 
 double Reference::tolerance() const {

@@ -20,7 +20,7 @@ constexpr std::int64_t kLaterTerms = 200'000;
 constexpr double kErrorUnit = 1e-15;  // errors travel as whole numbers
 
 struct Samples {
-  std::vector<double> us, cpu_us;  // of the slowest rank; of all ranks together
+  std::vector<double> us, cpu_us, late_us;  // of the slowest rank; of all ranks together; of the last to set off
 };
 
 double median(std::vector<double> values) {
@@ -72,10 +72,10 @@ void Rounds::round(std::uint64_t round, std::map<std::string, Samples>* into, st
 
 void Rounds::turn(const Variant& variant, std::uint64_t round, std::int64_t terms, Samples* into) {
   const std::int64_t start = clock_.start_together();
-  const std::int64_t cpu = clock_.cpu_ns();
+  const std::int64_t late = CommonClock::now_ns() - start, cpu = clock_.cpu_ns();
   const Matrix y = variant.idle ? Matrix{} : variant.run();
   const std::int64_t end = CommonClock::now_ns();
-  std::int64_t values[3] = {end - start, clock_.cpu_ns() - cpu, 0};
+  std::int64_t values[4] = {end - start, clock_.cpu_ns() - cpu, 0, late};
   const bool stand_in = variant.name == "comm";  // moves constants: the same op is checked within "sequential"
   if (!variant.idle && !stand_in) {
     const double error = reference_.error_of(y, variant.expect, round, world_.rank(), terms);
@@ -83,12 +83,14 @@ void Rounds::turn(const Variant& variant, std::uint64_t round, std::int64_t term
   }
   const auto told = clock_.tell(values);
   judge(variant, told);
-  std::int64_t slowest = 0, cpu_of_all = 0;
+  std::int64_t slowest = 0, cpu_of_all = 0, latest = 0;
   for (std::size_t at = 0; at < told.size(); at += CommonClock::kValues) {
     slowest = std::max(slowest, told[at]);
     cpu_of_all += told[at + 1];
+    latest = std::max(latest, told[at + 3]);
   }
   into->us.push_back(static_cast<double>(slowest) * 1e-3);
+  into->late_us.push_back(static_cast<double>(latest) * 1e-3);
   into->cpu_us.push_back(static_cast<double>(cpu_of_all) * 1e-3);
 }
 
@@ -125,6 +127,7 @@ Measurement Rounds::result(const MeasureOptions& options) {
   out.rounds = options.rounds;
   out.fused_us = *median_of("fused");
   out.aa_band = std::abs(out.fused_us / *median_of("again") - 1);
+  out.start_late_us = median(samples_["fused"].late_us);
   out.compute_us = median_of("compute");
   out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
   out.sequential_us = median_of("sequential");

@@ -23,6 +23,7 @@ struct Measurement {
   std::optional<double> comm_cpu_us;    // CPU time it costs a rank
   std::optional<double> sequential_us;  // compute, then the collective
   double fused_us = 0;
+  double start_late_us = 0;      // how long after the common start the last rank set off; all times include it
   double aa_band = 0;            // |a / b - 1| of the same fused op measured twice in the same rounds
   std::optional<double> cpu_us;  // of all ranks in a fused run; none where threads of one process share the clock
   double max_rel_err = 0;

@@ -6,15 +6,14 @@
 #include "weft/world/world.h"
 
 namespace weft::cli {
-
 bool has_collective(const OpSpec& spec) {
-  return !spec.alone() && spec.num_ranks() > 1 && spec.space.kind != SpaceKind::keep;
+  return !spec.alone() && spec.ranks > 1 && spec.space.kind != SpaceKind::keep;
 }
 
 OpSpec producer_alone(const OpSpec& spec) {
   OpSpec out = spec;
   out.gathers = false;
-  if (spec.gathers) out.producer.m *= spec.num_ranks();
+  if (spec.gathers) out.producer.m *= spec.ranks;
   out.space = keep();
   return out;
 }
@@ -27,6 +26,12 @@ OpSpec collective_alone(const OpSpec& spec) {
   out.space.options.route = Route::automatic;
   out.space.options.slices = 0;
   return out;
+}
+
+double one_shot_bytes(const OpSpec& collective) {
+  if (collective.space.kind != SpaceKind::all_reduce) return 0;
+  return 4.0 * collective.ranks * static_cast<double>(collective.producer.m) *
+         static_cast<double>(collective.producer.n);
 }
 
 // A plan's reason begins with its route.
@@ -93,6 +98,7 @@ void Contest::choose_collective() {
   stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.n), 0.5f);
   std::int64_t best = 0;
   for (const Route route : routes(spec.space.kind)) {
+    if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
     spec.space.options.route = route;
     auto op = std::make_unique<Op>(compile(world_, spec));
     std::int64_t fastest = INT64_MAX;

@@ -58,6 +58,10 @@ OpSpec producer_alone(const OpSpec& spec);    // keeps its output; gathered rows
 OpSpec collective_alone(const OpSpec& spec);  // a copy into the same space
 bool has_collective(const OpSpec& spec);      // beside its producer
 
+// A rank's inbox by the route one_shot, where there is one; beyond the limit that route is not tried.
+inline constexpr double kMaxOneShotBytes = 256e6;
+double one_shot_bytes(const OpSpec& collective);
+
 std::string route_of(const Plan& plan);
 
 }  // namespace weft::cli

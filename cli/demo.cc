@@ -61,7 +61,7 @@ void print_plan(const OpSpec& spec) {
 
 void print_result(const Measurement& m) {
   fmt::print("{}\n{}", time_table(m), verdict_sentence(m));
-  fmt::print("Every result was checked against float64 (largest error {:.1e}).\n\n", m.max_rel_err);
+  fmt::print("Checked against float64 on a sample of elements, every round (largest error {:.1e}).\n\n", m.max_rel_err);
   fmt::print("Try next:\n");
   fmt::print("  build/weft plan gemm-rs --ranks 4          the plan, rule by rule\n");
   fmt::print("  build/weft bench gemm-ar --ranks 2         another op; also ag-gemm, embedding-a2a, ...\n");

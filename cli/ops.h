@@ -37,7 +37,7 @@ struct OpFlags {
   std::int64_t tables = 8, rows = 10000, dim = 64, batch = 1024, pooling = 32;
 };
 
-// `max_ranks` is what the command can serve; it goes into the help and into check().
+// `max_ranks` is what the command can serve; it goes into the help; parse_op checks it.
 void add_op_flags(CLI::App& app, OpFlags* flags, int max_ranks);
 
 struct OpSpec {
@@ -46,10 +46,9 @@ struct OpSpec {
   Space space;
   bool gathers = false;      // the space feeds the producer
   std::int64_t pooling = 0;  // embedding_bag: indices of a sample in each table
+  int ranks = 1;             // that were asked for; with keep, each is a group of its own
 
-  int num_ranks() const { return gathers || space.kind != SpaceKind::keep ? space.num_ranks() : ranks; }
   bool alone() const { return producer.kind == ProducerKind::copy; }  // a collective without a computation
-  int ranks = 1;
 };
 
 // Throws bad_input naming the value and the remedy: an unknown name, a size out of range, a route there is not.

@@ -129,7 +129,7 @@ void save(const Plan& plan, const std::string& path) {
   try {
     save_plan(plan, path);
   } catch (const Error& error) {  // where to write is the caller's choice
-    bad_input("cannot save the plan: {}; give a path in a folder that can be written", error.what());
+    bad_input("{}", error.what());
   }
 }
 

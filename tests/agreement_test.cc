@@ -10,9 +10,10 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "tests/cases.h"
 #include "weft/transport/launch.h"
 #include "weft/weft.h"
+
+#include "tests/cases.h"
 
 namespace weft::testing {
 namespace {
@@ -66,7 +67,8 @@ std::string run_case(World& world, const Case& c, References* references, Digest
       const auto& expected = references->of(c, op.plan(), seed)[rank];
       const double bound = c.space.options.wire == Dtype::bf16 ? 0.05 : 1e-4;
       if (static_cast<std::size_t>(y.rows * y.cols) != expected.size()) return c.name + ": wrong shape";
-      if (const double e = error(y.data, expected); !(e <= bound)) return fmt::format("{}: error {} on rank {}", c.name, e, rank);
+      if (const double e = error(y.data, expected); !(e <= bound))
+        return fmt::format("{}: error {} on rank {}", c.name, e, rank);
     }
     if (seed == 2) continue;
     if (first != 0 && first != digest(y)) return c.name + ": another result for the same inputs";
@@ -79,20 +81,23 @@ std::string run_case(World& world, const Case& c, References* references, Digest
 std::vector<std::string> run_all(World& world, References* references, Digests* digests) {
   std::vector<std::string> problems;
   for (const Case& c : all_cases(world.size()))
-    if (std::string problem = run_case(world, c, references, digests); !problem.empty()) problems.push_back(std::move(problem));
+    if (std::string problem = run_case(world, c, references, digests); !problem.empty())
+      problems.push_back(std::move(problem));
   return problems;
 }
 
 Digests on_threads(int num_ranks, int threads, References* references) {
   Digests all;
   std::mutex mutex;
-  World::local(num_ranks, [&](World& world) {
-    Digests mine;
-    const auto problems = run_all(world, references, &mine);
-    const std::lock_guard lock(mutex);
-    for (const std::string& problem : problems) ADD_FAILURE() << problem;
-    all.merge(mine);
-  }, {.threads = threads});
+  World::local(num_ranks,
+               [&](World& world) {
+                 Digests mine;
+                 const auto problems = run_all(world, references, &mine);
+                 const std::lock_guard lock(mutex);
+                 for (const std::string& problem : problems) ADD_FAILURE() << problem;
+                 all.merge(mine);
+               },
+               {.threads = threads});
   return all;
 }
 
@@ -107,8 +112,10 @@ Digests on_processes(int num_ranks) {
     std::string line;
     while (std::getline(file, line)) {
       const auto tab = line.find('\t');
-      if (line.rfind("problem", 0) == 0) ADD_FAILURE() << line;
-      else all[line.substr(tab + 1)] = std::stoull(line.substr(0, tab));
+      if (line.rfind("problem", 0) == 0)
+        ADD_FAILURE() << line;
+      else
+        all[line.substr(tab + 1)] = std::stoull(line.substr(0, tab));
     }
   }
   std::filesystem::remove_all(folder);
@@ -122,7 +129,8 @@ int compare_routes(const Digests& digests) {
     if (name.find("wire bf16") != std::string::npos) continue;
     std::string without_route = name;
     for (const char* route : {" ring ", " direct ", " one_shot ", " two_shot "})
-      if (const auto at = without_route.find(route); at != std::string::npos) without_route.replace(at, std::strlen(route), " ");
+      if (const auto at = without_route.find(route); at != std::string::npos)
+        without_route.replace(at, std::strlen(route), " ");
     const auto [it, fresh] = by_collective.emplace(without_route, hash);
     EXPECT_EQ(it->second, hash) << name << " differs from another route";
     compared += !fresh;

@@ -19,7 +19,8 @@ struct Shape {
 };
 
 // Ragged, prime, tiny (fewer rows than ranks), exactly one tile, and a few tiles each way.
-constexpr Shape kShapes[] = {{13, 17, 7, {4, 8}}, {1, 1, 1, {4, 4}}, {3, 5, 2, {2, 3}}, {32, 48, 16, {8, 16}}, {67, 131, 29, {16, 64}}};
+constexpr Shape kShapes[] = {
+    {13, 17, 7, {4, 8}}, {1, 1, 1, {4, 4}}, {3, 5, 2, {2, 3}}, {32, 48, 16, {8, 16}}, {67, 131, 29, {16, 64}}};
 
 std::vector<Producer> producers(const Shape& s, int num_ranks) {
   std::vector<Producer> out;
@@ -36,7 +37,8 @@ std::vector<Producer> producers(const Shape& s, int num_ranks) {
   out.push_back(gemv(vector));
   vector.weight = Dtype::bf16;
   out.push_back(gemv(vector));
-  EmbeddingOptions bags{.tables = 2, .rows = 11, .dim = 4, .batch = s.m, .pooling = Pooling::mean, .tile_rows = s.tile[0]};
+  EmbeddingOptions bags{
+      .tables = 2, .rows = 11, .dim = 4, .batch = s.m, .pooling = Pooling::mean, .tile_rows = s.tile[0]};
   out.push_back(embedding_bag(bags));
   bags.pooling = Pooling::sum;
   for (int r = 0; r < num_ranks; ++r) bags.tables_of.push_back(1 + r % 3);
@@ -46,11 +48,14 @@ std::vector<Producer> producers(const Shape& s, int num_ranks) {
 }
 
 std::string name_of(const Producer& p, const Space& space, bool gathers) {
-  return fmt::format("{}{} {} {} {}x{}x{}{}{}{}{}{}", gathers ? "gather into " : "", to_string(p.kind), to_string(space.kind),
-                     to_string(space.options.route), p.m, p.n, p.k, p.weight == Dtype::bf16 ? " bf16" : "",
-                     space.options.stack == Stack::columns ? " side by side" : "",
-                     p.residual ? " residual" : "", p.n_of.empty() ? "" : " uneven tables",
-                     space.options.wire == Dtype::bf16 ? " wire bf16" : space.options.rows.empty() ? "" : " uneven rows");
+  return fmt::format("{}{} {} {} {}x{}x{}{}{}{}{}{}", gathers ? "gather into " : "", to_string(p.kind),
+                     to_string(space.kind), to_string(space.options.route), p.m, p.n, p.k,
+                     p.weight == Dtype::bf16 ? " bf16" : "",
+                     space.options.stack == Stack::columns ? " side by side" : "", p.residual ? " residual" : "",
+                     p.n_of.empty() ? "" : " uneven tables",
+                     space.options.wire == Dtype::bf16 ? " wire bf16"
+                     : space.options.rows.empty()      ? ""
+                                                       : " uneven rows");
 }
 
 void add(std::vector<Case>* cases, const Producer& p, Space space, Route route, bool gathers = false) {
@@ -72,7 +77,8 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
     add(cases, p, all_gather(mesh, "tp"), route);
     if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), route, true);
   }
-  for (const Route route : {Route::ring, Route::one_shot, Route::two_shot}) add(cases, with_residual, all_reduce(mesh, "tp"), route);
+  for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
+    add(cases, with_residual, all_reduce(mesh, "tp"), route);
   SpaceOptions wire;
   wire.wire = Dtype::bf16;
   add(cases, p, all_reduce(mesh, "tp", wire), Route::two_shot);
@@ -118,7 +124,8 @@ Data make_data(const Producer& p, int rank, std::uint64_t seed) {
       data.offsets.push_back({0});
       data.indices.emplace_back();
       for (std::int64_t b = 0; b < p.m; ++b) {
-        for (std::uint64_t i = random() % 4; i > 0; --i) data.indices.back().push_back(static_cast<std::int64_t>(random() % p.rows));
+        for (std::uint64_t i = random() % 4; i > 0; --i)
+          data.indices.back().push_back(static_cast<std::int64_t>(random() % p.rows));
         data.offsets.back().push_back(static_cast<std::int64_t>(data.indices.back().size()));
       }
       data.indices.back().push_back(0);  // an empty vector has no address
@@ -152,7 +159,8 @@ Inputs Data::inputs(const Producer& p) const {
   return in;
 }
 
-std::vector<std::vector<float>> reference(const Plan& plan, const std::vector<Data>& data, const std::vector<Counts>& counts) {
+std::vector<std::vector<float>> reference(const Plan& plan, const std::vector<Data>& data,
+                                          const std::vector<Counts>& counts) {
   RefExecutor ref(plan);
   std::vector<Bindings> bindings;
   for (const Data& d : data) {

@@ -38,7 +38,8 @@ struct Data {
 Data make_data(const Producer& producer, int rank, std::uint64_t seed);
 
 // What the reference executor gives on every rank.
-std::vector<std::vector<float>> reference(const Plan& plan, const std::vector<Data>& data, const std::vector<Counts>& counts = {});
+std::vector<std::vector<float>> reference(const Plan& plan, const std::vector<Data>& data,
+                                          const std::vector<Counts>& counts = {});
 
 // Largest |a - b| / (1 + |b|).
 double error(const float* a, const std::vector<float>& b);

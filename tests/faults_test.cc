@@ -43,15 +43,16 @@ int child(const std::string& folder) {
       if (run == 3) std::ofstream(fmt::format("{}/pid{}", folder, world.rank())) << getpid() << std::endl;
     }
   } catch (const Error& e) {
-    std::ofstream(fmt::format("{}/error{}", folder, world.rank())) << fmt::format("{:.6f} {} {}", now(), e.rank(), e.what());
+    std::ofstream(fmt::format("{}/error{}", folder, world.rank()))
+        << fmt::format("{:.6f} {} {}", now(), e.rank(), e.what());
     throw;
   }
 }
 
 struct Outcome {
   LaunchResult result;
-  double signalled = 0;                 // when
-  std::vector<std::string> errors;      // per rank, empty where it wrote none
+  double signalled = 0;             // when
+  std::vector<std::string> errors;  // per rank, empty where it wrote none
   std::vector<pid_t> pids;
 };
 
@@ -128,7 +129,8 @@ TEST(Faults, AWaitPastItsDeadlineNamesRankTilePeerSeenAndExpected) {
   }
   unsetenv("WEFT_DEADLINE_S");
   unsetenv("WEFT_WAIT_S");
-  for (const char* part : {"rank 0 waited 0.", "full[0] from rank 1", "tile 0 [0:4, 0:8]", "saw 0 of 1 updates", "last reported step"})
+  for (const char* part :
+       {"rank 0 waited 0.", "full[0] from rank 1", "tile 0 [0:4, 0:8]", "saw 0 of 1 updates", "last reported step"})
     EXPECT_NE(said.find(part), std::string::npos) << said;
 }
 

@@ -6,12 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cases.h"
+#include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/compose.h"
 #include "weft/plan/traffic.h"
-#include "weft/collective/build.h"
 #include "weft/weft.h"
+
+#include "tests/cases.h"
 
 namespace {
 thread_local std::int64_t allocations = 0;  // by this thread
@@ -91,7 +92,8 @@ TEST(Op, MovesTheFewestBytes) {
       EXPECT_EQ(total(reduce_scatter(mesh, "tp"), route), (n - 1) * bytes);
       EXPECT_EQ(total(all_gather(mesh, "tp"), route), n * (n - 1) * bytes);
     }
-    for (const Route route : {Route::ring, Route::two_shot}) EXPECT_EQ(total(all_reduce(mesh, "tp"), route), 2 * (n - 1) * bytes);
+    for (const Route route : {Route::ring, Route::two_shot})
+      EXPECT_EQ(total(all_reduce(mesh, "tp"), route), 2 * (n - 1) * bytes);
     EXPECT_EQ(total(all_to_all(mesh, "tp"), Route::automatic), (n - 1) * bytes);
     EXPECT_EQ(total(broadcast(mesh, "tp"), Route::automatic), (n - 1) * bytes);
   }

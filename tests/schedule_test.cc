@@ -7,10 +7,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "tests/cases.h"
-#include "tests/seeded_scheduler.h"
 #include "weft/collective/build.h"
 #include "weft/weft.h"
+
+#include "tests/cases.h"
+#include "tests/seeded_scheduler.h"
 
 namespace weft::testing {
 namespace {
@@ -24,8 +25,8 @@ constexpr int kRuns = 3;  // back to back, with other inputs each, so that runs 
 
 struct Subject {
   Case c;
-  std::vector<std::vector<Data>> data;                           // [run][rank]
-  std::vector<std::vector<std::vector<float>>> expected;         // [run][rank], under the plain schedule
+  std::vector<std::vector<Data>> data;                    // [run][rank]
+  std::vector<std::vector<std::vector<float>>> expected;  // [run][rank], under the plain schedule
 };
 
 // A few cases of every space and route at 2 to 4 ranks, small enough for thousands of runs.
@@ -65,11 +66,13 @@ Results run_subject(World& world, const Subject& s, SeededScheduler* scheduler, 
 // Runs one subject on thread ranks; a null scheduler is the plain executor.
 Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler) {
   Results all(kRuns, std::vector<std::vector<float>>(num_ranks));
-  World::local(num_ranks, [&](World& world) {
-    Op op = compile(world, s.c);
-    Results mine = run_subject(world, s, scheduler, op);
-    for (int run = 0; run < kRuns; ++run) all[run][world.rank()] = std::move(mine[run][0]);
-  }, {.threads = 1, .hooks = scheduler});
+  World::local(num_ranks,
+               [&](World& world) {
+                 Op op = compile(world, s.c);
+                 Results mine = run_subject(world, s, scheduler, op);
+                 for (int run = 0; run < kRuns; ++run) all[run][world.rank()] = std::move(mine[run][0]);
+               },
+               {.threads = 1, .hooks = scheduler});
   return all;
 }
 
@@ -126,24 +129,28 @@ TEST(Schedule, FindsAPlanWithoutCredits) {
   Plan plan = build(copy({.rows = 12, .cols = 8, .tile = {2, 8}}), reduce_scatter(mesh, "tp", options));
   const Plan sound = plan;
   for (Rule& rule : plan.rules)
-    rule.waits.erase(std::remove_if(rule.waits.begin(), rule.waits.end(), [](const WaitRule& w) { return w.lag > 0; }), rule.waits.end());
+    rule.waits.erase(std::remove_if(rule.waits.begin(), rule.waits.end(), [](const WaitRule& w) { return w.lag > 0; }),
+                     rule.waits.end());
   const auto outputs = [&](const Plan& p, std::uint64_t seed) {
     SeededScheduler scheduler(3, seed);
     Results all(kRuns, std::vector<std::vector<float>>(3));
-    World::local(3, [&](World& world) {
-      Op op = world.compile(p, mesh, "tp");
-      scheduler.enter(world.rank());
-      for (int run = 0; run < kRuns; ++run) {
-        const Data data = make_data(plan.producers[0], world.rank(), 10 + run);
-        op.run(data.inputs(plan.producers[0]));
-        all[run][world.rank()].assign(op.output().values().begin(), op.output().values().end());
-      }
-      scheduler.leave(world.rank());
-    }, {.hooks = &scheduler, .prove = false});
+    World::local(3,
+                 [&](World& world) {
+                   Op op = world.compile(p, mesh, "tp");
+                   scheduler.enter(world.rank());
+                   for (int run = 0; run < kRuns; ++run) {
+                     const Data data = make_data(plan.producers[0], world.rank(), 10 + run);
+                     op.run(data.inputs(plan.producers[0]));
+                     all[run][world.rank()].assign(op.output().values().begin(), op.output().values().end());
+                   }
+                   scheduler.leave(world.rank());
+                 },
+                 {.hooks = &scheduler, .prove = false});
     return all;
   };
   bool found = false;
-  for (std::uint64_t seed = 1; seed <= 300 && !found; ++seed) found = !same_bits(outputs(plan, seed), outputs(sound, seed));
+  for (std::uint64_t seed = 1; seed <= 300 && !found; ++seed)
+    found = !same_bits(outputs(plan, seed), outputs(sound, seed));
   EXPECT_TRUE(found);
 }
 

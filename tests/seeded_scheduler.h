@@ -23,7 +23,8 @@ class SeededScheduler : public Hooks {
   void enter(int rank);
   void leave(int rank);
 
-  void put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from, const Strip& to) override;
+  void put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from,
+           const Strip& to) override;
   void signal(int rank, int target, std::uint32_t* counter) override;
   void end_lane(int rank) override;
   void pause(int rank, bool blocked) override;  // throws internal when no rank can go on and nothing is left to land

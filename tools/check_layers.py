@@ -3,7 +3,7 @@
 
 Prints `file:line: folder X may not include Y` for every breach and exits 1 if there is one. Also checks
 that a quoted include is the path of a file there is, that headers say `#pragma once`, and that CUDA headers
-stay where they belong; warns about files too long to be one idea. Tests (*_test.cc) may include anything.
+stay where they belong; warns about files too long to be one idea. Tests (*_test.cc, *_test.h) may include anything.
 
 usage: tools/check_layers.py [ROOT]
 """
@@ -48,7 +48,7 @@ def folder_of(path):
 
 def check_include(root, path, bracket, target):
     """What is wrong with one include of `path`, or None."""
-    is_test = path.endswith("_test.cc")
+    is_test = path.endswith(("_test.cc", "_test.h"))
     if bracket == "<":
         home = path.startswith("weft/exec/cuda/") or path.startswith("weft/transport/cuda_")
         if CUDA.match(target) and not home and not is_test:

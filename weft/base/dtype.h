@@ -12,11 +12,16 @@ enum class Dtype { f32, bf16, i32, i64, u8 };
 
 constexpr std::size_t size_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32: return 4;
-    case Dtype::bf16: return 2;
-    case Dtype::i32: return 4;
-    case Dtype::i64: return 8;
-    case Dtype::u8: return 1;
+    case Dtype::f32:
+      return 4;
+    case Dtype::bf16:
+      return 2;
+    case Dtype::i32:
+      return 4;
+    case Dtype::i64:
+      return 8;
+    case Dtype::u8:
+      return 1;
   }
   return 0;
 }

@@ -66,8 +66,7 @@ const Json& field(const Json& object, std::string_view key, std::string_view whe
   return *value;
 }
 
-[[noreturn]] void refuse(const Json& value, std::string_view key, std::string_view where,
-                         std::string_view wanted) {
+[[noreturn]] void refuse(const Json& value, std::string_view key, std::string_view where, std::string_view wanted) {
   bad_input("{}: \"{}\" is {}; give {}", where, key, shown(value), wanted);
 }
 
@@ -80,8 +79,7 @@ std::string int_wanted(std::int64_t min, std::int64_t max) {
 
 bool is_int_within(const Json& value, std::int64_t min, std::int64_t max) {
   if (!value.is_number_integer()) return false;
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
-    return false;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return false;
   const auto number = value.get<std::int64_t>();
   return number >= min && number <= max;
 }
@@ -104,8 +102,7 @@ Json parse_json(std::string_view text, std::string_view where, const JsonLimits&
 
 std::string read_text_file(const std::string& path, std::size_t max_bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file)
-    bad_input("cannot open \"{}\": {}; give the path of a readable file", path, std::strerror(errno));
+  if (!file) bad_input("cannot open \"{}\": {}; give the path of a readable file", path, std::strerror(errno));
   std::string text;
   std::array<char, 65536> block;
   while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) {
@@ -113,8 +110,7 @@ std::string read_text_file(const std::string& path, std::size_t max_bytes) {
       bad_input("\"{}\" is larger than {} bytes; give a smaller file", path, max_bytes);
     text.append(block.data(), got);
   }
-  if (std::ferror(file.get()))
-    bad_input("cannot read \"{}\": {}; give a plain file", path, std::strerror(errno));
+  if (std::ferror(file.get())) bad_input("cannot read \"{}\": {}; give a plain file", path, std::strerror(errno));
   return text;
 }
 
@@ -170,13 +166,12 @@ const Json& get_object(const Json& object, std::string_view key, std::string_vie
   return value;
 }
 
-std::vector<std::int64_t> get_ints(const Json& object, std::string_view key, std::string_view where,
-                                   std::int64_t min, std::int64_t max) {
+std::vector<std::int64_t> get_ints(const Json& object, std::string_view key, std::string_view where, std::int64_t min,
+                                   std::int64_t max) {
   std::vector<std::int64_t> result;
   for (const Json& value : get_array(object, key, where)) {
     if (!is_int_within(value, min, max))
-      bad_input("{}: item {} of \"{}\" is {}; give {}", where, result.size(), key, shown(value),
-                int_wanted(min, max));
+      bad_input("{}: item {} of \"{}\" is {}; give {}", where, result.size(), key, shown(value), int_wanted(min, max));
     result.push_back(value.get<std::int64_t>());
   }
   return result;

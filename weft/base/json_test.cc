@@ -27,8 +27,8 @@ TEST(Json, ErrorsGiveFileLineAndColumn) {
 }
 
 TEST(Json, HostileTextIsRefusedNotCrashedOn) {
-  for (const char* text : {"", "{", "nul", "NaN", "{\"a\": NaN}", "{\"a\": 1e999}", "[1,]", "\"\\u12\"",
-                           "\xff\xfe", "{\"a\" 1}", "\"unended", "\\", "1 2"})
+  for (const char* text : {"", "{", "nul", "NaN", "{\"a\": NaN}", "{\"a\": 1e999}", "[1,]", "\"\\u12\"", "\xff\xfe",
+                           "{\"a\" 1}", "\"unended", "\\", "1 2"})
     EXPECT_NE(message_of([&] { parse_json(text, "x.json"); }), "did not throw") << text;
 }
 
@@ -38,14 +38,12 @@ TEST(Json, DepthAndSizeHaveLimits) {
             "x.json: nested more than 64 deep at line 1, column 65; flatten it");
   EXPECT_NO_THROW(parse_json(std::string(64, '[') + std::string(64, ']'), "x.json"));
   EXPECT_NO_THROW(parse_json("\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"", "x.json"));
-  EXPECT_NE(message_of([] { parse_json("[1, 2, 3]", "x.json", {.bytes = 4}); }).find("at most 4"),
-            std::string::npos);
+  EXPECT_NE(message_of([] { parse_json("[1, 2, 3]", "x.json", {.bytes = 4}); }).find("at most 4"), std::string::npos);
 }
 
 TEST(Json, AccessorsCheckTypeAndRange) {
   const Json object = parse_json(
-      R"({"n": 6, "x": 0.5, "s": "text", "b": true, "a": [1, 2], "o": {}, "big": 18446744073709551615})",
-      "f");
+      R"({"n": 6, "x": 0.5, "s": "text", "b": true, "a": [1, 2], "o": {}, "big": 18446744073709551615})", "f");
   EXPECT_EQ(get_int(object, "n", "f", 1, 6), 6);
   EXPECT_DOUBLE_EQ(get_double(object, "x", "f", 0, 1), 0.5);
   EXPECT_DOUBLE_EQ(get_double(object, "n", "f", 0, 10), 6);
@@ -57,21 +55,18 @@ TEST(Json, AccessorsCheckTypeAndRange) {
 
   EXPECT_EQ(message_of([&] { get_int(object, "m", "f", 1, 8); }),
             "f: \"m\" is missing; give a whole number from 1 to 8");
-  EXPECT_EQ(message_of([&] { get_int(object, "n", "f", 7, 8); }),
-            "f: \"n\" is 6; give a whole number from 7 to 8");
+  EXPECT_EQ(message_of([&] { get_int(object, "n", "f", 7, 8); }), "f: \"n\" is 6; give a whole number from 7 to 8");
   EXPECT_EQ(message_of([&] { get_int(object, "x", "f"); }), "f: \"x\" is 0.5; give a whole number");
   EXPECT_EQ(message_of([&] { get_int(object, "big", "f"); }),
             "f: \"big\" is 18446744073709551615; give a whole number");
-  EXPECT_EQ(message_of([&] { get_double(object, "s", "f", 0, 1); }),
-            "f: \"s\" is \"text\"; give a number from 0 to 1");
+  EXPECT_EQ(message_of([&] { get_double(object, "s", "f", 0, 1); }), "f: \"s\" is \"text\"; give a number from 0 to 1");
   EXPECT_EQ(message_of([&] { get_string(object, "a", "f"); }), "f: \"a\" is [1,2]; give a string");
   EXPECT_EQ(message_of([&] { get_bool(object, "n", "f"); }), "f: \"n\" is 6; give true or false");
   EXPECT_EQ(message_of([&] { get_array(object, "o", "f"); }), "f: \"o\" is {}; give an array [...]");
   EXPECT_EQ(message_of([&] { get_object(object, "a", "f"); }), "f: \"a\" is [1,2]; give an object {...}");
   EXPECT_EQ(message_of([&] { get_ints(object, "a", "f", 2, 9); }),
             "f: item 0 of \"a\" is 1; give a whole number from 2 to 9");
-  EXPECT_NE(message_of([&] { get_int(object["a"], "n", "f"); }).find("stands where an object"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { get_int(object["a"], "n", "f"); }).find("stands where an object"), std::string::npos);
   EXPECT_EQ(message_of([&] {
               check_fields(parse_json(R"({"nmae": 1})", "f"), {"name", "size"}, "f");
             }),
@@ -79,8 +74,7 @@ TEST(Json, AccessorsCheckTypeAndRange) {
 }
 
 TEST(Json, FilesThatCannotBeReadAreNamed) {
-  EXPECT_EQ(message_of([] { load_json("/nonexistent.json"); }).find("cannot open \"/nonexistent.json\": "),
-            0u);
+  EXPECT_EQ(message_of([] { load_json("/nonexistent.json"); }).find("cannot open \"/nonexistent.json\": "), 0u);
   EXPECT_EQ(message_of([] { load_json("/"); }).find("cannot read \"/\": "), 0u);
   EXPECT_NE(message_of([] { load_json("/dev/zero"); }).find("larger than"), std::string::npos);
 }

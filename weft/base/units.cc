@@ -117,8 +117,7 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_rate(double bytes_per_s) {
-  constexpr std::array<Unit, 5> kUnits{
-      {{"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
+  constexpr std::array<Unit, 5> kUnits{{{"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
   return format_in(kUnits, bytes_per_s);
 }
 

@@ -35,8 +35,7 @@ TEST(Units, ReadsDurations) {
 TEST(Units, RefusesWhatItCannotReadAndNamesTheRemedy) {
   for (const char* text : {"", "x", "KB", "-4 KB", "4 Kb", "4 XB", "nan", "inf KB", "1e30", "4 KB extra"})
     EXPECT_THROW(parse_bytes(text), Error) << text;
-  for (const char* text :
-       {"", "10", "10GB", "10 Mb/s", "0gbit", "-1gbit", "nan gbit", "inf gbit", "10gbit,10us", "/s"})
+  for (const char* text : {"", "10", "10GB", "10 Mb/s", "0gbit", "-1gbit", "nan gbit", "inf gbit", "10gbit,10us", "/s"})
     EXPECT_THROW(parse_rate(text), Error) << text;
   for (const char* text : {"", "10", "10 m", "-1us", "us", "nan s", "1e999 s"})
     EXPECT_THROW(parse_duration(text), Error) << text;

@@ -48,8 +48,8 @@ const Link& Cluster::link_between(int a, int b) const { return host_of(a) == hos
 Cluster parse_cluster(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where);
   check_fields(object,
-               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "flops_per_s",
-                "read_bytes_per_s", "write_bytes_per_s", "copy_bytes_per_s", "signal_s", "step_s"},
+               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "flops_per_s", "read_bytes_per_s",
+                "write_bytes_per_s", "copy_bytes_per_s", "signal_s", "step_s"},
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);

@@ -30,7 +30,7 @@ struct Cluster {
   double step_s = 0;            // what a tile costs beside its arithmetic
 
   int size() const { return num_hosts * ranks_per_host; }
-  int host_of(int rank) const;  // ranks fill hosts in blocks; throws bad_input for a rank there is not
+  int host_of(int rank) const;                   // ranks fill hosts in blocks; throws bad_input for a rank there is not
   const Link& link_between(int a, int b) const;  // local where a == b
 
   friend bool operator==(const Cluster&, const Cluster&) = default;

@@ -41,8 +41,7 @@ TEST(Cluster, LinksDependOnWhetherRanksShareAHost) {
   EXPECT_EQ(cluster.link_between(0, 1), cluster.local);
   EXPECT_EQ(cluster.link_between(3, 3), cluster.local);
   EXPECT_EQ(cluster.link_between(1, 2), cluster.network);
-  EXPECT_EQ(message_of([&] { cluster.link_between(0, 4); }),
-            "no rank 4 in cluster \"local\" of 4 ranks; use 0 to 3");
+  EXPECT_EQ(message_of([&] { cluster.link_between(0, 4); }), "no rank 4 in cluster \"local\" of 4 ranks; use 0 to 3");
 }
 
 TEST(Cluster, ShippedFilesLoad) {
@@ -58,21 +57,16 @@ TEST(Cluster, ShippedFilesLoad) {
 }
 
 TEST(Cluster, HostileFilesAreRefusedByFieldName) {
-  const auto refusal = [](const std::string& text) {
-    return message_of([&] { parse_cluster(text, "c.json"); });
-  };
-  EXPECT_EQ(refusal(with("/num_hosts", -1)),
-            "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
-  EXPECT_EQ(refusal(with("/num_hosts", 2.5)),
-            "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
+  const auto refusal = [](const std::string& text) { return message_of([&] { parse_cluster(text, "c.json"); }); };
+  EXPECT_EQ(refusal(with("/num_hosts", -1)), "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
+  EXPECT_EQ(refusal(with("/num_hosts", 2.5)), "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
   EXPECT_EQ(refusal(with("/flops_per_s", "fast")),
             "c.json: \"flops_per_s\" is \"fast\"; give a number from 1 to 1e+18");
   EXPECT_EQ(refusal(with("/local/latency_s", -1e-6)),
             "c.json: in \"local\": \"latency_s\" is -1e-06; give a number from 0 to 1000");
   EXPECT_EQ(refusal(with("/network", 3)), "c.json: \"network\" is 3; give an object {...}");
   EXPECT_NE(refusal(with("/signal_s", nullptr)).find("\"signal_s\" is null"), std::string::npos);
-  EXPECT_NE(refusal(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"),
-            std::string::npos);
+  EXPECT_NE(refusal(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"), std::string::npos);
   EXPECT_NE(refusal(with("/read_bytes_per_s", 1e300)).find("\"read_bytes_per_s\""), std::string::npos);
   EXPECT_NE(refusal(with("/flop_per_s", 1)).find("unknown field \"flop_per_s\""), std::string::npos);
   for (const char* text : {"", "[]", "3", "{}", "{\"name\": NaN}", "{\"name\": 1e999}", "{\"name\""})
@@ -84,10 +78,9 @@ TEST(Cluster, EveryFieldIsRequired) {
   for (const auto& item : whole.items()) {
     auto object = whole;
     object.erase(item.key());
-    EXPECT_EQ(message_of([&] {
-                parse_cluster(object.dump(), "c.json");
-              }).find("c.json: \"" + item.key() + "\" is missing"),
-              0u);
+    EXPECT_EQ(
+        message_of([&] { parse_cluster(object.dump(), "c.json"); }).find("c.json: \"" + item.key() + "\" is missing"),
+        0u);
   }
 }
 
@@ -102,10 +95,9 @@ TEST(Link, ReadsRateAndLatency) {
 }
 
 TEST(Link, RefusalsNameTheValueAndTheRemedy) {
-  EXPECT_EQ(
-      message_of([] { parse_link("10gibt,10us"); }),
-      "cannot read link \"10gibt,10us\": unknown unit \"gibt\" in \"10gibt\"; write a number and a unit, as "
-      "10gbit, 800mbit or 11 GB/s; or use shm");
+  EXPECT_EQ(message_of([] { parse_link("10gibt,10us"); }),
+            "cannot read link \"10gibt,10us\": unknown unit \"gibt\" in \"10gibt\"; write a number and a unit, as "
+            "10gbit, 800mbit or 11 GB/s; or use shm");
   for (const char* text :
        {"", ",", "10gbit,", ",10us", "10us,10gbit", "-1gbit,1us", "0gbit,1us", "10gbit,1us,2us", "SHM"})
     EXPECT_NE(message_of([&] { parse_link(text); }), "did not throw") << text;

@@ -1,6 +1,6 @@
-// Workloads as data: the shapes of one block of a model, what each product of it exchanges with the other ranks, and a
-// smaller version for small machines. Bench, ledger, GPU and simulator read the same table; the files are in workloads/,
-// and hold only a model's own numbers: every sub-layer is computed from them for the number of ranks asked for.
+// Workloads as data: the shapes of one block of a model, what each product of it exchanges with the other ranks, and
+// a smaller version for small machines. Bench, ledger, GPU and simulator read the same table. The files in workloads/
+// hold only a model's own numbers: every sub-layer is computed from them for the number of ranks asked for.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,11 @@ Collective parse_collective(std::string_view name);
 //   tokens   sequence * batch becomes this; flops and bytes of a sub-layer both follow it, so their ratio stays
 //   hidden   factor on hidden, heads, kv_heads, latent ranks (dlrm: on the widths of the dense part); head_dim stays
 //   ffn      factor on ffn
-// Kept: every output is still tokens x hidden, and k of a rank, which is flops for each element exchanged, is that of the
-// full model times (factor * full ranks / ranks), the factor being `hidden` for attention's projections and `ffn` for
-// fc1 and fc2. So factors of ranks / full ranks keep the ratio of compute to communication exactly. Experts are whole on
-// a rank: their ratio is multiplied by `ffn` alone. Attention itself shrinks with the sequence and exchanges nothing.
+// Kept: every output is still tokens x hidden, and k of a rank, which is flops for each element exchanged, is that of
+// the full model times (factor * full ranks / ranks), the factor being `hidden` for attention's projections and `ffn`
+// for fc1 and fc2. So factors of ranks / full ranks keep compute : communication, but for the (N - 1) / N of an output
+// that travels. Experts are whole on a rank: their ratio is multiplied by `ffn` alone. Attention itself shrinks with
+// the sequence and exchanges nothing. The dtype stays: on a machine that sends f32 for bf16, bytes double throughout.
 struct Scale {
   int ranks = 4;  // the ranks it is meant for
   std::int64_t tokens = 0;
@@ -119,8 +120,8 @@ double compute_seconds(const SubLayer& layer, const Cluster& cluster);
 Workload scaled(const Workload& workload, const Scale& scale);
 
 // A name is looked for in the folder workloads/ of, in this order: the environment's WEFT_DATA alone, where it is set;
-// the WEFT_DATA_DIR of the build; ../ and ../share/weft/ from the program's folder. What has a '/' or ends in .json is a
-// path. All throw bad_input naming file, field, value and remedy; no field is optional but "note".
+// the WEFT_DATA_DIR of the build; ../ and ../share/weft/ from the program's folder. What has a '/' or ends in .json
+// is a path. All throw bad_input naming file, field, value and remedy; no field is optional but "note".
 Workload load_workload(const std::string& name_or_path);
 Workload parse_workload(std::string_view json, std::string_view where);
 std::vector<std::string> workload_names();  // of the first of those folders that is there, sorted

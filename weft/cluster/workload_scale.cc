@@ -53,7 +53,7 @@ void scale_block(const Scale& scale, Workload* w) {
     bad_input("workload \"{}\": top_k {} of {} experts; give at least as many experts", w->name, w->top_k, w->experts);
 }
 
-// The dense part's widths shrink, but not what it shares with the tables or takes and gives: 13 features, dim, 1 answer.
+// The dense part's widths shrink, but not what it takes, gives or shares with the tables: 13 features, 1 answer, dim.
 void scale_tables(const Scale& scale, Workload* w) {
   if (scale.batch > 0) w->batch = scale.batch;
   if (scale.rows > 0)

@@ -1,11 +1,8 @@
 #include "weft/cluster/workload.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <numeric>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -173,21 +170,18 @@ TEST(Workload, ExpertsExchangeEveryRoutedToken) {
 
 TEST(Workload, TablesAreDealtOnceAndByWhatIsRead) {
   const Workload w = shipped("dlrm-v2");
-  for (int ranks : {1, 2, 4, 8, 26}) {
+  for (int ranks : {1, 2, 4, 8, 16}) {
     std::vector<int> seen(26);
     std::int64_t columns = 0, reads = 0;
     const auto tables = tables_of_ranks(w, ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       for (int table : tables[static_cast<std::size_t>(rank)]) ++seen[static_cast<std::size_t>(table)];
-      const SubLayer layer = named(sub_layers(w, {.ranks = ranks == 26 ? 1 : ranks}), "embedding");
-      EXPECT_EQ(layer.m, w.batch);
-      if (ranks == 26) continue;
-      const SubLayer mine = sub_layers(w, {.ranks = ranks, .rank = rank})[0];
+      const SubLayer mine = named(sub_layers(w, {.ranks = ranks, .rank = rank}), "embedding");
+      EXPECT_EQ(mine.m, w.batch);
       columns += mine.n;
       reads += mine.k;
     }
     EXPECT_EQ(seen, std::vector<int>(26, 1));
-    if (ranks == 26) continue;
     EXPECT_EQ(columns, 26 * 128);
     EXPECT_EQ(reads, 214);
   }
@@ -308,12 +302,8 @@ TEST(Workload, EveryFieldIsRequired) {
     for (const auto& item : whole.items()) {
       auto object = whole;
       object.erase(item.key());
-      EXPECT_EQ(message_of([&] { parse_workload(object.dump(), "w.json"); }),
-                message_of([&] { parse_workload(object.dump(), "w.json"); }));
-      EXPECT_EQ(message_of([&] {
-                  parse_workload(object.dump(), "w.json");
-                }).find("w.json: \"" + item.key() + "\" is missing"),
-                0u);
+      const std::string message = message_of([&] { parse_workload(object.dump(), "w.json"); });
+      EXPECT_EQ(message.find("w.json: \"" + item.key() + "\" is missing"), 0u) << message;
     }
   }
 }

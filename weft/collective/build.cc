@@ -50,8 +50,7 @@ void check_options(const Space& space) {
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
     for (const Route route : known) names.push_back(to_string(route));
-    bad_input("{} has no route {}; use {}", to_string(space.kind), to_string(o.route),
-              fmt::join(names, ", "));
+    bad_input("{} has no route {}; use {}", to_string(space.kind), to_string(o.route), fmt::join(names, ", "));
   }
   if (!sums && o.wire != Dtype::f32)
     bad_input("{} moves finished results, not partial sums: wire is {}, use f32", to_string(space.kind),
@@ -66,8 +65,7 @@ void check_options(const Space& space) {
 bool candidate(const Producer& p, const Space& space, Route route) {
   if (route != Route::one_shot) return true;
   const std::int64_t n = space.num_ranks();
-  const std::int64_t inbox =
-      n * n * ceil_div(p.m, n) * p.n * static_cast<std::int64_t>(size_of(space.options.wire));
+  const std::int64_t inbox = n * n * ceil_div(p.m, n) * p.n * static_cast<std::int64_t>(size_of(space.options.wire));
   return n <= kMaxOneShotRanks && inbox <= kMaxOneShotBytes;
 }
 
@@ -96,8 +94,8 @@ Work work_of_rank_0(const Plan& plan) {
 
 // The twin of a large group: fewer ranks, and chunks of the same size where rows are cut among the ranks.
 // Computing grows from it to the plan as what a rank makes does, and the rest as what it sends.
-double price_by_twin(const Plan& plan, const Producer& p, const Space& space, Route route,
-                     const Builder& builder, Cluster cluster) {
+double price_by_twin(const Plan& plan, const Producer& p, const Space& space, Route route, const Builder& builder,
+                     Cluster cluster) {
   Space twin = space;
   twin.mesh = Mesh({{space.axis, kPricedRanks}});
   Producer q = p;
@@ -121,9 +119,8 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
       others.push_back(fmt::format("{} {}", to_string(prices[i].first), format_duration(prices[i].second)));
   const bool network = space.num_ranks() > cluster.ranks_per_host;
   return fmt::format("{}: estimated {}{}{} ({} ranks, {}, {} {})", to_string(prices[best].first),
-                     format_duration(prices[best].second), others.empty() ? "" : "; ",
-                     fmt::join(others, ", "), space.num_ranks(),
-                     format_bytes(static_cast<double>(p.m * p.n * 4)), network ? "network" : "local",
+                     format_duration(prices[best].second), others.empty() ? "" : "; ", fmt::join(others, ", "),
+                     space.num_ranks(), format_bytes(static_cast<double>(p.m * p.n * 4)), network ? "network" : "local",
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 
@@ -135,9 +132,8 @@ Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const
   for (const Route route : routes(space.kind)) {
     if (!candidate(p, space, route)) continue;
     Plan plan = builder(p, space, route);
-    const double seconds = space.num_ranks() > kPricedRanks
-                               ? price_by_twin(plan, p, space, route, builder, cluster)
-                               : estimate(plan, cluster).seconds;
+    const double seconds = space.num_ranks() > kPricedRanks ? price_by_twin(plan, p, space, route, builder, cluster)
+                                                            : estimate(plan, cluster).seconds;
     prices.emplace_back(route, seconds);
     if (prices.size() > 1 && seconds >= prices[best].second) continue;
     best = prices.size() - 1;
@@ -151,9 +147,8 @@ Plan choose(const Producer& p, const Space& space, const Cluster& cluster, const
   const Route asked = space.options.route;
   if (asked == Route::automatic && routes(space.kind).size() > 1) return cheapest(p, space, cluster, builder);
   Plan plan = builder(p, space, asked == Route::automatic ? routes(space.kind).front() : asked);
-  plan.why = asked == Route::automatic
-                 ? fmt::format("{}: the only route", to_string(routes(space.kind).front()))
-                 : fmt::format("{}: as asked", to_string(asked));
+  plan.why = asked == Route::automatic ? fmt::format("{}: the only route", to_string(routes(space.kind).front()))
+                                       : fmt::format("{}: as asked", to_string(asked));
   return plan;
 }
 

@@ -24,9 +24,7 @@ Space space_of(SpaceKind kind, int num_ranks, SpaceOptions options = {}) {
   return {kind, Mesh({{"tp", num_ranks}}), "tp", std::move(options)};
 }
 
-Space by_route(SpaceKind kind, int num_ranks, Route route) {
-  return space_of(kind, num_ranks, {.route = route});
-}
+Space by_route(SpaceKind kind, int num_ranks, Route route) { return space_of(kind, num_ranks, {.route = route}); }
 
 void expect_proved(const Plan& plan, const std::string& what) {
   const Verdict ranges = verify(plan);
@@ -53,8 +51,7 @@ struct Shape {
   std::array<std::int64_t, 2> tile;
 };
 // Even, ragged, prime, fewer rows than ranks, one element.
-constexpr Shape kShapes[] = {
-    {16, 8, {2, 4}}, {23, 10, {2, 4}}, {13, 7, {3, 5}}, {3, 5, {2, 2}}, {1, 1, {1, 1}}};
+constexpr Shape kShapes[] = {{16, 8, {2, 4}}, {23, 10, {2, 4}}, {13, 7, {3, 5}}, {3, 5, {2, 2}}, {1, 1, {1, 1}}};
 
 TEST(Build, EveryRouteIsProvedAtEveryShape) {
   for (int ranks = 1; ranks <= 9; ++ranks)
@@ -62,9 +59,8 @@ TEST(Build, EveryRouteIsProvedAtEveryShape) {
       for (const SpaceKind kind : kMoving)
         for (const Route route : routes(kind)) {
           const Producer p = gemm({.m = s.m, .n = s.n, .k = 3, .tile = s.tile, .bias = true});
-          expect_proved(
-              build(p, by_route(kind, ranks, route)),
-              fmt::format("{} by {}, {} ranks, {} x {}", to_string(kind), to_string(route), ranks, s.m, s.n));
+          expect_proved(build(p, by_route(kind, ranks, route)),
+                        fmt::format("{} by {}, {} ranks, {} x {}", to_string(kind), to_string(route), ranks, s.m, s.n));
         }
 }
 
@@ -72,22 +68,20 @@ TEST(Build, GatheredRowsFeedAGemmAtEveryShape) {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (const Shape& s : kShapes)
       for (const Route route : routes(SpaceKind::all_gather))
-        expect_proved(build(by_route(SpaceKind::all_gather, ranks, route),
-                            gemm({.m = s.m, .n = s.n, .k = 3, .tile = s.tile})),
-                      fmt::format("gather gemm by {}, {} ranks, {} x {}", to_string(route), ranks, s.m, s.n));
+        expect_proved(
+            build(by_route(SpaceKind::all_gather, ranks, route), gemm({.m = s.m, .n = s.n, .k = 3, .tile = s.tile})),
+            fmt::format("gather gemm by {}, {} ranks, {} x {}", to_string(route), ranks, s.m, s.n));
 }
 
 TEST(Build, UnevenExchangesAreProved) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     SpaceOptions options;
     for (int i = 0; i < ranks * ranks; ++i) options.rows.push_back(i * 7 % 5);  // some are 0
-    expect_proved(
-        build(copy({.rows = 40, .cols = 6, .tile = {2, 4}}), space_of(SpaceKind::all_to_all, ranks, options)),
-        fmt::format("uneven rows, {} ranks", ranks));
+    expect_proved(build(copy({.rows = 40, .cols = 6, .tile = {2, 4}}), space_of(SpaceKind::all_to_all, ranks, options)),
+                  fmt::format("uneven rows, {} ranks", ranks));
     std::vector<std::int64_t> tables;
     for (int rank = 0; rank < ranks; ++rank) tables.push_back(1 + rank % 3);
-    const Producer bags =
-        embedding_bag({.rows = 10, .dim = 4, .batch = 11, .tables_of = tables, .tile_rows = 2});
+    const Producer bags = embedding_bag({.rows = 10, .dim = 4, .batch = 11, .tables_of = tables, .tile_rows = 2});
     expect_proved(build(bags, space_of(SpaceKind::all_to_all, ranks, {.stack = Stack::columns})),
                   fmt::format("uneven tables, {} ranks", ranks));
   }
@@ -98,11 +92,10 @@ TEST(Build, OptionsKeepPlansProved) {
     expect_proved(build(gemm({.m = 37, .n = 9, .k = 2, .tile = {2, 4}, .residual = true}),
                         space_of(SpaceKind::all_reduce, 4, {.route = Route::ring, .slices = slices})),
                   "slices");
-  expect_proved(build(gemv({.n = 40, .k = 4, .tile = {1, 8}}),
-                      space_of(SpaceKind::all_reduce, 3, {.wire = Dtype::bf16})),
-                "bf16");
-  expect_proved(build(copy({.rows = 9, .cols = 4}), space_of(SpaceKind::broadcast, 5, {.root = 3})),
-                "root 3");
+  expect_proved(
+      build(gemv({.n = 40, .k = 4, .tile = {1, 8}}), space_of(SpaceKind::all_reduce, 3, {.wire = Dtype::bf16})),
+      "bf16");
+  expect_proved(build(copy({.rows = 9, .cols = 4}), space_of(SpaceKind::broadcast, 5, {.root = 3})), "root 3");
 }
 
 TEST(Build, RoutesOfASumMoveWhatTheyShould) {
@@ -129,8 +122,7 @@ TEST(Build, OneRankKeepsItsOutput) {
     EXPECT_EQ(plan.num_ranks, 1);
   }
   EXPECT_EQ(build(gemm({.m = 8, .n = 8, .k = 8}), keep()).name, "gemm keep");
-  EXPECT_EQ(build(space_of(SpaceKind::all_gather, 1), gemm({.m = 8, .n = 8, .k = 8})).name,
-            "all_gather gemm local");
+  EXPECT_EQ(build(space_of(SpaceKind::all_gather, 1), gemm({.m = 8, .n = 8, .k = 8})).name, "all_gather gemm local");
 }
 
 TEST(Build, AutoTakesTheCheapestAndSaysWhy) {
@@ -142,8 +134,7 @@ TEST(Build, AutoTakesTheCheapestAndSaysWhy) {
         EXPECT_NE(chosen.why.find(to_string(route)), std::string::npos) << chosen.why;
         const Cluster cluster = default_cluster(ranks);
         const double other = estimate(build(p, by_route(kind, ranks, route)), cluster).seconds;
-        EXPECT_LE(estimate(chosen, cluster).seconds, other * 1.01)
-            << chosen.why << " against " << to_string(route);
+        EXPECT_LE(estimate(chosen, cluster).seconds, other * 1.01) << chosen.why << " against " << to_string(route);
       }
       EXPECT_NE(chosen.why.find(fmt::format("({} ranks, 262 KB, local 11.0 GB/s)", ranks)), std::string::npos)
           << chosen.why;
@@ -191,23 +182,19 @@ TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
             "all_reduce has no route direct; use auto, ring, two_shot, one_shot");
   EXPECT_NE(refusal(p, by_route(SpaceKind::all_reduce, 65, Route::one_shot)).find("at most 64 ranks"),
             std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::all_gather, 2, {.wire = Dtype::bf16})).find("use f32"),
-            std::string::npos);
+  EXPECT_NE(refusal(p, space_of(SpaceKind::all_gather, 2, {.wire = Dtype::bf16})).find("use f32"), std::string::npos);
   EXPECT_NE(refusal(p, space_of(SpaceKind::broadcast, 2, {.root = 2})).find("root 2"), std::string::npos);
-  EXPECT_NE(
-      refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.rows = {1, 2, 3, 4}})).find("takes no row counts"),
-      std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.slices = 2})).find("slices"),
+  EXPECT_NE(refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.rows = {1, 2, 3, 4}})).find("takes no row counts"),
             std::string::npos);
+  EXPECT_NE(refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.slices = 2})).find("slices"), std::string::npos);
   EXPECT_NE(refusal(gemm({.m = 0, .n = 8, .k = 8}), space_of(SpaceKind::all_reduce, 2)).find("m is 0"),
             std::string::npos);
   const Producer uneven = embedding_bag({.rows = 4, .dim = 4, .batch = 8, .tables_of = {1, 2}});
   EXPECT_NE(refusal(uneven, space_of(SpaceKind::all_reduce, 2)).find("cannot be summed"), std::string::npos);
   EXPECT_NE(message_of([&] { build(space_of(SpaceKind::all_reduce, 2), p); }).find("only all_gather"),
             std::string::npos);
-  EXPECT_NE(
-      message_of([&] { build(space_of(SpaceKind::all_gather, 2), uneven); }).find("not for embedding_bag"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { build(space_of(SpaceKind::all_gather, 2), uneven); }).find("not for embedding_bag"),
+            std::string::npos);
 }
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }

@@ -14,7 +14,8 @@ namespace weft {
 namespace var {
 inline const Expr r = Expr::name("r"), N = Expr::name("N"), s = Expr::name("s"), j = Expr::name("j");
 inline const Expr i = Expr::name("i"), q = Expr::name("q"), c = Expr::name("c"), d = Expr::name("d");
-inline const Expr a = Expr::name("a"), b = Expr::name("b"), u = Expr::name("u"), lo = Expr::name("lo"), hi = Expr::name("hi");
+inline const Expr a = Expr::name("a"), b = Expr::name("b"), u = Expr::name("u"), lo = Expr::name("lo"),
+                  hi = Expr::name("hi");
 inline const Expr m = Expr::name("m"), n = Expr::name("n"), k = Expr::name("k");
 inline const Expr tm = Expr::name("tm"), tn = Expr::name("tn"), cols = Expr::name("cols");
 inline const Expr cap = Expr::name("cap"), slot = Expr::name("slot"), tiles = Expr::name("tiles"), S = Expr::name("S");
@@ -35,9 +36,9 @@ struct Draft {
   void param(const std::string& name, std::int64_t value) { plan.params.push_back({name, value}); }
   int buffer(Buffer b);
   int counter(std::string name, Expr count, Expr total);
-  int output(Expr rows, Expr cols);               // "y", what the caller reads
-  int inbox(Expr slots, Dtype wire);              // slots of `cap` rows, tile by tile
-  Rule step(std::string name, BoxRule box);       // of the producer, limited by run-time rows
+  int output(Expr rows, Expr cols);          // "y", what the caller reads
+  int inbox(Expr slots, Dtype wire);         // slots of `cap` rows, tile by tile
+  Rule step(std::string name, BoxRule box);  // of the producer, limited by run-time rows
   Rule trigger(std::string name, BoxRule box = {});
   void add(Rule rule) { plan.rules.push_back(std::move(rule)); }
 

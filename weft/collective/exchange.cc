@@ -26,8 +26,8 @@ Parts place_rows(Draft& draft, const SpaceOptions& options) {
   const int num_ranks = draft.plan.num_ranks;
   if (options.rows.empty()) return {false};
   if (options.rows.size() != static_cast<std::size_t>(num_ranks) * num_ranks)
-    bad_input("all_to_all has {} row counts; give {} x {}, those of rank s to rank d at [s * {} + d]", options.rows.size(),
-              num_ranks, num_ranks, num_ranks);
+    bad_input("all_to_all has {} row counts; give {} x {}, those of rank s to rank d at [s * {} + d]",
+              options.rows.size(), num_ranks, num_ranks, num_ranks);
   Table sent, received;
   for (int from = 0; from < num_ranks; ++from) {
     std::int64_t at = 0;
@@ -39,7 +39,8 @@ Parts place_rows(Draft& draft, const SpaceOptions& options) {
       at += rows;
     }
     if (at > draft.producer.m)
-      bad_input("rank {} sends {} rows, but its output has {}; raise m or lower the counts", from, at, draft.producer.m);
+      bad_input("rank {} sends {} rows, but its output has {}; raise m or lower the counts", from, at,
+                draft.producer.m);
   }
   for (int to = 0; to < num_ranks; ++to) {
     std::int64_t at = 0;
@@ -103,8 +104,7 @@ Plan build_all_to_all(const Producer& p, const Space& space) {
   const auto lanes = [&](const Expr& from, const Expr& to) {
     return up(parts.size(from, to), tm) * up(columns.size(from), tn);
   };
-  const int y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N))
-                             : draft.output(parts.received(N, r), n);
+  const int y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N)) : draft.output(parts.received(N, r), n);
   const auto place = [&](const Expr& from, const Expr& to) {
     if (side_by_side) return BoxRule{{0, columns.begin(from)}, {parts.size(from, to), columns.begin(from + 1)}};
     return rows(parts.received(from, to), parts.received(from, to) + parts.size(from, to));

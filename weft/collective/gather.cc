@@ -101,8 +101,7 @@ Plan build_broadcast(const Producer& p, const Space& space) {
 
 // m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
 Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
-  if (p.kind != ProducerKind::gemm)
-    bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(p.kind));
+  if (p.kind != ProducerKind::gemm) bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(p.kind));
   if (route != Route::ring && route != Route::direct)
     bad_input("all_gather into gemm has no route {}; use auto, ring or direct", to_string(route));
   Draft draft(fmt::format("all_gather gemm {}", to_string(route)), p, space.num_ranks());

@@ -176,7 +176,8 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space) {
 
 Plan one_shot_all_reduce(const Producer& p, const Space& space) {
   if (space.num_ranks() > kMaxOneShotRanks)
-    bad_input("route one_shot is for at most {} ranks, not {}; use two_shot or ring", kMaxOneShotRanks, space.num_ranks());
+    bad_input("route one_shot is for at most {} ranks, not {}; use two_shot or ring", kMaxOneShotRanks,
+              space.num_ranks());
   Draft draft = reduce_draft("all_reduce", p, space, Route::one_shot);
   const int inbox = draft.inbox(N * N, space.options.wire);
   const int full = draft.counter("full", N * N * slot, 1), used = draft.counter("used", 1, tiles);
@@ -225,8 +226,7 @@ Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
     draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};
     return draft.plan;
   }
-  if (route != Route::direct)
-    bad_input("reduce_scatter has no route {}; use auto, ring or direct", to_string(route));
+  if (route != Route::direct) bad_input("reduce_scatter has no route {}; use auto, ring or direct", to_string(route));
   const Direct parts = direct_parts(draft, space);
   const int y = draft.output(mine, n);
   Rule rule = direct_step(draft, parts);
@@ -245,9 +245,12 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
       const std::int64_t wanted = space.options.slices > 0 ? space.options.slices : space.num_ranks() >= 4 ? 4 : 2;
       return ring_all_reduce(p, space, static_cast<int>(std::clamp<std::int64_t>(wanted, 1, tile_rows)));
     }
-    case Route::two_shot: return two_shot_all_reduce(p, space);
-    case Route::one_shot: return one_shot_all_reduce(p, space);
-    default: bad_input("all_reduce has no route {}; use auto, ring, one_shot or two_shot", to_string(route));
+    case Route::two_shot:
+      return two_shot_all_reduce(p, space);
+    case Route::one_shot:
+      return one_shot_all_reduce(p, space);
+    default:
+      bad_input("all_reduce has no route {}; use auto, ring, one_shot or two_shot", to_string(route));
   }
 }
 

@@ -10,9 +10,9 @@ namespace weft {
 // One producer's inputs on one rank; unused ones stay null. Shapes as in plan/producer.h.
 struct Inputs {
   const float* x = nullptr;
-  const void* w = nullptr;  // of the producer's weight dtype
-  const float* bias = nullptr;      // (n)
-  const float* residual = nullptr;  // the shape of the output y of this rank
+  const void* w = nullptr;                       // of the producer's weight dtype
+  const float* bias = nullptr;                   // (n)
+  const float* residual = nullptr;               // the shape of the output y of this rank
   std::span<const float* const> tables;          // embedding_bag: one pointer a table
   std::span<const std::int64_t* const> indices;  // and its indices
   std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
@@ -20,8 +20,8 @@ struct Inputs {
 
 // Fewer rows than the plan was built for. Rows beyond are skipped, but signal, so all ranks stay in step.
 struct Counts {
-  std::int64_t rows = -1;                  // rows of the output, the same on every rank; -1: all
-  std::span<const std::int64_t> peers;     // rows for (all_to_all) or from (gather) each position; empty: all
+  std::int64_t rows = -1;               // rows of the output, the same on every rank; -1: all
+  std::span<const std::int64_t> peers;  // rows for (all_to_all) or from (gather) each position; empty: all
 };
 
 struct Bindings {

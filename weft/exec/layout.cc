@@ -74,8 +74,10 @@ Layout layout_of(const Plan& plan, const Expander& expander, int rank) {
 std::int64_t rows_that_count(const Action& action, const Counts& counts) {
   const std::int64_t rows = action.box.dims > 0 ? action.box.size(0) : 0;
   switch (action.limit) {
-    case Limit::none: return rows;
-    case Limit::rows: return counts.rows < 0 ? rows : std::clamp<std::int64_t>(counts.rows - action.box.lo[0], 0, rows);
+    case Limit::none:
+      return rows;
+    case Limit::rows:
+      return counts.rows < 0 ? rows : std::clamp<std::int64_t>(counts.rows - action.box.lo[0], 0, rows);
     case Limit::peer:
       return counts.peers.empty() ? rows : std::clamp<std::int64_t>(counts.peers[action.limit_peer], 0, rows);
   }

@@ -24,12 +24,12 @@ struct Bags {
 
 // Pools the samples [begin, end) of the batch: sample b goes to out + (b - begin) * ld. The bits of a sample
 // do not depend on the range it is asked for in.
-void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
-                   std::int64_t end, float* out, std::int64_t ld);
+void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
+                   float* out, std::int64_t ld);
 
 // Throws bad_input, naming the table, the position and the value, where an index is outside [0, num_rows) or
 // the offsets are not an ascending cut of the indices.
-void validate_indices(std::string_view table_name, std::int64_t num_rows,
-                      std::span<const std::int64_t> indices, std::span<const std::int64_t> offsets);
+void validate_indices(std::string_view table_name, std::int64_t num_rows, std::span<const std::int64_t> indices,
+                      std::span<const std::int64_t> offsets);
 
 }  // namespace weft

@@ -43,8 +43,7 @@ TEST(EmbeddingBag, AgreesWithTheReferenceWithTheSameBitsOnEveryVariantAndSplit) 
       for (std::int64_t b = 0; b < size; ++b)
         for (std::int64_t d = 0; d < ld; ++d) {
           const float got = whole[static_cast<std::size_t>(b * ld + d)];
-          const double want =
-              d < dim ? exact[static_cast<std::size_t>(b * dim + d)] : 7.0;  // past dim: untouched
+          const double want = d < dim ? exact[static_cast<std::size_t>(b * dim + d)] : 7.0;  // past dim: untouched
           ASSERT_NEAR(got, want, 2e-5) << "sample " << b << " column " << d;
         }
       for (Isa isa : reachable_isas()) {
@@ -69,8 +68,7 @@ std::string refusal(std::vector<std::int64_t> indices, std::vector<std::int64_t>
 TEST(EmbeddingBag, BadIndicesAreNamed) {
   EXPECT_EQ(refusal({0, 9}, {0, 1, 2}), "");
   EXPECT_EQ(refusal({}, {0, 0}), "");
-  EXPECT_EQ(refusal({0, 10}, {0, 2}),
-            "index 1 of table \"users\" is 10, but the table has 10 rows; use 0 to 9");
+  EXPECT_EQ(refusal({0, 10}, {0, 2}), "index 1 of table \"users\" is 10, but the table has 10 rows; use 0 to 9");
   EXPECT_NE(refusal({-1}, {0, 1}).find("is -1"), std::string::npos);
   EXPECT_NE(refusal({1, 2}, {0, 2, 1}).find("offset 2"), std::string::npos);
   EXPECT_NE(refusal({1, 2}, {-1, 2}).find("offset 0"), std::string::npos);

@@ -22,8 +22,7 @@ TEST(Epilogue, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
       for (std::int64_t cols : {0, 1, 13, 64, 131}) {
         const std::int64_t rows = 5, ld = cols + 2;
         const std::vector<float> before = random_floats(rows * ld, 1, -12, 12);
-        const std::vector<float> bias = random_floats(cols, 2),
-                                 residual = random_floats(rows * (cols + 1), 3);
+        const std::vector<float> bias = random_floats(cols, 2), residual = random_floats(rows * (cols + 1), 3);
         const Epilogue epilogue{.bias = with & 1 ? bias.data() : nullptr,
                                 .residual = with & 2 ? residual.data() : nullptr,
                                 .residual_ld = cols + 1,
@@ -37,8 +36,7 @@ TEST(Epilogue, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
             if (j < cols) {
               const float x = with & 1 ? before[at] + bias[static_cast<std::size_t>(j)] : before[at];
               exact = activation_f64(activation, static_cast<double>(x));
-              if (with & 2)
-                exact += static_cast<double>(residual[static_cast<std::size_t>(r * (cols + 1) + j)]);
+              if (with & 2) exact += static_cast<double>(residual[static_cast<std::size_t>(r * (cols + 1) + j)]);
             }
             ASSERT_NEAR(best[at], exact, 4e-7 * std::max(1.0, std::abs(exact))) << to_string(activation);
           }

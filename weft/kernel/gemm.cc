@@ -25,8 +25,8 @@ bool sanitized() {
 
 void check(const GemmShape& shape) {
   if (shape.tile_rows < 1 || shape.tile_cols < 1 || shape.k < 0)
-    bad_input("gemm tile of {} x {} with k = {}: rows and columns must be at least 1, k at least 0",
-              shape.tile_rows, shape.tile_cols, shape.k);
+    bad_input("gemm tile of {} x {} with k = {}: rows and columns must be at least 1, k at least 0", shape.tile_rows,
+              shape.tile_cols, shape.k);
   if (shape.lda < shape.k)
     bad_input("gemm: the rows of a are {} elements apart but {} long; use lda >= k", shape.lda, shape.k);
   if (shape.b_dtype != Dtype::f32 && shape.b_dtype != Dtype::bf16)
@@ -39,8 +39,7 @@ const void* element(const void* b, Dtype dtype, std::int64_t index) {
 
 void check_sizes(const char* what, std::span<const std::int64_t> sizes, std::int64_t most) {
   for (std::int64_t size : sizes)
-    if (size < 1 || size > most)
-      bad_input("gemm: tiles of {} {} were announced; use 1 to {}", size, what, most);
+    if (size < 1 || size > most) bad_input("gemm: tiles of {} {} were announced; use 1 to {}", size, what, most);
 }
 
 // libxsmm 1.17 takes 64 columns at a time, and on avx512 sums a last block of one register (up to 16 columns)
@@ -71,8 +70,7 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
   check_sizes("rows", row_sizes, shape.tile_rows);
   check_sizes("columns", col_sizes, shape.tile_cols);
   if (kind == Kind::libxsmm && !have_libxsmm())
-    bad_input(
-        "this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
+    bad_input("this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
   packs_b_ = shape.b_dtype == Dtype::bf16;
   const std::int64_t width = std::max(variant_->panel_cols, shape.tile_cols);
   scratch_bytes_ = static_cast<std::size_t>(width * std::min(kKBlock, shape.k)) * sizeof(float);
@@ -123,8 +121,8 @@ bool GemmKernel::dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* co
   return true;
 }
 
-void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
-                     std::int64_t ldc, void* scratch) const {
+void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, std::int64_t ldc,
+                     void* scratch) const {
   if (shape_.k == 0) {
     const std::size_t bytes = static_cast<std::size_t>(cols) * sizeof(float);
     for (std::int64_t r = 0; r < rows; ++r) std::memset(c + r * ldc, 0, bytes);
@@ -167,8 +165,7 @@ void GemmKernel::run_libxsmm(std::int64_t rows, std::int64_t cols, const float* 
       if (row_slot_[static_cast<std::size_t>(count)] < 0)
         count = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
       const JitGemm* of_rows = code + row_slot_[static_cast<std::size_t>(count)] * kParts;
-      of_rows[block.part](static_cast<const float*>(part), a + row * shape_.lda + begin,
-                          c + row * shape_.tile_cols);
+      of_rows[block.part](static_cast<const float*>(part), a + row * shape_.lda + begin, c + row * shape_.tile_cols);
       row += count;
     }
   }

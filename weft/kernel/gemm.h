@@ -41,8 +41,8 @@ class GemmKernel {  // const after construction and shared by threads
   // `row_sizes` and `col_sizes` are the heights and widths of tiles that will occur, bad_input beyond the
   // tile. Code is made for these; other sizes, and widths that libxsmm would sum in another order (1 to 16
   // columns beyond a multiple of 64), are run by the portable kernel. `isa` is that of the portable kernel.
-  GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row_sizes,
-             std::span<const std::int64_t> col_sizes, Kind kind = Kind::automatic, Isa isa = best_isa());
+  GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes,
+             Kind kind = Kind::automatic, Isa isa = best_isa());
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }  // for each thread; best on a 64-byte boundary
 
@@ -58,16 +58,14 @@ class GemmKernel {  // const after construction and shared by threads
     std::int64_t begin, size;
     int part;  // which of the kParts pieces of code of a tile size serves it
   };
-  static constexpr int kParts =
-      4;  // (a full block or the rest of k) x (the first, from zero, or a later one)
+  static constexpr int kParts = 4;  // (a full block or the rest of k) x (the first, from zero, or a later one)
 
   KBlock k_block(std::int64_t begin) const;
   bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
   bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;
-  void run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
-                    std::int64_t ldc, float* panel) const;
-  void run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
-                   float* panel) const;
+  void run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, std::int64_t ldc,
+                    float* panel) const;
+  void run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, float* panel) const;
 
   GemmShape shape_;
   const Variant* variant_;

@@ -19,9 +19,8 @@ JitGemm dispatch_libxsmm(const JitGemmShape& shape) {
   const float beta = shape.accumulate ? 1 : 0;
   const int flags = LIBXSMM_GEMM_FLAG_NONE;
   const int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-  return libxsmm_smmdispatch(static_cast<libxsmm_blasint>(shape.cols),
-                             static_cast<libxsmm_blasint>(shape.rows), static_cast<libxsmm_blasint>(shape.k),
-                             &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch);
+  return libxsmm_smmdispatch(static_cast<libxsmm_blasint>(shape.cols), static_cast<libxsmm_blasint>(shape.rows),
+                             static_cast<libxsmm_blasint>(shape.k), &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch);
 }
 
 #else

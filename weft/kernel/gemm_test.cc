@@ -42,8 +42,7 @@ struct Problem {
         b(random_bytes(std::max<std::int64_t>(k, 1) * ldb, b_dtype, 2)) {}
 
   GemmShape shape(std::int64_t tile_rows, std::int64_t tile_cols) const {
-    return {
-        .tile_rows = tile_rows, .tile_cols = tile_cols, .k = k, .lda = lda, .ldb = ldb, .b_dtype = b_dtype};
+    return {.tile_rows = tile_rows, .tile_cols = tile_cols, .k = k, .lda = lda, .ldb = ldb, .b_dtype = b_dtype};
   }
   std::vector<float> run(const GemmKernel& kernel, std::int64_t ldc) const {
     std::vector<float> c(static_cast<std::size_t>(rows * ldc), kUntouched);
@@ -63,8 +62,7 @@ struct Problem {
         if (j >= cols) {
           ASSERT_EQ(got, kUntouched) << what << " wrote past column " << cols;
         } else {
-          ASSERT_NEAR(got, exact[static_cast<std::size_t>(i * cols + j)], bound)
-              << what << " at " << i << ", " << j;
+          ASSERT_NEAR(got, exact[static_cast<std::size_t>(i * cols + j)], bound) << what << " at " << i << ", " << j;
         }
       }
   }
@@ -77,8 +75,7 @@ struct Problem {
 
 std::string describe(const Problem& problem, const Choice& choice) {
   return fmt::format("{} {} {}x{}x{} {}", choice.kind == GemmKernel::Kind::libxsmm ? "libxsmm" : "portable",
-                     to_string(choice.isa), problem.rows, problem.cols, problem.k,
-                     to_string(problem.b_dtype));
+                     to_string(choice.isa), problem.rows, problem.cols, problem.k, to_string(problem.b_dtype));
 }
 
 TEST(Gemm, AgreesWithTheReferenceOnEveryVariant) {
@@ -136,8 +133,8 @@ TEST(Gemm, ATileHasTheSameBitsWhoeverMakesItAndWhen) {
     const GemmKernel kernel(problem.shape(32, 40), rows, cols, choice.kind, choice.isa);
     const auto make = [&](std::vector<float>& c, std::int64_t tile) {
       std::vector<char> scratch(kernel.scratch_bytes());
-      kernel.run(32, 40, problem.a.data() + tile * 32 * problem.lda, problem.b.data(),
-                 c.data() + tile * 32 * 40, 40, scratch.data());
+      kernel.run(32, 40, problem.a.data() + tile * 32 * problem.lda, problem.b.data(), c.data() + tile * 32 * 40, 40,
+                 scratch.data());
     };
     std::vector<float> in_order(96 * 40), by_threads(96 * 40);
     for (std::int64_t tile : {0, 1, 2}) make(in_order, tile);
@@ -168,8 +165,8 @@ TEST(Gemm, PortableBitsDoNotDependOnTheTile) {
 TEST(Gemm, BaselineHasTheBitsOfTheNaiveLoop) {
   const Problem problem(19, 37, 600, Dtype::bf16);
   std::vector<float> naive(19 * 37);
-  gemm_naive(19, 37, 600, {problem.a.data(), problem.lda, Dtype::f32},
-             {problem.b.data(), problem.ldb, Dtype::bf16}, naive.data(), 37);
+  gemm_naive(19, 37, 600, {problem.a.data(), problem.lda, Dtype::f32}, {problem.b.data(), problem.ldb, Dtype::bf16},
+             naive.data(), 37);
   const GemmKernel kernel(problem.shape(19, 37), {}, {}, GemmKernel::Kind::portable, Isa::baseline);
   EXPECT_TRUE(same_bits(problem.run(kernel, 37), naive));
 }
@@ -225,15 +222,14 @@ TEST(Gemm, RefusesWhatItCannotRunAndSaysWhy) {
     }
     return "";
   };
-  EXPECT_NE(message({.tile_rows = 0, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}, {}).find("0 x 4"),
-            std::string::npos);
+  EXPECT_NE(message({.tile_rows = 0, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}, {}).find("0 x 4"), std::string::npos);
   EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}, {5}).find("5 rows"),
             std::string::npos);
   EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 8, .lda = 4, .ldb = 4}, {}).find("lda >= k"),
             std::string::npos);
-  EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .b_dtype = Dtype::i32}, {})
-                .find("i32"),
-            std::string::npos);
+  EXPECT_NE(
+      message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .b_dtype = Dtype::i32}, {}).find("i32"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -13,14 +13,12 @@ void check_dtype(Dtype dtype) {
 
 }  // namespace
 
-void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
-          float* y) {
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x, float* y) {
   check_dtype(w_dtype);
   variant().gemv(rows, k, w, w_dtype, ldw, x, y);
 }
 
-void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw,
-          const GemvBatch& batch) {
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const GemvBatch& batch) {
   constexpr std::int64_t kRowsAtOnce = 4;  // few enough to stay in cache for all the vectors
   check_dtype(w_dtype);
   const Variant& best = variant();

@@ -11,8 +11,7 @@
 namespace weft {
 
 // y[r] = sum over p < k of w[r * ldw + p] * x[p], for r < rows. w is f32 or bf16, else bad_input.
-void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
-          float* y);
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x, float* y);
 
 struct GemvBatch {
   std::int64_t m;  // vectors
@@ -23,7 +22,6 @@ struct GemvBatch {
 };
 
 // The same for m vectors, each with the bits that gemv would give it; w is read from memory once.
-void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw,
-          const GemvBatch& batch);
+void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const GemvBatch& batch);
 
 }  // namespace weft

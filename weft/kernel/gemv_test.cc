@@ -45,8 +45,7 @@ TEST(Gemv, BitsDoNotDependOnTheSplitOfRowsNorOnTheBatch) {
       gemv(std::min<std::int64_t>(3, rows - r), k, w.data() + r * k * 2, Dtype::bf16, k, x.data() + i * k,
            split.data() + i * rows + r);
   }
-  gemv(rows, k, w.data(), Dtype::bf16, k,
-       {.m = m, .x = x.data(), .ldx = k, .y = batched.data(), .ldy = rows});
+  gemv(rows, k, w.data(), Dtype::bf16, k, {.m = m, .x = x.data(), .ldx = k, .y = batched.data(), .ldy = rows});
   EXPECT_TRUE(same_bits(whole, split));
   EXPECT_TRUE(same_bits(whole, batched));
 }
@@ -68,8 +67,7 @@ TEST(RmsNorm, AgreesWithTheReferenceAlsoInPlace) {
     for (std::int64_t r = 0; r < rows; ++r) {
       rms_norm_f64(cols, norm, x.data() + r * ldx, exact.data());
       for (std::int64_t j = 0; j < cols; ++j)
-        ASSERT_NEAR(y[static_cast<std::size_t>(r * cols + j)], exact[static_cast<std::size_t>(j)], 2e-6)
-            << cols;
+        ASSERT_NEAR(y[static_cast<std::size_t>(r * cols + j)], exact[static_cast<std::size_t>(j)], 2e-6) << cols;
     }
     rms_norm(rows, cols, norm, x.data(), ldx, x.data(), ldx);
     for (std::int64_t r = 0; r < rows; ++r)

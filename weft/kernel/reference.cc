@@ -16,8 +16,8 @@ void put(const Strip& strip, std::int64_t row, std::int64_t col, float value) {
 }
 
 template <typename Real>
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
-              Real* c, std::int64_t ldc) {
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, Real* c,
+              std::int64_t ldc) {
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) {
       Real total = 0;
@@ -35,13 +35,13 @@ float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col) {
   return static_cast<const float*>(strip.data)[at];
 }
 
-void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
-                float* c, std::int64_t ldc) {
+void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, float* c,
+                std::int64_t ldc) {
   multiply<float>(m, n, k, a, b, c, ldc);
 }
 
-void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
-              double* c, std::int64_t ldc) {
+void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, double* c,
+              std::int64_t ldc) {
   multiply<double>(m, n, k, a, b, c, ldc);
 }
 
@@ -85,8 +85,7 @@ void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double
     y[j] = static_cast<double>(x[j]) * scale * static_cast<double>(norm.weight[j]);
 }
 
-void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources,
-               const Strip& target) {
+void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t j = 0; j < cols; ++j) {
       float total = sources.empty() ? 0.0f : element_at(sources[0], r, j);

@@ -15,10 +15,10 @@ namespace weft {
 float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col);  // f32 or bf16, widened
 
 // c (m, n) = a (m, k) * b (k, n); a and b are f32 or bf16.
-void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
-                float* c, std::int64_t ldc);
-void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b,
-              double* c, std::int64_t ldc);
+void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, float* c,
+                std::int64_t ldc);
+void gemm_f64(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, double* c,
+              std::int64_t ldc);
 
 // y (rows) = w (rows, k) . x (k)
 void gemv_f64(std::int64_t rows, std::int64_t k, const ConstStrip& w, const float* x, double* y);
@@ -33,7 +33,6 @@ double activation_f64(Activation activation, double x);
 void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double* y);
 
 // As sum: the same bits.
-void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources,
-               const Strip& target);
+void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target);
 
 }  // namespace weft

@@ -38,10 +38,10 @@ struct Variant {
                    std::int64_t ldc, bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
-  void (*gemv)(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw,
-               const float* x, float* y);
-  void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin,
-              std::int64_t end, float* out, std::int64_t ld);
+  void (*gemv)(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
+               float* y);
+  void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
+              float* out, std::int64_t ld);
   void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);
   void (*apply)(std::int64_t rows, std::int64_t cols, const Epilogue& epilogue, float* tile, std::int64_t ld);
 };

@@ -13,8 +13,8 @@ namespace {
 
 bool is_name(std::string_view text) {
   const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
   };
   return !text.empty() && std::all_of(text.begin(), text.end(), is_plain);
 }
@@ -23,8 +23,7 @@ void check_axes(const std::vector<Axis>& axes) {
   std::int64_t product = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes[i];
-    if (!is_name(axis.name))
-      bad_input("\"{}\" cannot name an axis; use letters, digits, '_', '.' and '-'", axis.name);
+    if (!is_name(axis.name)) bad_input("\"{}\" cannot name an axis; use letters, digits, '_', '.' and '-'", axis.name);
     if (axis.size < 1) bad_input("axis \"{}\" has {} ranks; an axis needs at least 1", axis.name, axis.size);
     for (std::size_t j = 0; j < i; ++j)
       if (axes[j].name == axis.name)
@@ -38,8 +37,7 @@ void check_axes(const std::vector<Axis>& axes) {
 
 void check_hosts(const std::vector<int>& host_of, int size) {
   if (host_of.size() != static_cast<std::size_t>(size))
-    bad_input("{} ranks were given hosts, but the mesh has {}; give one host for every rank", host_of.size(),
-              size);
+    bad_input("{} ranks were given hosts, but the mesh has {}; give one host for every rank", host_of.size(), size);
   for (int rank = 0; rank < size; ++rank) {
     const int host = host_of[static_cast<std::size_t>(rank)];
     if (host < 0 || host >= size)
@@ -72,8 +70,7 @@ int Mesh::axis_index(std::string_view name) const {
 }
 
 void Mesh::check_rank(int rank) const {
-  if (rank < 0 || rank >= size())
-    bad_input("no rank {} in a mesh of {}; use 0 to {}", rank, size(), size() - 1);
+  if (rank < 0 || rank >= size()) bad_input("no rank {} in a mesh of {}; use 0 to {}", rank, size(), size() - 1);
 }
 
 int Mesh::coordinate(int rank, int axis) const {
@@ -94,8 +91,7 @@ int Mesh::rank_at(const std::vector<int>& coordinates) const {
   int rank = 0;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (coordinates[i] < 0 || coordinates[i] >= axes_[i].size)
-      bad_input("no coordinate {} along axis \"{}\"; use 0 to {}", coordinates[i], axes_[i].name,
-                axes_[i].size - 1);
+      bad_input("no coordinate {} along axis \"{}\"; use 0 to {}", coordinates[i], axes_[i].name, axes_[i].size - 1);
     rank += coordinates[i] * strides_[i];
   }
   return rank;
@@ -107,8 +103,7 @@ Group Mesh::group_of(const std::vector<int>& axes, int rank) const {
   Group result{{}, 0};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (std::count(axes.begin(), axes.end(), axes[i]) > 1)
-      bad_input("axis \"{}\" is named twice in a group; name it once",
-                axes_[static_cast<std::size_t>(axes[i])].name);
+      bad_input("axis \"{}\" is named twice in a group; name it once", axes_[static_cast<std::size_t>(axes[i])].name);
     const int at = coordinate(rank, axes[i]);
     base -= at * strides_[static_cast<std::size_t>(axes[i])];
     result.position = result.position * axes_[static_cast<std::size_t>(axes[i])].size + at;
@@ -174,8 +169,7 @@ std::vector<int> hosts_in_blocks(int num_ranks, int ranks_per_host) {
 
 std::string to_string(const Mesh& mesh) {
   std::string text;
-  for (const Axis& axis : mesh.axes())
-    text += fmt::format("{}{}={}", text.empty() ? "" : " x ", axis.name, axis.size);
+  for (const Axis& axis : mesh.axes()) text += fmt::format("{}{}={}", text.empty() ? "" : " x ", axis.name, axis.size);
   return text.empty() ? "one rank" : text;
 }
 

@@ -101,10 +101,7 @@ TEST(Mesh, NamesTheAxesThereAre) {
   const Mesh mesh({{"tp", 2}, {"dp", 2}});
   EXPECT_EQ(message_of([&] { mesh.axis("pp"); }), "no axis \"pp\" in the mesh; use one of tp, dp");
   EXPECT_EQ(message_of([&] { mesh.coordinates(4); }), "no rank 4 in a mesh of 4; use 0 to 3");
-  EXPECT_EQ(message_of([&] {
-              mesh.group({"tp", "tp"}, 0);
-            }),
-            "axis \"tp\" is named twice in a group; name it once");
+  EXPECT_EQ(message_of([&] { mesh.group({"tp", "tp"}, 0); }), "axis \"tp\" is named twice in a group; name it once");
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ std::int64_t count_distinct_lo(std::span<const Box> boxes, std::span<const int> 
 }
 
 // Among the dimensions not in the bit set `done`; -1 if there is none.
-int dim_with_most_distinct_lo(std::span<const Box> boxes, std::span<const int> members, int dims,
-                              unsigned done = 0) {
+int dim_with_most_distinct_lo(std::span<const Box> boxes, std::span<const int> members, int dims, unsigned done = 0) {
   std::vector<std::int64_t> scratch;
   int best = -1;
   std::int64_t best_count = -1;
@@ -217,8 +216,7 @@ BoxIndex::BoxIndex(std::span<const Box> boxes, std::span<const int> payloads) {
   std::vector<int> order;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     if (boxes[i].dims != boxes[0].dims)
-      bad_input("box {} has {} dimensions, but box 0 has {}; index them apart", i, boxes[i].dims,
-                boxes[0].dims);
+      bad_input("box {} has {} dimensions, but box 0 has {}; index them apart", i, boxes[i].dims, boxes[0].dims);
     if (!boxes[i].empty()) order.push_back(static_cast<int>(i));
   }
   if (order.empty()) return;

@@ -21,8 +21,7 @@ Box random_box(std::mt19937& random, int dims) {
   box.dims = dims;
   for (int d = 0; d < dims; ++d) {
     box.lo[d] = static_cast<std::int64_t>(random() % kSide);
-    box.hi[d] =
-        box.lo[d] + static_cast<std::int64_t>(random() % (kSide + 1 - static_cast<unsigned>(box.lo[d])));
+    box.hi[d] = box.lo[d] + static_cast<std::int64_t>(random() % (kSide + 1 - static_cast<unsigned>(box.lo[d])));
   }
   return box;
 }
@@ -33,8 +32,7 @@ Bitmap bitmap(const Box& box) {
   Bitmap bits;
   for (std::int64_t i = lo[0]; i < hi[0]; ++i)
     for (std::int64_t j = lo[1]; j < hi[1]; ++j)
-      for (std::int64_t k = lo[2]; k < hi[2]; ++k)
-        bits.set(static_cast<std::size_t>((i * kSide + j) * kSide + k));
+      for (std::int64_t k = lo[2]; k < hi[2]; ++k) bits.set(static_cast<std::size_t>((i * kSide + j) * kSide + k));
   return bits;
 }
 
@@ -47,8 +45,7 @@ std::vector<Box> random_boxes(std::mt19937& random, int dims, unsigned most) {
 std::vector<Box> grid(int rows, int columns, int tile) {
   std::vector<Box> boxes;
   for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; ++j)
-      boxes.push_back(Box{{i * tile, (i + 1) * tile}, {j * tile, (j + 1) * tile}});
+    for (int j = 0; j < columns; ++j) boxes.push_back(Box{{i * tile, (i + 1) * tile}, {j * tile, (j + 1) * tile}});
   return boxes;
 }
 
@@ -138,8 +135,7 @@ TEST(Regions, FirstOverlapAgreesWithAllPairs) {
     EXPECT_EQ(disjoint(boxes), apart);
     if (!pair) continue;
     EXPECT_LT(pair->first, pair->second);
-    EXPECT_TRUE(overlaps(boxes[static_cast<std::size_t>(pair->first)],
-                         boxes[static_cast<std::size_t>(pair->second)]));
+    EXPECT_TRUE(overlaps(boxes[static_cast<std::size_t>(pair->first)], boxes[static_cast<std::size_t>(pair->second)]));
   }
   EXPECT_GT(seen[0], 500);
   EXPECT_GT(seen[1], 500);

@@ -29,8 +29,7 @@ Place place(const std::vector<std::string>& names, const Mesh& mesh, std::vector
   for (const std::string& name : names) {
     const int axis = mesh.axis_index(name);
     if (used[static_cast<std::size_t>(axis)]++)
-      bad_input("axis \"{}\" is used twice in one sharding; an axis can split one dimension or be partial",
-                name);
+      bad_input("axis \"{}\" is used twice in one sharding; an axis can split one dimension or be partial", name);
     result.axes.push_back(axis);
     result.parts *= mesh.axes()[static_cast<std::size_t>(axis)].size;
   }
@@ -99,8 +98,8 @@ std::vector<std::string> parse_axes(std::string_view text, std::string_view whol
     if (digit < '0' || digit > '9')
       bad_input("cannot read \"{}\" in sharding \"{}\"; write axes as S01 or S(tp,dp)", text, whole_text);
     if (digit - '0' >= mesh.num_axes())
-      bad_input("sharding \"{}\" names axis {}, but the mesh ({}) has {}; number axes from 0", whole_text,
-                digit, to_string(mesh), mesh.num_axes());
+      bad_input("sharding \"{}\" names axis {}, but the mesh ({}) has {}; number axes from 0", whole_text, digit,
+                to_string(mesh), mesh.num_axes());
     names.push_back(mesh.axes()[static_cast<std::size_t>(digit - '0')].name);
   }
   if (names.empty())
@@ -121,8 +120,7 @@ Sharding parse_sharding(std::string_view text, const Mesh& mesh) {
   const std::size_t plus = text.find('+');
   if (plus != std::string_view::npos) {
     if (plus + 1 >= text.size() || text[plus + 1] != 'P')
-      bad_input("cannot read \"{}\" in sharding \"{}\"; write partial axes as +P1 or +P(dp)",
-                text.substr(plus), text);
+      bad_input("cannot read \"{}\" in sharding \"{}\"; write partial axes as +P1 or +P(dp)", text.substr(plus), text);
     sharding.partial = parse_axes(text.substr(plus + 2), text, mesh);
   }
   const std::string_view dims = text.substr(0, plus);
@@ -163,8 +161,7 @@ std::string to_numbered_string(const Sharding& sharding, const Mesh& mesh) {
   return text;
 }
 
-void check_sharding(const Shape& shape, const Sharding& sharding, const Mesh& mesh,
-                    const ShardingRules& rules) {
+void check_sharding(const Shape& shape, const Sharding& sharding, const Mesh& mesh, const ShardingRules& rules) {
   const Layout layout(shape, sharding, mesh);
   if (rules.uneven) return;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -202,8 +199,7 @@ std::vector<Shard> owners(const Shape& shape, const Sharding& sharding, const Me
 std::vector<Shard> owners(const Shape& shape, const Sharding& sharding, const Mesh& mesh, const Box& within) {
   const Layout layout(shape, sharding, mesh);
   if (within.dims != static_cast<int>(shape.size()))
-    bad_input("box {} has {} dimensions, but the tensor has {}", to_string(within), within.dims,
-              shape.size());
+    bad_input("box {} has {} dimensions, but the tensor has {}", to_string(within), within.dims, shape.size());
   std::int64_t num_shards = layout.partial.parts;  // at most the ranks of the mesh: no axis is used twice
   for (const Place& dim : layout.dims) num_shards *= dim.parts;
 

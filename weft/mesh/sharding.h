@@ -49,8 +49,7 @@ struct ShardingRules {
 
 // Throws bad_input unless the sharding fits shape and mesh: as many dims, known axes, each used once,
 // and, unless rules.uneven, every dimension a multiple of the ranks it is split over.
-void check_sharding(const Shape& shape, const Sharding& sharding, const Mesh& mesh,
-                    const ShardingRules& rules = {});
+void check_sharding(const Shape& shape, const Sharding& sharding, const Mesh& mesh, const ShardingRules& rules = {});
 
 Box whole(const Shape& shape);
 

@@ -108,8 +108,7 @@ TEST(Sharding, EveryRankWithElementsIsAnOwnerOnce) {
     for (const Shard& shard : owners(c.shape, c.sharding, c.mesh))
       for (const int rank : shard.ranks) ++times[static_cast<std::size_t>(rank)];
     for (int rank = 0; rank < c.mesh.size(); ++rank)
-      EXPECT_EQ(times[static_cast<std::size_t>(rank)],
-                shard_box(c.shape, c.sharding, c.mesh, rank).empty() ? 0 : 1);
+      EXPECT_EQ(times[static_cast<std::size_t>(rank)], shard_box(c.shape, c.sharding, c.mesh, rank).empty() ? 0 : 1);
   }
 }
 
@@ -172,9 +171,8 @@ TEST(Sharding, TextRoundTripsInBothForms) {
 
 TEST(Sharding, RefusesTextItCannotRead) {
   const Mesh mesh({{"tp", 2}, {"dp", 2}});
-  for (const char* text :
-       {"Q",  "R,",   ",",   "S",     "S2",      "S00", "S0,S0", "S(tp", "S()", "S(pp)", "S(tp,)",
-        "R+", "R+S0", "R+P", "S0+P0", "R+P1+P0", "RR",  "S-1",   "S0 1", "+",   "R)"})
+  for (const char* text : {"Q",  "R,",   ",",   "S",     "S2",      "S00", "S0,S0", "S(tp", "S()", "S(pp)", "S(tp,)",
+                           "R+", "R+S0", "R+P", "S0+P0", "R+P1+P0", "RR",  "S-1",   "S0 1", "+",   "R)"})
     EXPECT_NE(message_of([&] { parse_sharding(text, mesh); }), "did not throw") << text;
   EXPECT_EQ(message_of([&] { parse_sharding("R,S2", mesh); }),
             "sharding \"R,S2\" names axis 2, but the mesh (tp=2 x dp=2) has 2; number axes from 0");
@@ -183,16 +181,14 @@ TEST(Sharding, RefusesTextItCannotRead) {
 TEST(Sharding, RefusesUnevenSplitsUnlessAsked) {
   const Mesh mesh({{"tp", 4}});
   const Sharding sharding = parse_sharding("S0,R", mesh);
-  EXPECT_EQ(
-      message_of([&] {
-        check_sharding({10, 3}, sharding, mesh, {.name = "x"});
-      }),
-      "cannot split dim 0 of \"x\" (10 rows) over axis \"tp\" (4 ranks): 2 rows left over; pad to 12 or pass "
-      ".uneven = true");
+  EXPECT_EQ(message_of([&] {
+              check_sharding({10, 3}, sharding, mesh, {.name = "x"});
+            }),
+            "cannot split dim 0 of \"x\" (10 rows) over axis \"tp\" (4 ranks): 2 rows left over; pad to 12 or pass "
+            ".uneven = true");
   EXPECT_NO_THROW(check_sharding({10, 3}, sharding, mesh, {.uneven = true}));
   EXPECT_NO_THROW(check_sharding({12, 3}, sharding, mesh));
-  EXPECT_NE(message_of([&] { check_sharding({12}, sharding, mesh); }).find("is for 2 dimensions"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { check_sharding({12}, sharding, mesh); }).find("is for 2 dimensions"), std::string::npos);
   EXPECT_NE(message_of([&] { shard_box({-1, 3}, sharding, mesh, 0); }).find("at least 0"), std::string::npos);
   EXPECT_NE(message_of([&] { shard_box({1, 3}, sharding, mesh, 4); }).find("no rank 4"), std::string::npos);
 }

@@ -18,9 +18,8 @@ const Expr kMe = Expr::name("r");
 std::string unique(const std::string& name, const std::set<std::string>& taken, int from = 2) {
   if (!taken.count(name)) return name;
   const std::size_t dot = name.find_last_of('.');
-  const bool numbered =
-      dot != std::string::npos && dot + 1 < name.size() &&
-      std::all_of(name.begin() + dot + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool numbered = dot != std::string::npos && dot + 1 < name.size() &&
+                        std::all_of(name.begin() + dot + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
   const std::string stem = numbered ? name.substr(0, dot) : name;
   for (int k = from;; ++k)
     if (std::string next = fmt::format("{}.{}", stem, k); !taken.count(next)) return next;
@@ -41,19 +40,14 @@ std::set<std::string> names_in(const Plan& plan) {
 class Joiner {
  public:
   Joiner(const Plan& first, const Plan& second, std::string_view output, std::string_view input)
-      : first_(first),
-        second_(second),
-        out_(first),
-        joined_(first.buffer(output)),
-        input_(second.buffer(input)) {
+      : first_(first), second_(second), out_(first), joined_(first.buffer(output)), input_(second.buffer(input)) {
     if (first.num_ranks != second.num_ranks)
       bad_input("\"{}\" is for {} ranks and \"{}\" for {}; compose plans of the same ranks", first.name,
                 first.num_ranks, second.name, second.num_ranks);
     if (joined_ < 0 || first.buffers[joined_].role != Role::output)
       bad_input("plan \"{}\" has no output \"{}\" to go on from", first.name, output);
     if (first.buffers[joined_].packing.tile_rows > 0)
-      bad_input("output \"{}\" of \"{}\" is packed in tiles; compose plans with row-major outputs", output,
-                first.name);
+      bad_input("output \"{}\" of \"{}\" is packed in tiles; compose plans with row-major outputs", output, first.name);
     if (input_ >= 0 && second.buffers[input_].role != Role::input)
       bad_input("\"{}\" of \"{}\" is no input; name the buffer that it reads", input, second.name);
     if (input_ < 0) find_reader(input);
@@ -82,8 +76,8 @@ class Joiner {
     for (const Rule& rule : second_.rules) {
       if (!unbound(rule) || rule.producer == reader_) continue;
       if (reader_ >= 0)
-        bad_input("producers {} and {} of \"{}\" both read from the caller; name the input buffer to join",
-                  reader_, rule.producer, second_.name);
+        bad_input("producers {} and {} of \"{}\" both read from the caller; name the input buffer to join", reader_,
+                  rule.producer, second_.name);
       reader_ = rule.producer;
     }
     if (reader_ < 0) bad_input("plan \"{}\" has no input \"{}\"", second_.name, input);
@@ -135,9 +129,7 @@ class Joiner {
       out_.params.push_back({name, p.value});
     }
     for (const NamedTable& t : second_.tables) {
-      const auto same = [&](const NamedTable& other) {
-        return other.name == t.name && other.values == t.values;
-      };
+      const auto same = [&](const NamedTable& other) { return other.name == t.name && other.values == t.values; };
       if (std::any_of(first_.tables.begin(), first_.tables.end(), same)) continue;
       const std::string name = fresh(t.name);
       if (name != t.name) names_.tables[t.name] = name;
@@ -278,10 +270,10 @@ class Joiner {
 
   const Plan &first_, &second_;
   Plan out_;
-  int joined_;       // the buffer of first
-  int input_;        // the buffer of second in whose place it comes, -1: a producer's x
-  int reader_ = -1;  // that producer
-  Renaming names_;   // of second
+  int joined_;                                // the buffer of first
+  int input_;                                 // the buffer of second in whose place it comes, -1: a producer's x
+  int reader_ = -1;                           // that producer
+  Renaming names_;                            // of second
   std::vector<int> buffer_of_, producer_of_;  // of second, in the new plan
   int first_counter_ = 0;
   WaitRule complete_;

@@ -28,9 +28,7 @@ std::int64_t volume(const Expander& expander) {
 }
 
 Expr both_of(const Expr& a, const Expr& b) { return a.is_number(1) ? b : b.is_number(1) ? a : both(a, b); }
-Expr moved(const Expr& at, const Expr& from, const Expr& to) {
-  return from.str() == to.str() ? at : at + (to - from);
-}
+Expr moved(const Expr& at, const Expr& from, const Expr& to) { return from.str() == to.str() ? at : at + (to - from); }
 
 class Through {
  public:
@@ -41,8 +39,8 @@ class Through {
 
   void add(const Owed& wanted, std::vector<Owed>* out) {
     if (wanted.origin.size() != first_.buffers[joined_].shape.size())
-      bad_input("\"{}\" owes parts of the joined buffer in {} dimensions; it has {}", plan_.name,
-                wanted.origin.size(), first_.buffers[joined_].shape.size());
+      bad_input("\"{}\" owes parts of the joined buffer in {} dimensions; it has {}", plan_.name, wanted.origin.size(),
+                first_.buffers[joined_].shape.size());
     const Expander expander(promises(plan_, {wanted}));
     const bool sums = contributors(expander) > 1;
     if (sums) require_leaves();
@@ -94,8 +92,7 @@ class Through {
     for (int rank = 0; rank < expander.num_ranks(); ++rank)
       for (const Expander::Due& due : expander.owed(rank)) {
         Box box = due.piece.box;
-        for (int d = 0; d < box.dims; ++d)
-          box.lo[d] = due.origin[d], box.hi[d] = due.origin[d] + due.piece.box.size(d);
+        for (int d = 0; d < box.dims; ++d) box.lo[d] = due.origin[d], box.hi[d] = due.origin[d] + due.piece.box.size(d);
         if (dues[due.first].size() != 1 || !contains(dues[due.first][0].piece.box, box)) return false;
       }
     return true;
@@ -139,8 +136,7 @@ class Through {
   // Lets of two scopes stand in one list here, so none may hide another or a parameter.
   std::string free_name(std::string name, const std::vector<Let>& lets) const {
     const auto taken = [&](const auto& other) { return other.name == name; };
-    while (std::any_of(lets.begin(), lets.end(), taken) ||
-           std::any_of(plan_.params.begin(), plan_.params.end(), taken))
+    while (std::any_of(lets.begin(), lets.end(), taken) || std::any_of(plan_.params.begin(), plan_.params.end(), taken))
       name += ".1";
     return name;
   }
@@ -179,8 +175,7 @@ class Through {
 
 }  // namespace
 
-std::vector<Owed> owed_through(const Plan& plan, const Plan& first, int joined,
-                               const std::vector<Owed>& owed) {
+std::vector<Owed> owed_through(const Plan& plan, const Plan& first, int joined, const std::vector<Owed>& owed) {
   std::vector<Owed> out;
   Through through(plan, first, joined);
   for (const Owed& wanted : owed) through.add(wanted, &out);

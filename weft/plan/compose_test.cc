@@ -39,9 +39,9 @@ std::set<std::string> owed_in(const Plan& plan, const char* buffer) {
   for (int rank = 0; rank < plan.num_ranks; ++rank)
     for (const Expander::Due& due : expander.owed(rank))
       if (plan.buffers[due.piece.buffer].name == buffer)
-        out.insert(fmt::format("rank {} {} from {},{} of {}: {} ranks from {}{}", rank,
-                               to_string(due.piece.box), due.origin[0], due.origin[1], due.leaf,
-                               due.contributors, due.first, due.finished ? ", finished" : ""));
+        out.insert(fmt::format("rank {} {} from {},{} of {}: {} ranks from {}{}", rank, to_string(due.piece.box),
+                               due.origin[0], due.origin[1], due.leaf, due.contributors, due.first,
+                               due.finished ? ", finished" : ""));
   return out;
 }
 
@@ -92,8 +92,7 @@ TEST(Then, SumsOfKeptOutputsAreSums) {
       const Plan plan = then(build_keep(small_gemm(37, 29, 5, ranks), ranks),
                              all_reduce_plan(small_copy(37, 29, ranks), ranks, route));
       expect_proved(plan);
-      EXPECT_EQ(owed_in(plan, "y"),
-                owed_in(all_reduce_plan(small_gemm(37, 29, 5, ranks), ranks, route), "y"));
+      EXPECT_EQ(owed_in(plan, "y"), owed_in(all_reduce_plan(small_gemm(37, 29, 5, ranks), ranks, route), "y"));
     }
 }
 
@@ -107,8 +106,7 @@ TEST(Then, ChunksOfDifferentSizesNeedATable) {
       {"x",
        Dtype::f32,
        Role::input,
-       {cut(Expr(10), Expr::name("N"), Expr::name("r") + 1) - cut(Expr(10), Expr::name("N"), Expr::name("r")),
-        8},
+       {cut(Expr(10), Expr::name("N"), Expr::name("r") + 1) - cut(Expr(10), Expr::name("N"), Expr::name("r")), 8},
        1,
        {}});
   Rule& rule = second.rules[0];
@@ -148,10 +146,8 @@ TEST(Then, RefusalsNameTheReason) {
   says(refusal([&] { then(reduced, all_gather_plan(small_copy(14, 29, 4), 4, Route::ring)); }), "13 x 29");
   says(refusal([&] { then(reduced, gathered, "z"); }), "no output \"z\"");
   says(refusal([&] { then(reduced, reduced, "y", "inbox"); }), "no input");
-  says(refusal([&] { then(reduced, all_reduce_plan(small_copy(13, 29, 4), 4, Route::ring)); }),
-       "already summed");
-  const Producer tables =
-      validated(embedding_bag({.tables = 1, .rows = 9, .dim = 29, .batch = 13, .tile_rows = 4}), 4);
+  says(refusal([&] { then(reduced, all_reduce_plan(small_copy(13, 29, 4), 4, Route::ring)); }), "already summed");
+  const Producer tables = validated(embedding_bag({.tables = 1, .rows = 9, .dim = 29, .batch = 13, .tile_rows = 4}), 4);
   says(refusal([&] { then(reduced, build_keep(tables, 4)); }), "indices");
 }
 

@@ -42,8 +42,7 @@ TEST(Estimate, ANetworkLinkIsPipelinedTileByTile) {
   const Estimate got = estimate(pair_plan(), c);
   EXPECT_NEAR(got.seconds, 8, 1e-9);
   EXPECT_NEAR(got.comm_seconds, 4, 1e-9);
-  c.network.bytes_per_s =
-      128.0 / 40;  // ten seconds a tile: the last is there at 41.5, its sum a second later
+  c.network.bytes_per_s = 128.0 / 40;  // ten seconds a tile: the last is there at 41.5, its sum a second later
   EXPECT_NEAR(estimate(pair_plan(), c).seconds, 42.5, 1e-9);
 }
 

@@ -57,8 +57,7 @@ Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots
       const std::int64_t rank = eval(p.rank, *slots);
       check_rank(rank, "target");
       const bool again = p.one_box && out->pieces.size() > first;
-      Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer,
-                  again ? out->pieces.back().box : box(p.box, *slots)};
+      Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer, again ? out->pieces.back().box : box(p.box, *slots)};
       if (piece.box.dims != static_cast<int>(plan.buffers[piece.buffer].shape.size()))
         bad_input("rule \"{}\" gives buffer \"{}\" a box {} of another number of dimensions",
                   plan.rules[action.rule].name, plan.buffers[piece.buffer].name, to_string(piece.box));
@@ -98,8 +97,7 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
   for (const CompiledWait& w : compiled.waits)
     for_each(w, slots, out, [&] {
       const std::int64_t per = eval(w.per, *slots), at = eval(w.at, *slots);
-      if (at < 0 || at > UINT32_MAX)
-        bad_input("rule \"{}\" waits for the value {}; use 0 to 2^32 - 1", rule.name, at);
+      if (at < 0 || at > UINT32_MAX) bad_input("rule \"{}\" waits for the value {}; use 0 to 2^32 - 1", rule.name, at);
       const int id = counter_id(w.rule->counter, eval(w.index, *slots), span_of(per), out->rank);
       out->waits.push_back({id, static_cast<std::uint32_t>(at), w.rule->lag, static_cast<std::int32_t>(per)});
     });
@@ -162,8 +160,7 @@ std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
   std::int64_t volume = 1;
   for (const Formula& f : impl_->shapes[buffer]) {
     out.push_back(impl_->eval(f, slots));
-    if (out.back() < 0 || out.back() > kMaxElements ||
-        volume > kMaxElements / std::max<std::int64_t>(out.back(), 1))
+    if (out.back() < 0 || out.back() > kMaxElements || volume > kMaxElements / std::max<std::int64_t>(out.back(), 1))
       bad_input("buffer \"{}\" has a dimension of {} on rank {}; at most {} elements fit",
                 impl_->plan.buffers[buffer].name, out.back(), rank, kMaxElements);
     volume *= std::max<std::int64_t>(out.back(), 1);
@@ -213,16 +210,15 @@ std::string Expander::counter_name(int counter, int rank) const {
 }
 
 // What the piece must hold, checked.
-void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots,
-                                const std::vector<std::int64_t>& size, Due* due) const {
+void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots, const std::vector<std::int64_t>& size,
+                                Due* due) const {
   for (std::size_t d = 0; d < o.origin.size(); ++d) {
     due->origin[d] = eval(o.origin[d], slots);
     if (due->origin[d] < 0 || due->origin[d] > kMaxElements)
-      bad_input("plan \"{}\" owes what begins at {}; origins are 0 to {}", plan.name, due->origin[d],
-                kMaxElements);
+      bad_input("plan \"{}\" owes what begins at {}; origins are 0 to {}", plan.name, due->origin[d], kMaxElements);
     if (due->piece.box.hi[d] > size[d])
-      bad_input("plan \"{}\" owes {} of \"{}\", more than there is on rank {}", plan.name,
-                to_string(due->piece.box), plan.buffers[due->piece.buffer].name, due->piece.rank);
+      bad_input("plan \"{}\" owes {} of \"{}\", more than there is on rank {}", plan.name, to_string(due->piece.box),
+                plan.buffers[due->piece.buffer].name, due->piece.rank);
   }
   const std::int64_t first = eval(o.first, slots), contributors = eval(o.contributors, slots);
   due->first = static_cast<std::int32_t>(first % plan.num_ranks);
@@ -243,15 +239,13 @@ std::vector<Expander::Due> Expander::owed(int rank) const {
     const std::vector<std::int64_t> size = shape(impl_->plan.owed[i].piece.buffer, rank);
     const std::int64_t turn = 1 + static_cast<std::int64_t>(o.weight()) / 64;
     left -= std::clamp<std::int64_t>(count, 0, kMaxDues + 1) * turn;
-    if (left < 0)
-      bad_input("plan \"{}\" owes more than {} pieces to rank {}", impl_->plan.name, kMaxDues, rank);
+    if (left < 0) bad_input("plan \"{}\" owes more than {} pieces to rank {}", impl_->plan.name, kMaxDues, rank);
     for (std::int64_t s = 0; s < count; ++s) {
       slots[kLoop] = s;
       impl_->add_lets(o.let, &slots);
       if (impl_->eval(o.when, slots) != 0) {
         const Owed& rule = impl_->plan.owed[i];
-        Due due{
-            {rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, rule.leaf, rule.finished};
+        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, rule.leaf, rule.finished};
         impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
       }

@@ -11,8 +11,8 @@ namespace {
 
 CompiledBox compile(const BoxRule& box, const Scope& scope) {
   if (box.lo.size() != box.hi.size() || box.lo.size() > static_cast<std::size_t>(kMaxDims))
-    bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(),
-              box.hi.size(), kMaxDims);
+    bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(), box.hi.size(),
+              kMaxDims);
   CompiledBox out;
   for (const Expr& e : box.lo) out.lo.emplace_back(e, scope);
   for (const Expr& e : box.hi) out.hi.emplace_back(e, scope);
@@ -21,10 +21,9 @@ CompiledBox compile(const BoxRule& box, const Scope& scope) {
 
 CompiledPiece compile(const PieceRule& p, const Scope& scope) {
   const auto by_j = [](const Expr& e) { return e.mentions("j"); };
-  const bool one_box = std::none_of(p.box.lo.begin(), p.box.lo.end(), by_j) &&
-                       std::none_of(p.box.hi.begin(), p.box.hi.end(), by_j);
-  return {&p,     compile(p.box, scope), {p.rank, scope}, {p.each, scope}, {p.when, scope}, by_j(p.when),
-          one_box};
+  const bool one_box =
+      std::none_of(p.box.lo.begin(), p.box.lo.end(), by_j) && std::none_of(p.box.hi.begin(), p.box.hi.end(), by_j);
+  return {&p, compile(p.box, scope), {p.rank, scope}, {p.each, scope}, {p.when, scope}, by_j(p.when), one_box};
 }
 
 std::vector<CompiledPiece> compile(const std::vector<PieceRule>& pieces, const Scope& scope) {
@@ -48,8 +47,8 @@ void Expander::Impl::compile_all() {
     bad_input("plan \"{}\" is for {} ranks; use 1 to 65536", plan.name, plan.num_ranks);
   const std::int64_t families = static_cast<std::int64_t>(plan.counters.size() + plan.buffers.size());
   if (families > kMaxFamilies / plan.num_ranks)
-    bad_input("plan \"{}\" has {} buffers and counters on each of {} ranks; at most {} in all", plan.name,
-              families, plan.num_ranks, kMaxFamilies);
+    bad_input("plan \"{}\" has {} buffers and counters on each of {} ranks; at most {} in all", plan.name, families,
+              plan.num_ranks, kMaxFamilies);
   scope.names = {"r", "N", "s", "j", "i"};
   for (const Param& p : plan.params) {
     scope.names.push_back(p.name);
@@ -89,17 +88,16 @@ void Expander::Impl::compile_all() {
 }
 
 void Expander::Impl::check_owed(const Owed& o) const {
-  const int buffers = static_cast<int>(plan.buffers.size()),
-            producers = static_cast<int>(plan.producers.size());
+  const int buffers = static_cast<int>(plan.buffers.size()), producers = static_cast<int>(plan.producers.size());
   if (o.piece.buffer < 0 || o.piece.buffer >= buffers)
     bad_input("plan \"{}\" owes a piece of buffer {} of {}", plan.name, o.piece.buffer, buffers);
   if (o.leaf >= producers || -1 - o.leaf >= buffers)
-    bad_input("plan \"{}\" owes tiles of {} {}, which it has not", plan.name,
-              o.leaf >= 0 ? "producer" : "buffer", o.leaf >= 0 ? o.leaf : -1 - o.leaf);
+    bad_input("plan \"{}\" owes tiles of {} {}, which it has not", plan.name, o.leaf >= 0 ? "producer" : "buffer",
+              o.leaf >= 0 ? o.leaf : -1 - o.leaf);
   const Buffer& buffer = plan.buffers[o.piece.buffer];
   if (o.piece.box.lo.size() != buffer.shape.size() || o.origin.size() != buffer.shape.size())
-    bad_input("plan \"{}\" owes {} dimensions of \"{}\" from an origin of {}, but the buffer has {}",
-              plan.name, o.piece.box.lo.size(), buffer.name, o.origin.size(), buffer.shape.size());
+    bad_input("plan \"{}\" owes {} dimensions of \"{}\" from an origin of {}, but the buffer has {}", plan.name,
+              o.piece.box.lo.size(), buffer.name, o.origin.size(), buffer.shape.size());
 }
 
 void Expander::Impl::compile_rule(const Rule& rule) {
@@ -111,14 +109,13 @@ void Expander::Impl::compile_rule(const Rule& rule) {
         bad_input("rule \"{}\" names buffer {} of {}", rule.name, p.buffer, buffers);
   for (const WaitRule& w : rule.waits)
     if (w.counter < 0 || w.counter >= families || w.lag < 0 || w.lag > 64)
-      bad_input("rule \"{}\" waits for counter {} with lag {}; there are {} counters, lags are 0 to 64",
-                rule.name, w.counter, w.lag, families);
+      bad_input("rule \"{}\" waits for counter {} with lag {}; there are {} counters, lags are 0 to 64", rule.name,
+                w.counter, w.lag, families);
   for (const SignalRule& g : rule.signals)
     if (g.counter < 0 || g.counter >= families)
       bad_input("rule \"{}\" signals counter {} of {}", rule.name, g.counter, families);
   if (rule.kind == ActionKind::step &&
-      (rule.producer < 0 || rule.producer >= static_cast<int>(plan.producers.size()) ||
-       rule.box.lo.size() != 2))
+      (rule.producer < 0 || rule.producer >= static_cast<int>(plan.producers.size()) || rule.box.lo.size() != 2))
     bad_input("step \"{}\" needs a producer of the plan and a box of rows and columns", rule.name);
   CompiledRule out;
   const Scope inner = with_lets(scope, rule.let, &out.let);
@@ -128,13 +125,8 @@ void Expander::Impl::compile_rule(const Rule& rule) {
   out.limit_peer = {rule.limit_peer, inner};
   out.box = compile(rule.box, inner);
   for (const WaitRule& w : rule.waits)
-    out.waits.push_back({&w,
-                         {w.index, inner},
-                         {w.at, inner},
-                         {w.per, inner},
-                         {w.each, inner},
-                         {w.when, inner},
-                         w.when.mentions("j")});
+    out.waits.push_back(
+        {&w, {w.index, inner}, {w.at, inner}, {w.per, inner}, {w.each, inner}, {w.when, inner}, w.when.mentions("j")});
   out.reads = compile(rule.reads, inner);
   out.sources = compile(rule.sources, inner);
   out.targets = compile(rule.targets, inner);
@@ -157,8 +149,8 @@ void Expander::Impl::place_counters() {
       counter_bases.push_back(base);
       const std::int64_t count = eval(counts[f], slots);
       if (count < 0 || count > kMaxItems - base)
-        bad_input("counter \"{}\" has {} instances on rank {}; use 0 to {}", plan.counters[f].name, count,
-                  rank, kMaxItems);
+        bad_input("counter \"{}\" has {} instances on rank {}; use 0 to {}", plan.counters[f].name, count, rank,
+                  kMaxItems);
       base += count;
     }
     counter_bases.push_back(base);

@@ -30,8 +30,7 @@ Plan toy() {
   plan.params = {{"w", 4}};
   const Expr r = Expr::name("r"), s = Expr::name("s"), j = Expr::name("j"), w = Expr::name("w"),
              to = (r + 1 + j) % Expr::name("N");
-  plan.buffers = {{"x", Dtype::f32, Role::input, {2, w}, 1, {}},
-                  {"y", Dtype::f32, Role::output, {6, w}, 1, {}}};
+  plan.buffers = {{"x", Dtype::f32, Role::input, {2, w}, 1, {}}, {"y", Dtype::f32, Role::output, {6, w}, 1, {}}};
   plan.counters = {{"open", 3, 1}, {"got", Expr::name("N"), 8}};
   Rule rule;
   rule.name = "send";

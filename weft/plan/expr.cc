@@ -19,10 +19,22 @@ struct Form {
   std::string_view text;
   int level;  // precedence: 1 both, 2 comparisons, 3 sums, 4 products; 0 is a function
 };
-constexpr std::array<Form, 16> kForms{{{Op::both, "&", 1},  {Op::eq, "==", 2}, {Op::ne, "!=", 2}, {Op::le, "<=", 2},
-                                       {Op::ge, ">=", 2},   {Op::lt, "<", 2},  {Op::gt, ">", 2},  {Op::add, "+", 3},
-                                       {Op::sub, "-", 3},   {Op::mul, "*", 4}, {Op::div, "/", 4}, {Op::mod, "%", 4},
-                                       {Op::cut, "cut", 0}, {Op::up, "up", 0}, {Op::min, "min", 0}, {Op::max, "max", 0}}};
+constexpr std::array<Form, 16> kForms{{{Op::both, "&", 1},
+                                       {Op::eq, "==", 2},
+                                       {Op::ne, "!=", 2},
+                                       {Op::le, "<=", 2},
+                                       {Op::ge, ">=", 2},
+                                       {Op::lt, "<", 2},
+                                       {Op::gt, ">", 2},
+                                       {Op::add, "+", 3},
+                                       {Op::sub, "-", 3},
+                                       {Op::mul, "*", 4},
+                                       {Op::div, "/", 4},
+                                       {Op::mod, "%", 4},
+                                       {Op::cut, "cut", 0},
+                                       {Op::up, "up", 0},
+                                       {Op::min, "min", 0},
+                                       {Op::max, "max", 0}}};
 
 const Form& form_of(Op op) {
   return *std::find_if(kForms.begin(), kForms.end(), [op](const Form& f) { return f.op == op; });
@@ -34,14 +46,22 @@ inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   return rest < 0 ? rest + (b < 0 ? -b : b) : rest;
 }
 
-[[noreturn]] void overflow() { bad_input("an expression of the plan leaves the 64-bit range; the sizes are too large"); }
+[[noreturn]] void overflow() {
+  bad_input("an expression of the plan leaves the 64-bit range; the sizes are too large");
+}
 
 [[gnu::always_inline]] inline std::int64_t apply(Op op, std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   switch (op) {
-    case Op::add: if (__builtin_add_overflow(a, b, &out)) overflow(); return out;
-    case Op::sub: if (__builtin_sub_overflow(a, b, &out)) overflow(); return out;
-    case Op::mul: if (__builtin_mul_overflow(a, b, &out)) overflow(); return out;
+    case Op::add:
+      if (__builtin_add_overflow(a, b, &out)) overflow();
+      return out;
+    case Op::sub:
+      if (__builtin_sub_overflow(a, b, &out)) overflow();
+      return out;
+    case Op::mul:
+      if (__builtin_mul_overflow(a, b, &out)) overflow();
+      return out;
     case Op::div:
     case Op::mod:
     case Op::up: {
@@ -51,16 +71,26 @@ inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
       if (__builtin_sub_overflow(a, rest, &out)) overflow();
       return out / b + (op == Op::up && rest != 0);
     }
-    case Op::eq: return a == b;
-    case Op::ne: return a != b;
-    case Op::lt: return a < b;
-    case Op::le: return a <= b;
-    case Op::gt: return a > b;
-    case Op::ge: return a >= b;
-    case Op::both: return a != 0 && b != 0;
-    case Op::min: return std::min(a, b);
-    case Op::max: return std::max(a, b);
-    default: fail(Code::internal, "expression operator {} has no value", static_cast<int>(op));
+    case Op::eq:
+      return a == b;
+    case Op::ne:
+      return a != b;
+    case Op::lt:
+      return a < b;
+    case Op::le:
+      return a <= b;
+    case Op::gt:
+      return a > b;
+    case Op::ge:
+      return a >= b;
+    case Op::both:
+      return a != 0 && b != 0;
+    case Op::min:
+      return std::min(a, b);
+    case Op::max:
+      return std::max(a, b);
+    default:
+      fail(Code::internal, "expression operator {} has no value", static_cast<int>(op));
   }
 }
 
@@ -175,10 +205,14 @@ class Parser {
 std::string print(const Expr& expr, int outer) {
   const Expr::Node& node = expr.node();
   switch (node.op) {
-    case Op::number: return fmt::format("{}", node.value);
-    case Op::name: return node.text;
-    case Op::table: return fmt::format("{}[{}]", node.text, print(node.kids[0], 1));
-    default: break;
+    case Op::number:
+      return fmt::format("{}", node.value);
+    case Op::name:
+      return node.text;
+    case Op::table:
+      return fmt::format("{}[{}]", node.text, print(node.kids[0], 1));
+    default:
+      break;
   }
   const Form& form = form_of(node.op);
   if (form.level == 0) {
@@ -187,8 +221,8 @@ std::string print(const Expr& expr, int outer) {
     return text + ")";
   }
   // Left-associative: the right operand needs brackets at the same level.
-  const std::string text = fmt::format("{} {} {}", print(node.kids[0], form.level), form.text,
-                                       print(node.kids[1], form.level + 1));
+  const std::string text =
+      fmt::format("{} {} {}", print(node.kids[0], form.level), form.text, print(node.kids[1], form.level + 1));
   return form.level < outer ? "(" + text + ")" : text;
 }
 
@@ -256,8 +290,12 @@ std::int64_t Formula::run(std::span<const std::int64_t> slots, std::span<const T
   int top = -1;
   for (const Ins& ins : code_) {
     switch (ins.op) {
-      case Op::number: stack[++top] = ins.value; break;
-      case Op::name: stack[++top] = slots[ins.value]; break;
+      case Op::number:
+        stack[++top] = ins.value;
+        break;
+      case Op::name:
+        stack[++top] = slots[ins.value];
+        break;
       case Op::table: {
         const Table& table = tables[ins.value];
         if (stack[top] < 0 || stack[top] >= static_cast<std::int64_t>(table.size()))

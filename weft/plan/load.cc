@@ -11,17 +11,14 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
-constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 256, kMaxCounters = 4096, kMaxLets = 64,
-                      kMaxParams = 256;
+constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 256, kMaxCounters = 4096, kMaxLets = 64, kMaxParams = 256;
 constexpr std::size_t kMaxTables = 256, kMaxProducers = 256, kMaxOwed = 4096, kMaxList = 4096;
 constexpr std::size_t kMaxTableEntries = std::size_t{4} << 20;
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::int64_t kMaxTile = std::int64_t{1} << 40;
 
 bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
-  };
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; };
   return !name.empty() && name.size() <= kMaxNameBytes && letter(name[0]) &&
          std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
@@ -33,8 +30,8 @@ class Reader {
   Plan plan(const Json& json) {
     check_format(json);
     check_fields(json,
-                 {"format", "name", "ranks", "sum", "why", "params", "tables", "producers", "buffers",
-                  "counters", "rules", "owed"},
+                 {"format", "name", "ranks", "sum", "why", "params", "tables", "producers", "buffers", "counters",
+                  "rules", "owed"},
                  where_);
     plan_.name = name(json, where_);
     plan_.num_ranks = static_cast<int>(get_int(json, "ranks", where_, 1, 65536));
@@ -45,8 +42,7 @@ class Reader {
     each(json, "producers", kMaxProducers, where_,
          [&](const Json& v, const std::string& at) { plan_.producers.push_back(producer(v, at)); });
     each(json, "buffers", kMaxBuffers, where_, [&](const Json& v, const std::string& at) { buffer(v, at); });
-    each(json, "counters", kMaxCounters, where_,
-         [&](const Json& v, const std::string& at) { counter(v, at); });
+    each(json, "counters", kMaxCounters, where_, [&](const Json& v, const std::string& at) { counter(v, at); });
     each(json, "rules", kMaxRules, where_,
          [&](const Json& v, const std::string& at) { plan_.rules.push_back(rule(v, at)); });
     each(json, "owed", kMaxOwed, where_,
@@ -58,9 +54,8 @@ class Reader {
   void check_format(const Json& json) {
     const std::int64_t format = get_int(json, "format", where_);
     if (format != kPlanFormat)
-      bad_input(
-          "{}: the plan has format {}, but this Weft reads format {}; build the plan again with this Weft",
-          where_, format, kPlanFormat);
+      bad_input("{}: the plan has format {}, but this Weft reads format {}; build the plan again with this Weft",
+                where_, format, kPlanFormat);
   }
 
   // Calls `add` with every item of a list that may be left out, and with where it stands.
@@ -68,8 +63,7 @@ class Reader {
   void each(const Json& object, const char* key, std::size_t most, std::string_view where, Add&& add) {
     if (!find_field(object, key, where)) return;
     const Json& list = get_array(object, key, where);
-    if (list.size() > most)
-      bad_input("{}: \"{}\" has {} items; at most {} are read", where, key, list.size(), most);
+    if (list.size() > most) bad_input("{}: \"{}\" has {} items; at most {} are read", where, key, list.size(), most);
     for (std::size_t i = 0; i < list.size(); ++i) add(list[i], fmt::format("{}: {}[{}]", where, key, i));
   }
 
@@ -96,27 +90,22 @@ class Reader {
   Expr expr(const Json& value, const std::string& where) {
     if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX))
       return value.get<std::int64_t>();
-    if (!value.is_string())
-      bad_input("{} is neither a whole number nor an expression like \"(r + 1) % N\"", where);
+    if (!value.is_string()) bad_input("{} is neither a whole number nor an expression like \"(r + 1) % N\"", where);
     const std::string text = value.get<std::string>();
     return at(where, [&] { return Expr::parse(text); });
   }
   void expr(const Json& object, const char* key, const std::string& where, Expr* out) {
-    if (const Json* value = find_field(object, key, where))
-      *out = expr(*value, fmt::format("{}: \"{}\"", where, key));
+    if (const Json* value = find_field(object, key, where)) *out = expr(*value, fmt::format("{}: \"{}\"", where, key));
   }
-  int integer(const Json& object, const char* key, const std::string& where, int otherwise, int min,
-              int max) {
-    return find_field(object, key, where) ? static_cast<int>(get_int(object, key, where, min, max))
-                                          : otherwise;
+  int integer(const Json& object, const char* key, const std::string& where, int otherwise, int min, int max) {
+    return find_field(object, key, where) ? static_cast<int>(get_int(object, key, where, min, max)) : otherwise;
   }
   bool flag(const Json& object, const char* key, const std::string& where) {
     return find_field(object, key, where) && get_bool(object, key, where);
   }
   std::array<std::int64_t, 2> tile(const Json& object, const char* key, const std::string& where) {
     const auto sizes = get_ints(object, key, where, 0, kMaxTile);
-    if (sizes.size() != 2)
-      bad_input("{}: \"{}\" has {} sizes; give rows and columns", where, key, sizes.size());
+    if (sizes.size() != 2) bad_input("{}: \"{}\" has {} sizes; give rows and columns", where, key, sizes.size());
     return {sizes[0], sizes[1]};
   }
 
@@ -133,8 +122,7 @@ class Reader {
   template <typename List>
   std::string unused(std::string name, const List& list, const char* what, const std::string& where) {
     for (const auto& other : list)
-      if (other.name == name)
-        bad_input("{}: there are two {}s named \"{}\"; names are unique", where, what, name);
+      if (other.name == name) bad_input("{}: there are two {}s named \"{}\"; names are unique", where, what, name);
     return name;
   }
   int buffer_index(const Json& object, const char* key, const std::string& where) {
@@ -176,10 +164,8 @@ class Reader {
     for (const char* taken : {"r", "N", "s", "j", "i"})
       if (parsed.name == taken)
         bad_input("{}: \"{}\" has a meaning of its own; name the parameter otherwise", where, taken);
-    if (parsed.value.node().op != Expr::Op::number)
-      bad_input("{}: parameter \"{}\" is no number", where, parsed.name);
-    plan_.params.push_back(
-        {unused(parsed.name, plan_.params, "parameter", where), parsed.value.node().value});
+    if (parsed.value.node().op != Expr::Op::number) bad_input("{}: parameter \"{}\" is no number", where, parsed.name);
+    plan_.params.push_back({unused(parsed.name, plan_.params, "parameter", where), parsed.value.node().value});
   }
 
   void table(const Json& json, const std::string& where) {
@@ -194,10 +180,10 @@ class Reader {
   }
 
   Producer producer(const Json& json, const std::string& where) {
-    check_fields(json,
-                 {"kind", "m", "n", "k", "n_of", "tile", "weight", "dim", "rows", "pooling", "bias",
-                  "residual", "activation"},
-                 where);
+    check_fields(
+        json,
+        {"kind", "m", "n", "k", "n_of", "tile", "weight", "dim", "rows", "pooling", "bias", "residual", "activation"},
+        where);
     Producer out;
     out.kind = parsed(json, "kind", where, parse_producer_kind);
     out.m = get_int(json, "m", where);
@@ -210,16 +196,14 @@ class Reader {
     if (find_field(json, "pooling", where)) out.pooling = parsed(json, "pooling", where, parse_pooling);
     out.bias = flag(json, "bias", where);
     out.residual = flag(json, "residual", where);
-    if (find_field(json, "activation", where))
-      out.activation = parsed(json, "activation", where, parse_activation);
+    if (find_field(json, "activation", where)) out.activation = parsed(json, "activation", where, parse_activation);
     return at(where, [&] { return validated(out, plan_.num_ranks); });
   }
 
   std::vector<Expr> exprs(const Json& object, const char* key, const std::string& where) {
     std::vector<Expr> out;
     get_array(object, key, where);
-    each(object, key, kMaxDims, where,
-         [&](const Json& v, const std::string& at) { out.push_back(expr(v, at)); });
+    each(object, key, kMaxDims, where, [&](const Json& v, const std::string& at) { out.push_back(expr(v, at)); });
     return out;
   }
 
@@ -279,8 +263,7 @@ class Reader {
     return out;
   }
   void pieces(const Json& json, const char* key, const std::string& where, std::vector<PieceRule>* out) {
-    each(json, key, kMaxList, where,
-         [&](const Json& v, const std::string& at) { out->push_back(piece(v, at)); });
+    each(json, key, kMaxList, where, [&](const Json& v, const std::string& at) { out->push_back(piece(v, at)); });
   }
 
   WaitRule wait(const Json& json, const std::string& where) {
@@ -299,8 +282,7 @@ class Reader {
   SignalRule signal(const Json& json, const std::string& where) {
     check_fields(json, {"rank", "counter", "index", "per", "each", "when"}, where);
     SignalRule out;
-    if (!find_field(json, "rank", where))
-      bad_input("{}: \"rank\" is missing; say whose counter is raised", where);
+    if (!find_field(json, "rank", where)) bad_input("{}: \"rank\" is missing; say whose counter is raised", where);
     expr(json, "rank", where, &out.rank);
     out.counter = counter_index(json, where);
     expr(json, "index", where, &out.index);
@@ -312,14 +294,13 @@ class Reader {
 
   Rule rule(const Json& json, const std::string& where) {
     check_fields(json,
-                 {"name", "kind", "producer", "count", "when", "let", "box", "tile", "waits", "reads",
-                  "sources", "targets", "signals", "finish", "limit", "limit_peer"},
+                 {"name", "kind", "producer", "count", "when", "let", "box", "tile", "waits", "reads", "sources",
+                  "targets", "signals", "finish", "limit", "limit_peer"},
                  where);
     Rule out;
     out.name = name(json, where);
     const std::string kind = get_string(json, "kind", where);
-    if (kind != "step" && kind != "trigger")
-      bad_input("{}: \"kind\" is \"{}\"; give step or trigger", where, kind);
+    if (kind != "step" && kind != "trigger") bad_input("{}: \"kind\" is \"{}\"; give step or trigger", where, kind);
     out.kind = kind == "step" ? ActionKind::step : ActionKind::trigger;
     out.producer = integer(json, "producer", where, -1, -1, static_cast<int>(plan_.producers.size()) - 1);
     expr(json, "count", where, &out.count);
@@ -341,10 +322,9 @@ class Reader {
   }
 
   Owed owed(const Json& json, const std::string& where) {
-    check_fields(
-        json,
-        {"count", "when", "let", "piece", "origin", "producer", "input", "first", "contributors", "finished"},
-        where);
+    check_fields(json,
+                 {"count", "when", "let", "piece", "origin", "producer", "input", "first", "contributors", "finished"},
+                 where);
     Owed out;
     expr(json, "count", where, &out.count);
     expr(json, "when", where, &out.when);
@@ -358,8 +338,7 @@ class Reader {
         bad_input("{}: both \"producer\" and \"input\" are given; give one", where);
       out.leaf = -1 - buffer_index(json, "input", where);
     } else {
-      out.leaf =
-          static_cast<int>(get_int(json, "producer", where, 0, static_cast<int>(plan_.producers.size()) - 1));
+      out.leaf = static_cast<int>(get_int(json, "producer", where, 0, static_cast<int>(plan_.producers.size()) - 1));
     }
     out.finished = flag(json, "finished", where);
     return out;

@@ -29,7 +29,11 @@ namespace weft {
 
 inline constexpr int kPlanFormat = 1;
 
-enum class Role { input, output, internal };  // input: the caller's memory; output: the caller reads it until the next run
+enum class Role {
+  input,
+  output,
+  internal
+};  // input: the caller's memory; output: the caller reads it until the next run
 enum class ActionKind { step, trigger };
 enum class Sum { listed, any };
 
@@ -44,8 +48,8 @@ struct Buffer {
   std::string name;
   Dtype dtype = Dtype::f32;  // also the format on the wire
   Role role = Role::internal;
-  std::vector<Expr> shape;   // may depend on r: only the index of a buffer is symmetric
-  int depth = 1;             // run e uses copy e % depth
+  std::vector<Expr> shape;  // may depend on r: only the index of a buffer is symmetric
+  int depth = 1;            // run e uses copy e % depth
   Packing packing;
 };
 
@@ -120,7 +124,7 @@ struct Owed {
   PieceRule piece;
   std::vector<Expr> origin;  // where the piece begins in the contributors' coordinates
   Expr first = 0, contributors = 1;
-  int leaf = 0;     // >= 0: tiles of that producer; < 0: the input buffer -1 - leaf
+  int leaf = 0;  // >= 0: tiles of that producer; < 0: the input buffer -1 - leaf
   bool finished = false;
 };
 
@@ -146,7 +150,7 @@ struct Plan {
   Sum sum = Sum::listed;
   std::string why;  // why this route
 
-  int buffer(std::string_view name) const;   // index, -1 where there is none
+  int buffer(std::string_view name) const;  // index, -1 where there is none
   int counter(std::string_view name) const;
 };
 

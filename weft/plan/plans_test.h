@@ -26,8 +26,7 @@ inline Producer small_copy(std::int64_t rows, std::int64_t cols, int num_ranks) 
 
 // One rank has nobody to talk to: its plan keeps the output.
 inline Plan reduce_scatter_plan(const Producer& p, int ranks, Route route) {
-  return ranks == 1 ? build_keep(p, 1)
-                    : build_reduce_scatter(p, space_of(ranks, SpaceKind::reduce_scatter), route);
+  return ranks == 1 ? build_keep(p, 1) : build_reduce_scatter(p, space_of(ranks, SpaceKind::reduce_scatter), route);
 }
 inline Plan all_reduce_plan(const Producer& p, int ranks, Route route) {
   return ranks == 1 ? build_keep(p, 1) : build_all_reduce(p, space_of(ranks, SpaceKind::all_reduce), route);

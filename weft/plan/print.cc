@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t kWidth = 110;
 constexpr std::size_t kMaxListed = 48;  // of a kind; a page has no more
-constexpr int kMaxCountedRanks =
-    256;  // expanding more for the totals would take longer than reading the page
+constexpr int kMaxCountedRanks = 256;   // expanding more for the totals would take longer than reading the page
 
 using Row = std::vector<std::string>;
 
@@ -100,8 +99,7 @@ std::string show(const BoxRule& box) {
 std::string show(const Producer& p) {
   std::string text = fmt::format("{} {} x {}", to_string(p.kind), p.m, p.n);
   if (p.k > 0) text += fmt::format(" x {}", p.k);
-  if (p.dim > 0)
-    text += fmt::format(", tables of {} x {}, pooled by {}", p.rows, p.dim, to_string(p.pooling));
+  if (p.dim > 0) text += fmt::format(", tables of {} x {}, pooled by {}", p.rows, p.dim, to_string(p.pooling));
   if (!p.n_of.empty()) text += ", columns by rank";
   text += fmt::format(", tiles {} x {}", p.tile[0], p.tile[1]);
   if (p.weight != Dtype::f32) text += fmt::format(", weights {}", to_string(p.weight));
@@ -162,8 +160,8 @@ class Printer {
       if (buffer.packing.tile_rows > 0)
         shape += fmt::format("; packed {} x {} in blocks of {} rows", buffer.packing.tile_rows,
                              buffer.packing.tile_cols, buffer.packing.block_rows.str());
-      rows.push_back({buffer.name, std::string(to_string(buffer.role)), std::string(to_string(buffer.dtype)),
-                      sizes, bytes(elements * static_cast<std::int64_t>(size_of(buffer.dtype))), shape});
+      rows.push_back({buffer.name, std::string(to_string(buffer.role)), std::string(to_string(buffer.dtype)), sizes,
+                      bytes(elements * static_cast<std::int64_t>(size_of(buffer.dtype))), shape});
     }
     out_ += "\n" + columns(rows, 2, 40) + more(plan_.buffers.size(), "buffers");
   }
@@ -173,12 +171,10 @@ class Printer {
     std::vector<Row> rows{{"counter", "rank 0", "how many", "grows in a run by"}};
     for (std::size_t c = 0; c < plan_.counters.size() && c < kMaxListed; ++c) {
       const std::int64_t begin = expander_.counter_base(static_cast<int>(c), 0);
-      const std::int64_t end = c + 1 < plan_.counters.size()
-                                   ? expander_.counter_base(static_cast<int>(c) + 1, 0)
-                                   : expander_.num_counters(0);
+      const std::int64_t end = c + 1 < plan_.counters.size() ? expander_.counter_base(static_cast<int>(c) + 1, 0)
+                                                             : expander_.num_counters(0);
       const Counter& counter = plan_.counters[c];
-      rows.push_back(
-          {counter.name, fmt::format("{}", end - begin), counter.count.str(), counter.total.str()});
+      rows.push_back({counter.name, fmt::format("{}", end - begin), counter.count.str(), counter.total.str()});
     }
     out_ += "\n" + columns(rows, 2, 40) + more(plan_.counters.size(), "counters");
   }
@@ -194,15 +190,14 @@ class Printer {
     if (c.count.is_number(1) && per.is_number(0)) return c.name;
     if (per.is_number(0)) return fmt::format("{}[{}]", c.name, index.str());
     const bool plain = per.node().kids.empty();
-    const std::string lane =
-        per.is_number(1) ? "lane" : "lane / " + (plain ? per.str() : "(" + per.str() + ")");
+    const std::string lane = per.is_number(1) ? "lane" : "lane / " + (plain ? per.str() : "(" + per.str() + ")");
     return index.is_number(0) ? fmt::format("{}[{}]", c.name, lane)
                               : fmt::format("{}[{} + {}]", c.name, index.str(), lane);
   }
   static std::string at_rank(const Expr& rank) { return rank.str() == "r" ? "here" : "at " + rank.str(); }
   Row piece(const char* verb, const PieceRule& p) const {
-    return {verb, plan_.buffers.at(p.buffer).name + show(p.box),
-            verb == std::string("store") ? at_rank(p.rank) : "", when(p.each, p.when)};
+    return {verb, plan_.buffers.at(p.buffer).name + show(p.box), verb == std::string("store") ? at_rank(p.rank) : "",
+            when(p.each, p.when)};
   }
 
   void rule(const Rule& rule) {
@@ -214,12 +209,11 @@ class Printer {
     std::size_t widest = 0;
     for (const Let& let : rule.let) widest = std::max(widest, let.name.size());
     for (std::size_t i = 0; i < rule.let.size(); ++i)
-      wrap(fmt::format("  {:8}{:{}} = ", i ? "" : "let", rule.let[i].name, widest), rule.let[i].value.str(),
-           14, &out_);
+      wrap(fmt::format("  {:8}{:{}} = ", i ? "" : "let", rule.let[i].name, widest), rule.let[i].value.str(), 14, &out_);
     std::vector<Row> rows;
     for (const WaitRule& w : rule.waits)
-      rows.push_back({"wait", fmt::format("{} >= {}", counter(w.counter, w.index, w.per), w.at.str()),
-                      lag(w.lag), when(w.each, w.when)});
+      rows.push_back({"wait", fmt::format("{} >= {}", counter(w.counter, w.index, w.per), w.at.str()), lag(w.lag),
+                      when(w.each, w.when)});
     for (const PieceRule& p : rule.reads) rows.push_back(piece("read", p));
     for (const PieceRule& p : rule.sources) rows.push_back(piece("add", p));
     if (!rule.box.lo.empty()) rows.push_back({rule.kind == ActionKind::step ? "make" : "move", about(rule)});
@@ -235,12 +229,9 @@ class Printer {
   static std::string finish(const Expr& e) { return e.is_number(1) ? "" : "if " + e.str(); }
   std::string about(const Rule& rule) const {
     std::string text = show(rule.box);
-    if (rule.kind == ActionKind::step && plan_.producers.size() > 1)
-      text += fmt::format(" of ({})", rule.producer);
+    if (rule.kind == ActionKind::step && plan_.producers.size() > 1) text += fmt::format(" of ({})", rule.producer);
     if (rule.tile[0] > 0 || rule.tile[1] > 0) {
-      const auto side = [](std::int64_t size) {
-        return size > 0 ? fmt::format("{}", size) : std::string("all");
-      };
+      const auto side = [](std::int64_t size) { return size > 0 ? fmt::format("{}", size) : std::string("all"); };
       text += fmt::format(" in lanes of {} x {}", side(rule.tile[0]), side(rule.tile[1]));
     }
     if (rule.limit == Limit::rows) text += ", up to the rows of the run";

@@ -15,16 +15,19 @@ constexpr Names<ProducerKind, 4> kKinds{{{ProducerKind::gemm, "gemm"},
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
 void check_size(const char* what, std::int64_t value) {
-  if (value < 1 || value > kMaxSize)
-    bad_input("{} is {}; sizes are whole numbers from 1 to {}", what, value, kMaxSize);
+  if (value < 1 || value > kMaxSize) bad_input("{} is {}; sizes are whole numbers from 1 to {}", what, value, kMaxSize);
 }
 
 std::array<std::int64_t, 2> default_tile(const Producer& p) {
   switch (p.kind) {
-    case ProducerKind::gemm: return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
-    case ProducerKind::gemv: return {1, 256};
-    case ProducerKind::embedding_bag: return {64, p.dim};
-    case ProducerKind::copy: return {std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(p.n, 1)), p.n};
+    case ProducerKind::gemm:
+      return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
+    case ProducerKind::gemv:
+      return {1, 256};
+    case ProducerKind::embedding_bag:
+      return {64, p.dim};
+    case ProducerKind::copy:
+      return {std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(p.n, 1)), p.n};
   }
   return {64, 64};
 }

@@ -24,11 +24,11 @@ ProducerKind parse_producer_kind(std::string_view name);
 struct Producer {
   ProducerKind kind = ProducerKind::copy;
   std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> n_of;    // n of every rank where they differ (uneven tables); else empty
+  std::vector<std::int64_t> n_of;          // n of every rank where they differ (uneven tables); else empty
   std::array<std::int64_t, 2> tile{0, 0};  // 0: chosen from the shape
-  Dtype weight = Dtype::f32;         // of w: f32 or bf16
-  std::int64_t dim = 0;              // embedding_bag
-  std::int64_t rows = 0;             // embedding_bag: rows of each table
+  Dtype weight = Dtype::f32;               // of w: f32 or bf16
+  std::int64_t dim = 0;                    // embedding_bag
+  std::int64_t rows = 0;                   // embedding_bag: rows of each table
   Pooling pooling = Pooling::sum;
   // Applied once, when an element has all its contributions: activation(sum + bias) + residual.
   bool bias = false;

@@ -33,8 +33,8 @@ std::string describe(const Plan& plan, const Program& program, std::size_t index
   const Action& action = program.actions[index];
   std::size_t number = 0;
   for (std::size_t i = 0; i < index; ++i) number += program.actions[i].kind == action.kind;
-  return fmt::format("{} {} of rank {} ({}, s = {})", action.kind == ActionKind::step ? "step" : "trigger",
-                     number, program.rank, plan.rules[action.rule].name, action.s);
+  return fmt::format("{} {} of rank {} ({}, s = {})", action.kind == ActionKind::step ? "step" : "trigger", number,
+                     program.rank, plan.rules[action.rule].name, action.s);
 }
 
 namespace {
@@ -76,10 +76,8 @@ void add_written_out(const Plan& plan, const Expander& expander, const Program& 
   }
   for (const Piece& p : program.reads(action))
     rule.reads.push_back({p.rank, p.buffer, constant(by_lane ? lane_rows(p.box, action, lane) : p.box)});
-  for (const Piece& p : program.sources(action))
-    rule.sources.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
-  for (const Piece& p : program.targets(action))
-    rule.targets.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
+  for (const Piece& p : program.sources(action)) rule.sources.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
+  for (const Piece& p : program.targets(action)) rule.targets.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
   for (const Signal& g : program.signals_of(action)) {
     const auto [family, index] = family_of(plan, expander, g.counter, g.rank);
     rule.signals.push_back({g.rank, family, index_of(index, g.per), by_lane ? 0 : g.per});

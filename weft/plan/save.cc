@@ -38,8 +38,7 @@ void put(Ordered* out, const char* key, const Ordered& list) {
 template <typename List>
 const std::string& name_at(const List& list, int index, const char* what) {
   if (index < 0 || index >= static_cast<int>(list.size()))
-    bad_input("the plan names {} {}, but has {}; only plans that verify can be saved", what, index,
-              list.size());
+    bad_input("the plan names {} {}, but has {}; only plans that verify can be saved", what, index, list.size());
   return list[index].name;
 }
 
@@ -263,9 +262,7 @@ void save_plan(const Plan& plan, const std::string& path) {
   const std::string text = to_json(plan);
   const std::string aside = fmt::format("{}.{}.part", path, getpid());
   std::FILE* file = std::fopen(aside.c_str(), "wb");
-  if (!file)
-    fail(Code::io, "cannot write \"{}\": {}; give a path in a folder that exists", path,
-         std::strerror(errno));
+  if (!file) fail(Code::io, "cannot write \"{}\": {}; give a path in a folder that exists", path, std::strerror(errno));
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool closed = std::fclose(file) == 0;
   if (written && closed && std::rename(aside.c_str(), path.c_str()) == 0) return;

@@ -34,14 +34,13 @@ std::string refusal(const std::function<void()>& call) {
 std::string spelled(const Program& program) {
   std::string out;
   for (const Action& a : program.actions) {
-    out += fmt::format("{} {} {} {} {} {}x{} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s,
-                       a.producer, to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish,
-                       static_cast<int>(a.limit), a.limit_peer);
+    out +=
+        fmt::format("{} {} {} {} {} {}x{} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s, a.producer,
+                    to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish, static_cast<int>(a.limit), a.limit_peer);
     for (const Wait& w : program.of(a)) out += fmt::format(" w {} {} {} {}\n", w.counter, w.at, w.lag, w.per);
     for (const auto list : {program.reads(a), program.sources(a), program.targets(a)})
       for (const Piece& p : list) out += fmt::format(" p {} {} {}\n", p.rank, p.buffer, to_string(p.box));
-    for (const Signal& g : program.signals_of(a))
-      out += fmt::format(" g {} {} {}\n", g.rank, g.counter, g.per);
+    for (const Signal& g : program.signals_of(a)) out += fmt::format(" g {} {} {}\n", g.rank, g.counter, g.per);
   }
   return out;
 }
@@ -103,8 +102,7 @@ std::string with(const char* pointer, const Json& value) {
 
 TEST(LoadPlan, RefusalsNameFileAndField) {
   const auto says = [](const std::string& text, std::initializer_list<const char*> parts) {
-    for (const char* part : parts)
-      EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
+    for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
   };
   says(with("/format", 2), {"p.json", "format 2", "format 1"});
   says(with("/ranks", 0), {"p.json", "ranks"});
@@ -137,11 +135,10 @@ TEST(LoadPlan, SurvivesTextThatIsNoPlan) {
   const std::string text = to_json(all_plans(3)[0]);
   for (std::size_t length = 0; length + 3 < text.size(); length += 37)
     refusal([&] { parse_plan(std::string_view(text).substr(0, length), "cut.json"); });
-  for (const char* bad : {"", "null", "[]", "1", "\"x\"", "{}", "{\"format\": NaN}", "{\"format\": 1}",
-                          "\xff\xfe", "{\"format\": 99999999999999999999999}"})
+  for (const char* bad : {"", "null", "[]", "1", "\"x\"", "{}", "{\"format\": NaN}", "{\"format\": 1}", "\xff\xfe",
+                          "{\"format\": 99999999999999999999999}"})
     EXPECT_NE(refusal([&] { parse_plan(bad, "bad.json"); }).find("bad.json"), std::string::npos);
-  EXPECT_NE(refusal([&] { parse_plan(std::string(100000, '['), "deep.json"); }).find("deep.json"),
-            std::string::npos);
+  EXPECT_NE(refusal([&] { parse_plan(std::string(100000, '['), "deep.json"); }).find("deep.json"), std::string::npos);
   Json deep = Json::parse(text);
   deep["rules"][0]["count"] = std::string(3000, '(') + "1" + std::string(3000, ')');
   refusal([&] { parse_plan(deep.dump(), "deep.json"); });

@@ -30,10 +30,10 @@ Route parse_route(std::string_view name);
 
 struct SpaceOptions {
   Route route = Route::automatic;
-  int slices = 0;              // all_reduce by ring: 0 chooses
-  Dtype wire = Dtype::f32;     // format of partial sums between ranks: f32 or bf16
-  int root = 0;                // broadcast: position in the group
-  Stack stack = Stack::rows;   // all_to_all
+  int slices = 0;                  // all_reduce by ring: 0 chooses
+  Dtype wire = Dtype::f32;         // format of partial sums between ranks: f32 or bf16
+  int root = 0;                    // broadcast: position in the group
+  Stack stack = Stack::rows;       // all_to_all
   std::vector<std::int64_t> rows;  // all_to_all, uneven: most rows from position s to d at [s * N + d]; else empty
 };
 

@@ -19,10 +19,8 @@ TEST(Traffic, CountsAPairByHand) {
 }
 
 TEST(Traffic, CountsOneShotByHand) {
-  const Traffic each{.bytes_to_peers = 2 * 128,
-                     .bytes_kept = 128 + 128,
-                     .signals_to_peers = 2 * 4 + 2,
-                     .local_signals = 4 + 4};
+  const Traffic each{
+      .bytes_to_peers = 2 * 128, .bytes_kept = 128 + 128, .signals_to_peers = 2 * 4 + 2, .local_signals = 4 + 4};
   for (const Traffic& rank : traffic(testing::shot_plan()).ranks) EXPECT_EQ(rank, each);
 }
 

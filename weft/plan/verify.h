@@ -20,7 +20,7 @@ struct Verdict {
   std::vector<std::string> problems;  // empty: proved. Each names rank, step or trigger, and counter or box
   std::int64_t actions = 0;           // of all ranks
   std::int64_t tiles = 0;
-  bool by_tile = false;               // the proof had to look at single tiles
+  bool by_tile = false;  // the proof had to look at single tiles
 
   bool ok() const { return problems.empty(); }
 };

@@ -41,11 +41,7 @@ std::int32_t BoxTable::intern(const Box& box) {
 }
 
 Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, std::vector<std::string>* out)
-    : plan(&plan_in),
-      expander(&expander_in),
-      by_lane(by_lane_in),
-      problems(out),
-      block_of_(plan_in.num_ranks) {
+    : plan(&plan_in), expander(&expander_in), by_lane(by_lane_in), problems(out), block_of_(plan_in.num_ranks) {
   for (int rank = 0; rank < plan->num_ranks; ++rank)
     for (std::size_t b = 0; b < plan->buffers.size(); ++b) {
       shapes_.push_back(expander->shape(static_cast<int>(b), rank));
@@ -88,13 +84,11 @@ void Model::add(const Program& program) {
     num_tiles += action.lanes;
     if (by_lane && num_tiles > kMaxTiles)
       return problem(fmt::format(
-          "its tiles do not wait and signal alike, and are too many to check one by one (at most {})",
-          kMaxTiles));
+          "its tiles do not wait and signal alike, and are too many to check one by one (at most {})", kMaxTiles));
     if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
     for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
       add_act(program, i, lane);
-      if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems)
-        give_up();
+      if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems) give_up();
     }
   }
 }
@@ -124,22 +118,17 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   const auto place = [&](std::int32_t per) {  // the counter block that a wait or signal names
     return by_lane || per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
   };
-  const auto shift = [&](std::int32_t per) {
-    return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0;
-  };
+  const auto shift = [&](std::int32_t per) { return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0; };
   act.waits.begin = static_cast<std::int32_t>(waits.size());
   for (const Wait& w : program.of(action)) {
-    waits.push_back(
-        {block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
+    waits.push_back({block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
     if (counters[waits.back().counter].span != place(w.per)) throw Misaligned{};
   }
   act.waits.end = static_cast<std::int32_t>(waits.size());
   const auto add_pieces = [&](std::span<const Piece> list, bool by_rows) {
     Range range{static_cast<std::int32_t>(pieces.size()), 0};
     for (const Piece& p : list) {
-      const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane)
-                      : by_rows          ? p.box
-                                         : cut_piece(p.box);
+      const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane) : by_rows ? p.box : cut_piece(p.box);
       pieces.push_back({me, p.rank, p.buffer, boxes.intern(box)});
     }
     range.end = static_cast<std::int32_t>(pieces.size());
@@ -193,11 +182,11 @@ void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
   const Box& box = boxes[piece.box];
   for (int d = 0; d < box.dims; ++d)
     if (box.hi[d] > shape[d])
-      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}",
-                                 name(act), to_string(box), buffer.name, piece.rank, shape[d], d));
+      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}", name(act),
+                                 to_string(box), buffer.name, piece.rank, shape[d], d));
   if (!write && piece.rank != act.rank)
-    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act),
-                               buffer.name, piece.rank));
+    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act), buffer.name,
+                               piece.rank));
   if (write && buffer.role == Role::input)
     return problem(fmt::format("{} writes the input \"{}\"", name(act), buffer.name));
   if (buffer.packing.tile_rows > 0) check_packing(act, piece);
@@ -217,8 +206,7 @@ void Model::check_packing(const Act& act, const VPiece& piece) {
     ok = row + box.size(0) <= block_rows && row % packing.tile_rows + lane_rows <= packing.tile_rows &&
          box.lo[1] % packing.tile_cols + lane_cols <= packing.tile_cols;
     if (ok && box.size(0) > lane_rows) ok = tile[0] == packing.tile_rows && row % packing.tile_rows == 0;
-    if (ok && box.size(1) > lane_cols)
-      ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
+    if (ok && box.size(1) > lane_cols) ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
   }
   if (!ok)
     problem(fmt::format("{} cuts {} of the packed buffer \"{}\" across its tiles", name(act), to_string(box),
@@ -246,8 +234,7 @@ void Model::sort_counters() {
   for (const CounterBlock& c : counters) ++first[c.rank + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
   for (int rank = 0; rank < plan->num_ranks; ++rank) counters_of_.push_back({first[rank], first[rank]});
-  std::vector<std::uint64_t> keys(
-      counters.size());  // the id above the index, so that no comparison looks elsewhere
+  std::vector<std::uint64_t> keys(counters.size());  // the id above the index, so that no comparison looks elsewhere
   for (std::size_t i = 0; i < counters.size(); ++i)
     keys[counters_of_[counters[i].rank].end++] = static_cast<std::uint64_t>(counters[i].id) << 32 | i;
   for (const Range range : counters_of_) std::sort(keys.begin() + range.begin, keys.begin() + range.end);
@@ -312,8 +299,8 @@ void Model::check_totals() {
     for (const Signaler& g : signalers_of(c))
       growth += std::uint64_t{g.adds} * (g.per > 0 ? static_cast<std::uint32_t>(g.per) : acts[g.act].lanes);
     if (growth != c.total)
-      problem(fmt::format("counter {} of rank {} grows by {} a run, but declares {}", counter_name(c), c.rank,
-                          growth, c.total));
+      problem(fmt::format("counter {} of rank {} grows by {} a run, but declares {}", counter_name(c), c.rank, growth,
+                          c.total));
   }
   for (const Act& act : acts)
     for (const VWait& w : waits_of(act))
@@ -329,8 +316,7 @@ bool Model::ends_before(const Act& earlier, const Act& later) const {
     const auto adds = std::count_if(signals_of(earlier).begin(), signals_of(earlier).end(),
                                     [&](const VSignal& other) { return other.counter == g.counter; });
     for (const VWait& w : waits_of(later))
-      if (w.counter == g.counter && w.lag == 0 && w.per == 0 &&
-          implies(w, {0, 0, static_cast<std::uint32_t>(adds)}))
+      if (w.counter == g.counter && w.lag == 0 && w.per == 0 && implies(w, {0, 0, static_cast<std::uint32_t>(adds)}))
         return true;
   }
   return false;
@@ -340,16 +326,14 @@ std::string Model::name(const Act& act) const {
   // Numbered as a person would count them: the n-th step or trigger of its rank.
   const Program program = expander->program(act.rank);
   const std::string text = describe(*plan, program, act.index);
-  return by_lane && program.actions[act.index].lanes > 1 ? fmt::format("tile {} of {}", act.lane, text)
-                                                         : text;
+  return by_lane && program.actions[act.index].lanes > 1 ? fmt::format("tile {} of {}", act.lane, text) : text;
 }
 
 std::string Model::counter_name(const CounterBlock& c) const { return expander->counter_name(c.id, c.rank); }
 
 void Model::give_up() const {
-  bad_input(
-      "plan \"{}\" is too large to prove: more than {} actions, waits, pieces and signals, or {} comparisons",
-      plan->name, kMaxItems, kMaxWork);
+  bad_input("plan \"{}\" is too large to prove: more than {} actions, waits, pieces and signals, or {} comparisons",
+            plan->name, kMaxItems, kMaxWork);
 }
 
 void Model::problem(std::string text) const {

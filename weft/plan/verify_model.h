@@ -136,15 +136,11 @@ struct Model {
 
   Model(const Plan& plan, const Expander& expander, bool by_lane, std::vector<std::string>* problems);
 
-  std::span<const VWait> waits_of(const Act& a) const {
-    return {waits.data() + a.waits.begin, size_of(a.waits)};
-  }
+  std::span<const VWait> waits_of(const Act& a) const { return {waits.data() + a.waits.begin, size_of(a.waits)}; }
   std::span<const VSignal> signals_of(const Act& a) const {
     return {signals.data() + a.signals.begin, size_of(a.signals)};
   }
-  std::span<const VPiece> pieces_of(Range range) const {
-    return {pieces.data() + range.begin, size_of(range)};
-  }
+  std::span<const VPiece> pieces_of(Range range) const { return {pieces.data() + range.begin, size_of(range)}; }
   std::span<const Signaler> signalers_of(const CounterBlock& c) const {
     return {signalers.data() + c.signalers.begin, size_of(c.signalers)};
   }

@@ -89,9 +89,9 @@ class AbstractRun {
       const Act& act = model_.acts[a];
       for (const VWait& w : model_.waits_of(act)) {
         if (w.lag != 0 || value_[w.counter] >= w.at) continue;
-        return model_.problem(fmt::format(
-            "{} waits for {} to reach {}, but it stops at {}: nothing that could raise it can run",
-            model_.name(act), model_.counter_name(model_.counters[w.counter]), w.at, value_[w.counter]));
+        return model_.problem(
+            fmt::format("{} waits for {} to reach {}, but it stops at {}: nothing that could raise it can run",
+                        model_.name(act), model_.counter_name(model_.counters[w.counter]), w.at, value_[w.counter]));
       }
     }
     model_.problem("some step can never run");

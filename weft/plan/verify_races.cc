@@ -56,8 +56,7 @@ class Races {
     seen_.writes.resize(first.back());
     auto at = first;
     for (const Act& act : m_.acts)
-      for (std::int32_t p = act.targets.begin; p < act.targets.end; ++p)
-        seen_.writes[at[bucket(m_.pieces[p])]++] = p;
+      for (std::int32_t p = act.targets.begin; p < act.targets.end; ++p) seen_.writes[at[bucket(m_.pieces[p])]++] = p;
   }
 
   // Sorted along the dimension that tells the boxes apart best, so that neighbours are all there is to
@@ -82,8 +81,7 @@ class Races {
       const Box& one = box(sorted_[i].second);
       std::size_t j = i + 1;
       for (; j < sorted_.size() && sorted_[j].first < one.hi[best]; ++j)
-        if (overlaps(one, box(sorted_[j].second)))
-          return complain_overlap(sorted_[i].second, sorted_[j].second);
+        if (overlaps(one, box(sorted_[j].second))) return complain_overlap(sorted_[i].second, sorted_[j].second);
       m_.spend(static_cast<std::int64_t>(j - i));
     }
   }
@@ -115,8 +113,7 @@ class Races {
       for (std::int32_t a = m_.acts_of[rank].begin; a < m_.acts_of[rank].end && !m_.failed(); ++a) {
         stamp_waits(a);
         const Act& act = m_.acts[a];
-        for (std::int32_t p = act.reads.begin; p < act.targets.end;
-             ++p) {  // reads, sources, targets lie together
+        for (std::int32_t p = act.reads.begin; p < act.targets.end; ++p) {  // reads, sources, targets lie together
           seen_.first[p] = static_cast<std::int32_t>(seen_.writers.size());
           if (p < act.sources.end) check_read(a, p, p < act.reads.end, places);
         }
@@ -145,18 +142,17 @@ class Races {
       see(write);
     }
     if (covered != box(p).volume())
-      m_.problem(fmt::format("{} reads {} of \"{}\", of which {} elements are written by nobody",
-                             m_.name(m_.acts[a]), to_string(box(p)), m_.plan->buffers[piece.buffer].name,
-                             box(p).volume() - covered));
+      m_.problem(fmt::format("{} reads {} of \"{}\", of which {} elements are written by nobody", m_.name(m_.acts[a]),
+                             to_string(box(p)), m_.plan->buffers[piece.buffer].name, box(p).volume() - covered));
   }
 
   void check_seen(std::int32_t a, std::int32_t read, std::int32_t write, bool by_rows) {
     const Act &reader = m_.acts[a], &writer = m_.acts[m_.pieces[write].act];
     const Stamp& stamp = stamp_[m_.pieces[write].act];
     if (stamp.by != a)
-      return m_.problem(fmt::format("{} reads {} of \"{}\" without waiting for {}, which writes it",
-                                    m_.name(reader), to_string(box(read)),
-                                    m_.plan->buffers[m_.pieces[read].buffer].name, m_.name(writer)));
+      return m_.problem(fmt::format("{} reads {} of \"{}\" without waiting for {}, which writes it", m_.name(reader),
+                                    to_string(box(read)), m_.plan->buffers[m_.pieces[read].buffer].name,
+                                    m_.name(writer)));
     const VWait& wait = m_.waits[stamp.wait];
     if (m_.counters[wait.counter].span > 1 &&
         !lanes_match(reader, read, wait.per, writer, write, stamp.signaler_per, by_rows))
@@ -168,8 +164,7 @@ class Races {
                    std::int32_t w_per, bool by_rows) const {
     if (m_.pieces[x_piece].box != m_.pieces[w_piece].box) return false;
     if (!by_rows) return x.tile == w.tile && x_per == w_per;
-    const Grid x_grid = grid_of(m_.boxes[x.box], m_.tile_of(x)),
-               w_grid = grid_of(m_.boxes[w.box], m_.tile_of(w));
+    const Grid x_grid = grid_of(m_.boxes[x.box], m_.tile_of(x)), w_grid = grid_of(m_.boxes[w.box], m_.tile_of(w));
     return m_.tile_of(x)[0] == m_.tile_of(w)[0] && x_per == x_grid.cols && w_per == w_grid.cols;
   }
 
@@ -178,11 +173,10 @@ class Races {
       for (std::int32_t i = seen_.first_write[b]; i < seen_.first_write[b + 1]; ++i) {
         const std::int32_t write = seen_.writes[i], by = m_.pieces[write].act;
         const Act& writer = m_.acts[by];
-        if (writer.rank == static_cast<std::int32_t>(rank) || arrived_[by] == static_cast<std::int32_t>(rank))
-          continue;
+        if (writer.rank == static_cast<std::int32_t>(rank) || arrived_[by] == static_cast<std::int32_t>(rank)) continue;
         return m_.problem(fmt::format("{} writes {} of \"{}\" on rank {}, but no action there waits for it",
-                                      m_.name(writer), to_string(box(write)),
-                                      m_.plan->buffers[b % num_buffers_].name, rank));
+                                      m_.name(writer), to_string(box(write)), m_.plan->buffers[b % num_buffers_].name,
+                                      rank));
       }
   }
 
@@ -222,8 +216,7 @@ class Races {
       collect_credits(act);
       for (std::int32_t p = act.targets.begin; p < act.targets.end; ++p)
         if (m_.pieces[p].rank != act.rank)
-          check_rewrite(act, p,
-                        {readers.data() + first[p], static_cast<std::size_t>(first[p + 1] - first[p])});
+          check_rewrite(act, p, {readers.data() + first[p], static_cast<std::size_t>(first[p + 1] - first[p])});
       clear_credits();
       if (m_.failed()) return;
     }
@@ -236,8 +229,7 @@ class Races {
     if (lag < buffer.depth) return;
     const auto complain = [&](const std::string& whom) {
       m_.problem(fmt::format("{} writes {} of \"{}\" on rank {} again without a credit from {} (depth {})",
-                             m_.name(act), to_string(box(write)), buffer.name, piece.rank, whom,
-                             buffer.depth));
+                             m_.name(act), to_string(box(write)), buffer.name, piece.rank, whom, buffer.depth));
     };
     if (buffer.role == Role::output) return complain("the rank's opening of the run");
     if (lag > buffer.depth) return complain("that rank");
@@ -278,9 +270,9 @@ class Races {
         for (const Signaler& s : m_.signalers_of(c)) {
           const Act& signaler = m_.acts[s.act];
           if (wait.lag == 0 && (signaler.rank == act.rank || held_back(signaler, act))) continue;
-          return m_.problem(fmt::format(
-              "{} waits for {}, which several ranks raise, and {} could raise it for the next run first",
-              m_.name(act), m_.counter_name(c), m_.name(signaler)));
+          return m_.problem(
+              fmt::format("{} waits for {}, which several ranks raise, and {} could raise it for the next run first",
+                          m_.name(act), m_.counter_name(c), m_.name(signaler)));
         }
       }
   }
@@ -294,8 +286,7 @@ class Races {
       for (const Signaler& s : m_.signalers_of(m_.counters[w.counter])) {
         const Act& giver = m_.acts[s.act];
         if (giver.rank != waiter.rank || !m_.implies(w, s)) continue;
-        if (w.lag == 0 || (&giver == &waiter && m_.counters[w.counter].span == 1) ||
-            m_.ends_before(waiter, giver))
+        if (w.lag == 0 || (&giver == &waiter && m_.counters[w.counter].span == 1) || m_.ends_before(waiter, giver))
           return true;
       }
     }

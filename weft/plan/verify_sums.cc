@@ -52,8 +52,7 @@ class Sums {
       nodes_[left].grown_by = right;
       return nodes_[left].grown = made;
     }
-    std::int32_t& at =
-        node_of_.at(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
+    std::int32_t& at = node_of_.at(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
     if (at == -1) at = make_node(left, right, bag);
     return at;
   }
@@ -164,8 +163,7 @@ class Sums {
       const Box box = m_.boxes[act.box];
       include({{relative(box, box), leaf(act.producer, act.rank), act.box}});
     }
-    if (!matched)
-      return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
+    if (!matched) return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
     const auto begin = static_cast<std::int32_t>(parts_.size());
     for (Part& part : sum_) {
       if (act.finish && !in_place(part, act))
@@ -255,8 +253,8 @@ class Sums {
       bool placed = true;
       for (int d = 0; d < box.dims; ++d) placed = placed && logical.lo[d] == due.origin[d] + box.lo[d];
       if (placed && same(part.node, want)) continue;
-      m_.problem(fmt::format("rank {} is owed {} of \"{}\" as {}, but gets {}{}", piece.rank,
-                             to_string(due.piece.box), buffer, show(want), show(part.node),
+      m_.problem(fmt::format("rank {} is owed {} of \"{}\" as {}, but gets {}{}", piece.rank, to_string(due.piece.box),
+                             buffer, show(want), show(part.node),
                              placed ? "" : " of another place, " + to_string(logical)));
       return false;
     }

@@ -43,8 +43,7 @@ struct Wrong {
   std::vector<std::string> says;  // all of it in one message
 };
 
-Wrong broken(const char* what, Plan plan, const std::function<void(Plan&)>& spoil,
-             std::vector<std::string> says) {
+Wrong broken(const char* what, Plan plan, const std::function<void(Plan&)>& spoil, std::vector<std::string> says) {
   spoil(plan);
   return {what, std::move(plan), std::move(says)};
 }
@@ -72,14 +71,12 @@ std::vector<Wrong> wrong_signals() {
       broken("credit given before the read", pair_plan(), [](Plan& p) { p.rules[2].waits.clear(); },
              {"step 0 of rank 0", "\"inbox\" on rank 1 again without a credit from", "of rank 1 (own"}),
       broken("lag lowered: a cycle", pair_plan(), [](Plan& p) { p.rules[0].waits[0].lag = 0; },
-             {"step 0 of rank 0 (send, s = 0)", "waits for credit[0] to reach 1",
-              "nothing that could raise it"}),
+             {"step 0 of rank 0 (send, s = 0)", "waits for credit[0] to reach 1", "nothing that could raise it"}),
       broken("lag beyond the depth", pair_of_depth_2(3), [](Plan&) {}, {"without a credit", "(depth 2)"}),
       broken("waits for too much", pair_plan(), [](Plan& p) { p.rules[1].waits[0].at = 2; },
              {"step 1 of rank 0 (own, s = 0)", "waits for full[0] to reach 2", "grows by only 1"}),
-      broken(
-          "waits for too little", pair_plan(), [](Plan& p) { p.rules[1].waits[0].at = 0; },
-          {"step 1 of rank 0 (own", "reads [0:", "\"inbox\" without waiting for", "step 0 of rank 1 (send"}),
+      broken("waits for too little", pair_plan(), [](Plan& p) { p.rules[1].waits[0].at = 0; },
+             {"step 1 of rank 0 (own", "reads [0:", "\"inbox\" without waiting for", "step 0 of rank 1 (send"}),
       broken("waits for some of the tiles", pair_plan(), [](Plan& p) { p.rules[2].waits[0].at = 3; },
              {"step 0 of rank 0", "\"inbox\" on rank 1 again without a credit"}),
       broken("early signal", pair_plan(),
@@ -102,18 +99,15 @@ std::vector<Wrong> wrong_boxes() {
                p.rules[1].box = rows("4 * (1 - r)", "4 * (1 - r) + 4");
              },
              {"rank 0 is owed [0:4, 0:8] of \"y\"", "of another place"}),
-      broken("piece of another shape", pair_plan(),
-             [](Plan& p) { p.rules[1].targets[0].box = rows("0", "3"); },
+      broken("piece of another shape", pair_plan(), [](Plan& p) { p.rules[1].targets[0].box = rows("0", "3"); },
              {"step 1 of rank 0 (own", "works on [0:4, 0:8]", "[0:3, 0:8] of \"y\""}),
       broken("aliased slots", shot_plan(), [](Plan& p) { p.rules[0].targets[0].box = rows("0", "4"); },
-             {"step 0 of rank 0 (scatter", "step 0 of rank 1 (scatter",
-              "both write [0:", "\"inbox\" on rank 0"}),
+             {"step 0 of rank 0 (scatter", "step 0 of rank 1 (scatter", "both write [0:", "\"inbox\" on rank 0"}),
       broken("out of bounds", pair_plan(), [](Plan& p) { p.buffers[kY].shape[0] = 3; },
              {"step 1 of rank 0 (own", "touches [", "\"y\" on rank 0, which has only 3 in dimension 0"}),
       broken("reads another rank", pair_plan(), [](Plan& p) { p.rules[1].sources[0].rank = e("1 - r"); },
              {"step 1 of rank 0 (own", "reads \"inbox\" of rank 1", "only its own memory"}),
-      broken("packed buffer cut across tiles", pair_plan(),
-             [](Plan& p) { p.buffers[kInbox].packing.tile_cols = 3; },
+      broken("packed buffer cut across tiles", pair_plan(), [](Plan& p) { p.buffers[kInbox].packing.tile_cols = 3; },
              {"step 0 of rank 0 (send", "cuts [", "packed buffer \"inbox\" across its tiles"}),
       broken("writes an input", pair_plan(), [](Plan& p) { p.buffers[kY].role = Role::input; },
              {"step 1 of rank 0 (own", "writes the input \"y\""}),
@@ -149,11 +143,10 @@ std::vector<Wrong> wrong_sums() {
     p.rules[0].waits.push_back({3, 0, 3});
   };
   return {
-      broken(
-          "sources in another order", shot_plan(),
-          [](Plan& p) { p.rules[1].sources[0].box = rows("(r + 2 + j) % N * 4", "(r + 2 + j) % N * 4 + 4"); },
-          {"rank 0 is owed [0:4, 0:8] of \"y\" as rank 1 + rank 2 + rank 0, but gets rank 2 + rank 0 + rank "
-           "1"}),
+      broken("sources in another order", shot_plan(),
+             [](Plan& p) { p.rules[1].sources[0].box = rows("(r + 2 + j) % N * 4", "(r + 2 + j) % N * 4 + 4"); },
+             {"rank 0 is owed [0:4, 0:8] of \"y\" as rank 1 + rank 2 + rank 0, but gets rank 2 + rank 0 + rank "
+              "1"}),
       broken("double contribution", shot_plan(), [](Plan& p) { p.rules[1].sources[0].each = 4; },
              {"rank 0 is owed", "but gets rank 1 + rank 2 + rank 0 + rank 1"}),
       broken("missing contribution", shot_plan(), [](Plan& p) { p.rules[1].sources[0].each = 2; },
@@ -163,22 +156,20 @@ std::vector<Wrong> wrong_sums() {
       broken("epilogue on a partial sum", shot_plan(), [](Plan& p) { p.rules[0].finish = 1; },
              {"rank 0 is owed", "but gets epilogue(rank 1)"}),
       broken("runs ahead on a shared counter", shot_plan(), shared_barrier,
-             {"step 0 of rank 0 (scatter", "waits for here[0], which several ranks raise",
-              "for the next run first"}),
-      broken(
-          "a write that nobody waits for", shot_plan(),
-          [](Plan& p) {
-            p.buffers.push_back({"copy", Dtype::f32, Role::internal, {12, 8}, 1, {}});
-            Rule extra = small_rule("extra", ActionKind::trigger, rows("0", "4"));
-            extra.waits = {p.rules[1].waits[0], {kCredit, e("(r + 1) % N"), 1, 1}};
-            extra.sources = {{e("r"), kInbox, rows("0", "4")}};
-            extra.targets = {{e("(r + 1) % N"), 2, rows("0", "4")}};
-            extra.signals = {{e("r"), kUsed, 0}};
-            p.counters[kUsed].total = 8;
-            p.rules[2].waits[0].at = 8;
-            p.rules.push_back(extra);
-          },
-          {"of rank 2 (extra, s = 0)", "writes [0:", "\"copy\" on rank 0, but no action there waits for it"}),
+             {"step 0 of rank 0 (scatter", "waits for here[0], which several ranks raise", "for the next run first"}),
+      broken("a write that nobody waits for", shot_plan(),
+             [](Plan& p) {
+               p.buffers.push_back({"copy", Dtype::f32, Role::internal, {12, 8}, 1, {}});
+               Rule extra = small_rule("extra", ActionKind::trigger, rows("0", "4"));
+               extra.waits = {p.rules[1].waits[0], {kCredit, e("(r + 1) % N"), 1, 1}};
+               extra.sources = {{e("r"), kInbox, rows("0", "4")}};
+               extra.targets = {{e("(r + 1) % N"), 2, rows("0", "4")}};
+               extra.signals = {{e("r"), kUsed, 0}};
+               p.counters[kUsed].total = 8;
+               p.rules[2].waits[0].at = 8;
+               p.rules.push_back(extra);
+             },
+             {"of rank 2 (extra, s = 0)", "writes [0:", "\"copy\" on rank 0, but no action there waits for it"}),
   };
 }
 
@@ -186,13 +177,12 @@ std::vector<Wrong> wrong_sums() {
 void expect_refused(const Wrong& wrong) {
   const Verdict verdict = verify(wrong.plan);
   ASSERT_FALSE(verdict.ok()) << wrong.what;
-  const bool found =
-      std::any_of(verdict.problems.begin(), verdict.problems.end(), [&](const std::string& problem) {
-        return std::all_of(wrong.says.begin(), wrong.says.end(),
-                           [&](const std::string& part) { return problem.find(part) != std::string::npos; });
-      });
-  EXPECT_TRUE(found) << wrong.what << ": wanted " << fmt::format("{}", fmt::join(wrong.says, " ... "))
-                     << "\n got " << fmt::format("{}", fmt::join(verdict.problems, "\n     "));
+  const bool found = std::any_of(verdict.problems.begin(), verdict.problems.end(), [&](const std::string& problem) {
+    return std::all_of(wrong.says.begin(), wrong.says.end(),
+                       [&](const std::string& part) { return problem.find(part) != std::string::npos; });
+  });
+  EXPECT_TRUE(found) << wrong.what << ": wanted " << fmt::format("{}", fmt::join(wrong.says, " ... ")) << "\n got "
+                     << fmt::format("{}", fmt::join(verdict.problems, "\n     "));
   EXPECT_FALSE(verify(written_out(wrong.plan, true)).ok()) << wrong.what;
   EXPECT_THROW(require_runnable(wrong.plan), Error) << wrong.what;
 }

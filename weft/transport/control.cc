@@ -34,8 +34,7 @@ std::size_t Control::bytes_for(int num_ranks) {
   return sizeof(Header) + n * sizeof(RankState) + (n + 1) * sizeof(Report);
 }
 
-Control::Control(std::shared_ptr<void> memory, int num_ranks)
-    : memory_(std::move(memory)), num_ranks_(num_ranks) {
+Control::Control(std::shared_ptr<void> memory, int num_ranks) : memory_(std::move(memory)), num_ranks_(num_ranks) {
   auto* at = static_cast<std::byte*>(memory_.get());
   failed_ = &reinterpret_cast<Header*>(at)->failed;
   ranks_ = reinterpret_cast<RankState*>(at + sizeof(Header));
@@ -53,8 +52,7 @@ Control Control::create(std::shared_ptr<void> memory, int num_ranks) {
 Control Control::open(std::shared_ptr<void> memory, std::size_t bytes, int num_ranks) {
   const auto* header = static_cast<const Header*>(memory.get());
   if (bytes < bytes_for(num_ranks) || header->version != kVersion || header->num_ranks != num_ranks)
-    fail(Code::io,
-         "the launcher speaks another version of Weft; start the program with the `weft` it was built with");
+    fail(Code::io, "the launcher speaks another version of Weft; start the program with the `weft` it was built with");
   return Control(std::move(memory), num_ranks);
 }
 
@@ -75,8 +73,7 @@ void Control::report(int reporter, int failed_rank, std::string_view reason) con
   report.reason[length] = '\0';
   report.failed_rank = failed_rank;
   std::uint32_t none = 0;
-  if (!failed_->compare_exchange_strong(none, static_cast<std::uint32_t>(reporter) + 1,
-                                        std::memory_order_seq_cst))
+  if (!failed_->compare_exchange_strong(none, static_cast<std::uint32_t>(reporter) + 1, std::memory_order_seq_cst))
     return;
   for (int rank = 0; rank < num_ranks_; ++rank) ring(ranks_[rank].bell);
 }

@@ -19,9 +19,7 @@ namespace {
 // report a little later, and only what nobody has reported yet.
 constexpr std::chrono::milliseconds kLetLauncherSpeak{20};
 
-std::int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -34,8 +32,7 @@ std::chrono::nanoseconds since_beat(const Control& control, int rank) {
   return std::chrono::nanoseconds(ns > 0 ? ns : 0);
 }
 
-Heartbeat::Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes,
-                     int launcher_socket)
+Heartbeat::Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes, int launcher_socket)
     : control_(std::move(control)),
       rank_(rank),
       processes_(std::move(processes)),

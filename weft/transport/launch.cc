@@ -120,8 +120,7 @@ class Launch {
  public:
   explicit Launch(const LaunchOptions& options)
       : control_fd_(std::make_shared<const Fd>(make_memfd(Control::bytes_for(options.num_ranks)))),
-        control_(Control::create(map_shared(*control_fd_, Control::bytes_for(options.num_ranks)),
-                                 options.num_ranks)),
+        control_(Control::create(map_shared(*control_fd_, Control::bytes_for(options.num_ranks)), options.num_ranks)),
         hub_(options.num_ranks, control_fd_) {
     result_.ranks.resize(options.num_ranks);
     try {
@@ -213,8 +212,7 @@ class Launch {
 
   void reap(int rank) {
     siginfo_t info{};
-    if (waitid(P_PIDFD, static_cast<id_t>(children_[rank].get()), &info, WEXITED | WNOHANG) != 0 ||
-        info.si_pid == 0)
+    if (waitid(P_PIDFD, static_cast<id_t>(children_[rank].get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
       return;
     children_[rank] = {};
     --num_running_;

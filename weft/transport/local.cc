@@ -41,8 +41,8 @@ LocalTransport::~LocalTransport() {
 
 std::vector<std::string> LocalTransport::all_gather(const std::string& mine) {
   if (mine.size() > kMaxGatherBytes)
-    bad_input("all_gather is for control data of up to {} bytes, not {}; put more into a segment",
-              kMaxGatherBytes, mine.size());
+    bad_input("all_gather is for control data of up to {} bytes, not {}; put more into a segment", kMaxGatherBytes,
+              mine.size());
   return gather(mine);
 }
 
@@ -57,8 +57,7 @@ std::shared_ptr<Segment> LocalTransport::allocate(std::size_t bytes) {
     std::size_t wanted = 0;
     std::size_t free = 0;
     if (std::sscanf(answer.c_str(), "allocate %zu %zu", &wanted, &free) != 2)
-      fail(Code::internal, "rank {} allocates while rank {} makes another set-up call", rank(),
-           segment->bytes.size());
+      fail(Code::internal, "rank {} allocates while rank {} makes another set-up call", rank(), segment->bytes.size());
     segment->bytes.push_back(wanted);
     available = std::min(available, free);
     if (__builtin_add_overflow(total, wanted, &total)) total = std::numeric_limits<std::size_t>::max();
@@ -66,12 +65,11 @@ std::shared_ptr<Segment> LocalTransport::allocate(std::size_t bytes) {
   if (total > available) {
     const auto largest = std::max_element(segment->bytes.begin(), segment->bytes.end());
     const int owner = static_cast<int>(largest - segment->bytes.begin());
-    throw Error(
-        Code::no_memory,
-        fmt::format("cannot allocate {} bytes for rank {} (host {}): all ranks ask for {} and {} are free; "
-                    "use smaller shapes or fewer ranks",
-                    *largest, owner, host(owner), total, available),
-        owner, host(owner));
+    throw Error(Code::no_memory,
+                fmt::format("cannot allocate {} bytes for rank {} (host {}): all ranks ask for {} and {} are free; "
+                            "use smaller shapes or fewer ranks",
+                            *largest, owner, host(owner), total, available),
+                owner, host(owner));
   }
   segment->memory = share(segment->bytes);
   for (const auto& memory : segment->memory) segment->base.push_back(static_cast<std::byte*>(memory.get()));
@@ -111,10 +109,10 @@ void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::
     const bool left = state.left.load(std::memory_order_seq_cst) != 0;
     if (state.arrived.load(std::memory_order_seq_cst) >= at) continue;
     if (left)
-      throw Error(Code::peer_failed,
-                  fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer),
-                              rank(), call),
-                  peer, host(peer));
+      throw Error(
+          Code::peer_failed,
+          fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call),
+          peer, host(peer));
     if (waited > patience_.total)
       throw Error(Code::deadline,
                   fmt::format("rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; "

@@ -44,14 +44,11 @@ Fd make_memfd(std::size_t bytes) {
     if (error != EINTR) break;
     error = 0;
   }
-  if (error != 0)
-    fail(Code::no_memory, "cannot allocate {} bytes of shared memory: {}", bytes, std::strerror(error));
+  if (error != 0) fail(Code::no_memory, "cannot allocate {} bytes of shared memory: {}", bytes, std::strerror(error));
   return memfd;
 }
 
-std::shared_ptr<void> map_shared(const Fd& memfd, std::size_t bytes) {
-  return map(memfd.get(), bytes, MAP_SHARED);
-}
+std::shared_ptr<void> map_shared(const Fd& memfd, std::size_t bytes) { return map(memfd.get(), bytes, MAP_SHARED); }
 
 std::shared_ptr<void> map_private(std::size_t bytes) { return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS); }
 

@@ -53,13 +53,11 @@ int share_segments() {
   for (int round = 0; round < 20; ++round) {
     const auto texts = transport->all_gather(std::string(static_cast<std::size_t>(me) * 5000, 'a' + me));
     for (int rank = 0; rank < size; ++rank)
-      expect(texts[rank] == std::string(static_cast<std::size_t>(rank) * 5000, 'a' + rank),
-             "everyone's text");
+      expect(texts[rank] == std::string(static_cast<std::size_t>(rank) * 5000, 'a' + rank), "everyone's text");
   }
   const auto segment = transport->allocate(static_cast<std::size_t>(me) * 10'000);
   for (int rank = 0; rank < size; ++rank) expect(segment->bytes[rank] == 10'000u * rank, "everyone's size");
-  for (std::size_t i = 0; i < segment->bytes[me]; ++i)
-    expect(segment->base[me][i] == std::byte{0}, "zeroed memory");
+  for (std::size_t i = 0; i < segment->bytes[me]; ++i) expect(segment->base[me][i] == std::byte{0}, "zeroed memory");
   transport->barrier();
   for (int rank = 1; rank < size; ++rank) segment->base[rank][9'000 + me] = static_cast<std::byte>(me + 1);
   transport->barrier();
@@ -90,8 +88,7 @@ int ring_of_signals() {
   for (std::uint32_t lap = 1; lap <= kLaps; ++lap) {
     const std::uint32_t awaited = me == 0 ? lap - 1 : lap;
     wait_until(
-        *transport, Patience{},
-        [&] { return counter(*segment, me).load(std::memory_order_seq_cst) >= awaited; },
+        *transport, Patience{}, [&] { return counter(*segment, me).load(std::memory_order_seq_cst) >= awaited; },
         [](std::chrono::nanoseconds waited) { expect(waited < 30s, "a signal in time"); });
     transport->publish_progress(lap);
     counter(*segment, right).fetch_add(1, std::memory_order_seq_cst);
@@ -263,15 +260,12 @@ void ProcessRanks::TearDown() {
 
 std::string ProcessRanks::note(const std::string& name) const {
   const auto stop = Clock::now() + 20s;
-  while (!std::filesystem::exists(folder_ + "/" + name) && Clock::now() < stop)
-    std::this_thread::sleep_for(5ms);
+  while (!std::filesystem::exists(folder_ + "/" + name) && Clock::now() < stop) std::this_thread::sleep_for(5ms);
   std::ifstream file(folder_ + "/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool ProcessRanks::has_note(const std::string& name) const {
-  return std::filesystem::exists(folder_ + "/" + name);
-}
+bool ProcessRanks::has_note(const std::string& name) const { return std::filesystem::exists(folder_ + "/" + name); }
 
 pid_t ProcessRanks::pid_note(const std::string& name) const {
   const std::string text = note(name);
@@ -293,8 +287,7 @@ int ProcessRanks::processes_left() const {
 int ProcessRanks::memory_left() {
   int count = 0;
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    count += line.find("memfd:weft") != std::string::npos ? 1 : 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:weft") != std::string::npos ? 1 : 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     const std::string target = std::filesystem::read_symlink(entry.path(), gone);

@@ -141,8 +141,7 @@ std::optional<Frame> FrameSocket::next() {
   const auto header = read_header<FrameHeader>(incoming_.data());
   if (header.bytes > kMaxBytes || header.num_fds > kMaxFds)
     fail(Code::io, "a set-up message of {} bytes is beyond the limit of {}", header.bytes, kMaxBytes);
-  if (incoming_.size() < sizeof header + header.bytes || incoming_fds_.size() < header.num_fds)
-    return std::nullopt;
+  if (incoming_.size() < sizeof header + header.bytes || incoming_fds_.size() < header.num_fds) return std::nullopt;
   Frame frame{incoming_.substr(sizeof header, header.bytes), {}};
   incoming_.erase(0, sizeof header + header.bytes);
   const auto end = incoming_fds_.begin() + static_cast<std::ptrdiff_t>(header.num_fds);
@@ -154,8 +153,7 @@ std::optional<Frame> FrameSocket::next() {
 Frame pack(const std::vector<Parcel>& parcels) {
   Frame frame;
   for (const Parcel& parcel : parcels) {
-    append_header(frame.bytes,
-                  ParcelHeader{static_cast<std::uint32_t>(parcel.text.size()), parcel.fd ? 1U : 0U});
+    append_header(frame.bytes, ParcelHeader{static_cast<std::uint32_t>(parcel.text.size()), parcel.fd ? 1U : 0U});
     frame.bytes += parcel.text;
     if (parcel.fd) frame.fds.push_back(parcel.fd);
   }

@@ -31,8 +31,8 @@ int number_from_env(const char* name, int least, int most) {
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number < least || number > most)
-    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `weft run -n N -- PROG`", name, text,
-              least, most);
+    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `weft run -n N -- PROG`", name, text, least,
+              most);
   return number;
 }
 
@@ -105,8 +105,7 @@ class ShmTransport final : public LocalTransport {
     beat(control(), rank());
     auto self = std::make_shared<const Fd>(open_process(getpid()));
     std::vector<std::shared_ptr<const Fd>> processes;
-    for (Parcel& parcel : exchange({{}, std::move(self)}, "attach"))
-      processes.push_back(std::move(parcel.fd));
+    for (Parcel& parcel : exchange({{}, std::move(self)}, "attach")) processes.push_back(std::move(parcel.fd));
     heartbeat_.emplace(control(), rank(), std::move(processes), socket_.fd());
   }
 
@@ -120,8 +119,7 @@ class ShmTransport final : public LocalTransport {
     std::vector<std::shared_ptr<void>> memory;
     for (const Parcel& parcel : exchange(std::move(mine), "allocate")) {
       const int owner = static_cast<int>(memory.size());
-      if (!parcel.fd)
-        throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, parcel.text), owner, host(owner));
+      if (!parcel.fd) throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, parcel.text), owner, host(owner));
       memory.push_back(map_shared(*parcel.fd, bytes[owner]));
     }
     return memory;
@@ -130,8 +128,7 @@ class ShmTransport final : public LocalTransport {
   std::vector<Parcel> exchange(Parcel mine, std::string_view call) {
     const std::uint32_t at = arrive();
     socket_.queue(pack({std::move(mine)}));
-    const Frame answer =
-        receive(socket_, [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); });
+    const Frame answer = receive(socket_, [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); });
     auto parcels = unpack(answer);
     if (parcels.size() != static_cast<std::size_t>(size()))
       fail(Code::io, "{} ranks answered in {}, expected {}", parcels.size(), call, size());

@@ -56,8 +56,7 @@ class ThreadTransport final : public LocalTransport {
     std::vector<std::shared_ptr<void>> memory;
     for (Post& post : exchange(std::move(mine), "allocate")) {
       const int owner = static_cast<int>(memory.size());
-      if (!post.memory)
-        throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, post.text), owner, host(owner));
+      if (!post.memory) throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, post.text), owner, host(owner));
       memory.push_back(std::move(post.memory));
     }
     // Once all have read their copies, the group lets go: the memory is to live as long as its segments.
@@ -94,8 +93,7 @@ std::vector<std::unique_ptr<Transport>> make_transports(const std::shared_ptr<Gr
   return transports;
 }
 
-void run_rank(Transport& transport, const std::function<void(Transport&)>& body,
-              std::exception_ptr& failure) {
+void run_rank(Transport& transport, const std::function<void(Transport&)>& body, std::exception_ptr& failure) {
   try {
     body(transport);
   } catch (...) {

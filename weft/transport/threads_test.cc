@@ -25,8 +25,7 @@ TEST(ThreadRanks, AllGatherKeepsRankOrder) {
       for (int round = 0; round < 50; ++round) {
         const auto texts = transport.all_gather(std::to_string(100 * round + transport.rank()));
         ASSERT_EQ(texts.size(), static_cast<std::size_t>(num_ranks));
-        for (int rank = 0; rank < num_ranks; ++rank)
-          ASSERT_EQ(texts[rank], std::to_string(100 * round + rank));
+        for (int rank = 0; rank < num_ranks; ++rank) ASSERT_EQ(texts[rank], std::to_string(100 * round + rank));
       }
     });
 }

@@ -23,8 +23,8 @@ void check_bags(const Producer& p, int rank, const Inputs& in, std::int64_t samp
               in.tables.size(), in.indices.size(), in.offsets.size());
   for (std::size_t t = 0; t < tables; ++t) {
     const std::span offsets(in.offsets[t], static_cast<std::size_t>(samples) + 1);
-    validate_indices(fmt::format("{}", t), p.rows, {in.indices[t], static_cast<std::size_t>(std::max<std::int64_t>(offsets.back(), 0))},
-                     offsets);
+    validate_indices(fmt::format("{}", t), p.rows,
+                     {in.indices[t], static_cast<std::size_t>(std::max<std::int64_t>(offsets.back(), 0))}, offsets);
   }
 }
 
@@ -60,7 +60,8 @@ void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs
 void Op::run(std::span<const Inputs> inputs, const Counts& counts) {
   State& s = *state_;
   if (inputs.size() != s.plan.producers.size())
-    bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", s.plan.name, s.plan.producers.size(), inputs.size());
+    bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", s.plan.name, s.plan.producers.size(),
+              inputs.size());
   if (!counts.peers.empty() && counts.peers.size() != static_cast<std::size_t>(s.plan.num_ranks))
     bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), s.plan.num_ranks);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -70,7 +71,8 @@ void Op::run(std::span<const Inputs> inputs, const Counts& counts) {
     if (weights) need(inputs[i].w != nullptr, "w", s.plan);
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", s.plan);
     if (p.residual) need(inputs[i].residual != nullptr, "a residual", s.plan);
-    if (p.kind == ProducerKind::embedding_bag) check_bags(p, s.rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
+    if (p.kind == ProducerKind::embedding_bag)
+      check_bags(p, s.rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
     s.bindings.producers[i] = inputs[i];
   }
   for (std::size_t b = 0; b < s.plan.buffers.size(); ++b)
@@ -97,7 +99,8 @@ Matrix Op::buffer(std::string_view name) {
     throw;
   }
   const BufferLayout& layout = s.executor->layout(index);
-  return {reinterpret_cast<const float*>(s.executor->buffer(index)), layout.shape[0], layout.dims > 1 ? layout.shape[1] : 1};
+  return {reinterpret_cast<const float*>(s.executor->buffer(index)), layout.shape[0],
+          layout.dims > 1 ? layout.shape[1] : 1};
 }
 
 const Plan& Op::plan() const { return state_->plan; }

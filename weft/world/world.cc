@@ -33,7 +33,9 @@ Cluster this_cluster(int num_ranks) { return default_cluster(num_ranks); }
 WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
     : transport(&transport_in),
       threads(std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : threads_from_env())),
-      patience(patience_from_env()), hooks(options.hooks), prove(options.prove) {
+      patience(patience_from_env()),
+      hooks(options.hooks),
+      prove(options.prove) {
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
     patience.spin = std::chrono::nanoseconds(0);
@@ -99,10 +101,12 @@ Op World::allot(const Plan& plan, const Group& group) {
   const auto digests = transport.all_gather(digest);
   for (const int rank : group.ranks)
     if (digests[rank] != digest)
-      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments", transport.rank(), rank);
+      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
+                transport.rank(), rank);
   const Expander expander(plan);
   Memory memory;
-  for (int position = 0; position < plan.num_ranks; ++position) memory.layouts.push_back(layout_of(plan, expander, position));
+  for (int position = 0; position < plan.num_ranks; ++position)
+    memory.layouts.push_back(layout_of(plan, expander, position));
   auto op = std::make_unique<Op::State>();
   op->segment = transport.allocate(memory.layouts[group.position].bytes);
   for (const int rank : group.ranks) {
@@ -119,7 +123,8 @@ Op World::allot(const Plan& plan, const Group& group) {
   options.poll_others = [live = &state_->live] {
     for (CpuExecutor* executor : *live) executor->poll();
   };
-  op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads, std::move(options));
+  op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
+                                               std::move(options));
   state_->live.push_back(op->executor.get());
   return Op(std::move(op));
 }

@@ -18,7 +18,7 @@ class Hooks;
 struct WorldState;
 
 struct WorldOptions {
-  int threads = 1;         // of each rank; 0: WEFT_THREADS, or 1
+  int threads = 0;  // of each rank; 0: WEFT_THREADS, or 1
   // Tests only: who decides on timing (exec/cpu/hooks.h), and whether plans are proved before they run.
   Hooks* hooks = nullptr;
   bool prove = true;

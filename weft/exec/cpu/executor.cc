@@ -20,8 +20,14 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 
 CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads,
                          CpuOptions options)
-    : plan_(plan), expander_(plan_), program_(expander_.program(rank)), memory_(std::move(memory)), transport_(transport),
-      threads_(threads), options_(std::move(options)), lanes_(plan_, program_, memory_, options_.hooks) {
+    : plan_(plan),
+      expander_(plan_),
+      program_(expander_.program(rank)),
+      memory_(std::move(memory)),
+      transport_(transport),
+      threads_(threads),
+      options_(std::move(options)),
+      lanes_(plan_, program_, memory_, options_.hooks) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   first_lane_.push_back(0);
@@ -34,9 +40,8 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     }
     auto trigger = std::make_unique<Trigger>();
     trigger->action = &action;
-    trigger->reads_input = std::any_of(program_.sources(action).begin(), program_.sources(action).end(), [&](const Piece& p) {
-      return plan_.buffers[p.buffer].role == Role::input;
-    });
+    trigger->reads_input = std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
+                                       [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
@@ -147,7 +152,8 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
 }
 
 // Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
-void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench) {
+void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until,
+                        Workbench& bench) {
   const auto there = [&] {
     return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
   };
@@ -162,7 +168,8 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
     while (!ready()) options_.hooks->pause(program_.rank, true);
     return;
   }
-  wait_until(transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); });
+  wait_until(transport_, options_.patience, ready,
+             [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); });
 }
 
 void CpuExecutor::finish() {
@@ -175,7 +182,9 @@ void CpuExecutor::poll() {
   }
 }
 
-std::byte* CpuExecutor::buffer(int buffer) const { return memory_.copy(program_.rank, buffer, runs_ == 0 ? 0 : runs_ - 1); }
+std::byte* CpuExecutor::buffer(int buffer) const {
+  return memory_.copy(program_.rank, buffer, runs_ == 0 ? 0 : runs_ - 1);
+}
 
 Sent CpuExecutor::sent() const {
   Sent all;
@@ -215,7 +224,8 @@ int CpuExecutor::signaler_of(std::int64_t counter) const {
   return program_.rank;
 }
 
-void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const {
+void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wait,
+                        std::chrono::nanoseconds waited) const {
   const std::int64_t id = wait.counter + (wait.per > 0 ? lane / wait.per : 0);
   const int peer = memory_.world_rank[signaler_of(id)];
   const auto silent = transport_.silent_for(peer);
@@ -224,14 +234,17 @@ void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wai
   const std::uint32_t run = runs_ - 1 - static_cast<std::uint32_t>(wait.lag);
   const std::uint32_t seen = memory_.counter(program_.rank, id).load() - run * totals_[id];
   const std::string what = fmt::format(
-      "rank {} waited {:.1f} s for {} from rank {} (host {}) in {}, tile {} {}: saw {} of {} updates; rank {} last reported step {}",
+      "rank {} waited {:.1f} s for {} from rank {} (host {}) in {}, tile {} {}: saw {} of {} updates; rank {} last "
+      "reported step {}",
       transport_.rank(), seconds(waited), expander_.counter_name(static_cast<int>(id), program_.rank), peer,
       transport_.host(peer), describe(plan_, program_, &action - program_.actions.data()), lane,
-      action.box.dims > 0 ? to_string(lane_box(action.box, action.tile, lane)) : "", static_cast<std::int32_t>(seen), wait.at,
-      peer, transport_.progress_of(peer));
+      action.box.dims > 0 ? to_string(lane_box(action.box, action.tile, lane)) : "", static_cast<std::int32_t>(seen),
+      wait.at, peer, transport_.progress_of(peer));
   if (dead)
-    throw Error(Code::peer_failed, fmt::format("rank {} (host {}) has been silent for {:.1f} s: {}", peer, transport_.host(peer),
-                                               seconds(silent), what), peer, transport_.host(peer));
+    throw Error(Code::peer_failed,
+                fmt::format("rank {} (host {}) has been silent for {:.1f} s: {}", peer, transport_.host(peer),
+                            seconds(silent), what),
+                peer, transport_.host(peer));
   throw Error(Code::deadline, what, peer, transport_.host(peer));
 }
 

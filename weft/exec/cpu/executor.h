@@ -25,7 +25,8 @@ class Transport;
 struct CpuOptions {
   Patience patience;
   Hooks* hooks = nullptr;
-  std::function<void()> poll_others;  // progress of the rank's other ops, called by the caller's thread while this op waits
+  std::function<void()>
+      poll_others;  // progress of the rank's other ops, called by the caller's thread while this op waits
 };
 
 class CpuExecutor {
@@ -73,16 +74,16 @@ class CpuExecutor {
   ThreadPool& threads_;
   CpuOptions options_;
   LaneRunner lanes_;
-  std::vector<std::uint32_t> totals_;        // of this rank's counters
+  std::vector<std::uint32_t> totals_;  // of this rank's counters
   std::vector<const Action*> steps_;
-  std::vector<std::int64_t> first_lane_;     // of each step, counted over all; one more at the end
+  std::vector<std::int64_t> first_lane_;  // of each step, counted over all; one more at the end
   std::vector<std::unique_ptr<Trigger>> triggers_;
-  std::vector<Workbench> benches_;           // one a thread
+  std::vector<Workbench> benches_;  // one a thread
   Bindings bindings_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
-  std::atomic<std::uint32_t> turn_{0};       // where polling goes on, so that no trigger starves
-  std::uint32_t runs_ = 0;                   // started
+  std::atomic<std::uint32_t> turn_{0};  // where polling goes on, so that no trigger starves
+  std::uint32_t runs_ = 0;              // started
 };
 
 }  // namespace weft

@@ -80,7 +80,8 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
     const std::int64_t id = signal.counter + (signal.per > 0 ? lane / signal.per : 0);
     bench.sent.signals += signal.rank != program_.rank;
     if (hooks_ != nullptr) {
-      auto* counters = reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
+      auto* counters =
+          reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
       hooks_->signal(program_.rank, signal.rank, counters + id);
       continue;
     }
@@ -155,9 +156,12 @@ void LaneRunner::store(const Action& action, const Tile& tile, std::int64_t rows
     const ConstStrip to = strip(target, shortened(target.box, action, tile), at);
     const Strip out{const_cast<void*>(to.data), to.ld, to.dtype};
     if (target.rank != program_.rank) bench.sent.bytes += rows * cols * static_cast<std::int64_t>(size_of(to.dtype));
-    if (hooks_ != nullptr) hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
-    else if (bench.sources.size() == 1) copy(rows, cols, bench.sources[0], out);
-    else sum(rows, cols, bench.sources, out);
+    if (hooks_ != nullptr)
+      hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
+    else if (bench.sources.size() == 1)
+      copy(rows, cols, bench.sources[0], out);
+    else
+      sum(rows, cols, bench.sources, out);
   }
 }
 

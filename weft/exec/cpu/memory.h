@@ -12,10 +12,10 @@
 namespace weft {
 
 struct Memory {
-  std::vector<Layout> layouts;      // of every rank of the plan
+  std::vector<Layout> layouts;  // of every rank of the plan
   std::vector<std::byte*> base;
   std::vector<Bell*> bells;
-  std::vector<int> world_rank;      // of every rank of the plan
+  std::vector<int> world_rank;  // of every rank of the plan
 
   std::byte* copy(int rank, int buffer, std::uint32_t run) const {
     const BufferLayout& b = layouts[rank].buffers[buffer];

@@ -35,7 +35,11 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
       note_sizes(d == 0 ? &rows : &cols, action.box.size(d), size);
     }
   }
-  const GemmShape shape{.tile_rows = tile[0], .tile_cols = tile[1], .k = producer.k, .lda = producer.k, .ldb = n_,
+  const GemmShape shape{.tile_rows = tile[0],
+                        .tile_cols = tile[1],
+                        .k = producer.k,
+                        .lda = producer.k,
+                        .ldb = n_,
                         .b_dtype = producer.weight};
   gemm_ = std::make_unique<GemmKernel>(shape, rows, cols);
 }
@@ -57,8 +61,8 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, float*
     }
     case ProducerKind::embedding_bag: {
       const auto table = static_cast<std::size_t>(box.lo[1] / p.dim);
-      return embedding_bag({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling, box.lo[0],
-                           box.hi[0], tile, ld);
+      return embedding_bag({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
+                           box.lo[0], box.hi[0], tile, ld);
     }
     case ProducerKind::copy:
       return copy(m, n, {in.x + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {tile, ld, Dtype::f32});

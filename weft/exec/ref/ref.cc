@@ -22,7 +22,7 @@ struct Rank {
   std::vector<std::vector<std::vector<float>>> memory;  // [buffer][copy], row-major whatever the packing
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::uint64_t> counters, totals;
-  std::vector<Pending> steps, triggers;                 // of the run under way
+  std::vector<Pending> steps, triggers;  // of the run under way
   std::size_t next_step = 0;
 };
 
@@ -47,7 +47,8 @@ struct RefExecutor::Impl {
   bool advance(Rank& rank);
   bool fire(Rank& rank);
   void run_lane(Rank& rank, const Pending& pending);
-  void make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane, std::vector<float>* out) const;
+  void make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane,
+                 std::vector<float>* out) const;
   void add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
                     std::vector<float>* values) const;
   float& element(int rank, int buffer, const Box& box, std::int64_t i);
@@ -163,8 +164,8 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
       const Box box = shortened(source.box);
       for (std::size_t i = 0; i < values.size(); ++i) {
         const float next = plan.buffers[source.buffer].role == Role::input
-                               ? static_cast<const float*>(bindings[rank.program.rank].buffers[source.buffer])
-                                     [offset(rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i)))]
+                               ? static_cast<const float*>(bindings[rank.program.rank].buffers[source.buffer])[offset(
+                                     rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i)))]
                                : element(source.rank, source.buffer, box, static_cast<std::int64_t>(i));
         values[i] = begun ? values[i] + next : next;
       }
@@ -219,8 +220,8 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
     case ProducerKind::embedding_bag: {
       const std::size_t table = static_cast<std::size_t>(tile.lo[1] / p.dim);
       std::vector<double> pooled(out->size());
-      embedding_bag_f64({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling, tile.lo[0],
-                        tile.hi[0], pooled.data(), p.dim);
+      embedding_bag_f64({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
+                        tile.lo[0], tile.hi[0], pooled.data(), p.dim);
       std::transform(pooled.begin(), pooled.end(), out->begin(), [](double v) { return static_cast<float>(v); });
       return;
     }

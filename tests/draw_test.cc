@@ -1,0 +1,224 @@
+// The drawings of cli/draw: well-formed whatever is drawn, the same bytes every time, right where it can be read off.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cli/draw/axis.h"
+#include "cli/draw/heat_map.h"
+#include "cli/draw/line_chart.h"
+#include "cli/draw/svg.h"
+#include "cli/draw/theme.h"
+#include "cli/draw/timeline.h"
+
+namespace weft::draw {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// What is wrong with a document that should be XML of elements, attributes in double quotes and text; "" for nothing.
+std::string xml_fault(const std::string& text) {
+  std::vector<std::string> open;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (text[at] != '<') {
+      if (text[at] == '>') return "a bare >";
+      if (text[at] == '&' && text.find(';', at) > at + 6) return "a bare &";
+      ++at;
+      continue;
+    }
+    std::size_t end = at + 1;
+    for (bool quoted = false; end < text.size() && (quoted || text[end] != '>'); ++end) {
+      if (text[end] == '"') quoted = !quoted;
+      if (text[end] == '<') return "a < inside a tag";
+    }
+    if (end >= text.size()) return "a tag without an end";
+    const std::string tag = text.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find(' '));
+    if (tag.front() == '/') {
+      if (open.empty() || open.back() != tag.substr(1)) return "</" + tag.substr(1) + "> closes nothing";
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end + 1;
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is left open";
+}
+
+void expect_drawing(const std::string& svg) {
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_EQ(svg.find("<svg xmlns="), 0u);
+  for (const char* word : {"\"nan", "\"inf", "-nan", "\"-inf"}) EXPECT_EQ(svg.find(word), std::string::npos) << word;
+  EXPECT_NE(svg.find("fill=\"#ffffff\""), std::string::npos);  // the background
+}
+
+LineChart sweep() {
+  LineChart chart{.title = "a < b & \"c\"", .subtitle = "machine, 2025-01-01"};
+  chart.x = {.label = "size", .kind = AxisKind::log, .unit = Unit::bytes};
+  chart.y = {.label = "time", .kind = AxisKind::log, .unit = Unit::seconds};
+  chart.series = {{"fused", {{4096, 1e-6, 0.9e-6, 1.1e-6}, {65536, 1e-5, 0.9e-5, 1.2e-5}}},
+                  {"mpi", {{4096, 2e-6}}, true}};
+  chart.bands = {{1e-6, 2e-6, "A/A"}, {1e-5, 1e-5, "limit"}};
+  return chart;
+}
+
+Timeline two_panels() {
+  Timeline what{.title = "before and after", .kinds = {"gemm", "ring"}};
+  const auto rank = [](double computes, double from, double to) {
+    return std::vector<TimelineRow>{{"rank 0", Lane::compute, {{0, computes, 0}}},
+                                    {"rank 0", Lane::link, {{from, to, 1}}}};
+  };
+  what.panels = {{"sequential", rank(0.06, 0.06, 0.1), {}}, {"fused", rank(0.06, 0.01, 0.06), {}}};
+  return what;
+}
+
+TEST(Svg, EscapesTextAndRepairsWhatXmlForbids) {
+  EXPECT_EQ(escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
+  EXPECT_EQ(escaped("\xc3\xa9 \xe2\x86\x92"), "\xc3\xa9 \xe2\x86\x92");
+  EXPECT_EQ(escaped("a\x01\nb\xff\xc3"), "a? b??");
+  Svg svg(10, 10, "]]> <script>");
+  svg.text({0, 0}, "<script>alert(1)</script>");
+  svg.open_group("left open \"");
+  EXPECT_EQ(xml_fault(svg.str()), "");
+  EXPECT_EQ(svg.str().find("<script>"), std::string::npos);
+}
+
+TEST(Svg, NumbersAreShortAndFinite) {
+  EXPECT_EQ(number(1.0), "1");
+  EXPECT_EQ(number(0.125), "0.12");
+  EXPECT_EQ(number(-0.001), "0");
+  EXPECT_EQ(number(kNone), "0");
+  EXPECT_EQ(number(1e300), "1000000");
+}
+
+TEST(Axis, TicksAreRound) {
+  const auto labels = [](const Axis& axis, double min, double max) {
+    std::vector<std::string> out;
+    const Ruler ruler(axis, {min, max}, 0, 100, 6);
+    for (const Tick& tick : ruler.ticks())
+      if (!tick.label.empty()) out.push_back(tick.label);
+    return out;
+  };
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(labels({}, 0.03, 0.97), (Labels{"0", "0.2", "0.4", "0.6", "0.8", "1"}));
+  EXPECT_EQ(labels({.kind = AxisKind::log}, 0.1, 10), (Labels{"0.1", "0.2", "0.5", "1", "2", "5", "10"}));
+  EXPECT_EQ(labels({.kind = AxisKind::log}, 1, 1e6), (Labels{"1", "10", "100", "1000", "10k", "100k", "1M"}));
+  EXPECT_EQ(labels({.unit = Unit::seconds}, 0, 0.1), (Labels{"0 s", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms"}));
+  EXPECT_EQ(labels({.kind = AxisKind::log, .unit = Unit::bytes}, 1024, 4096), (Labels{"1 KiB", "2 KiB", "4 KiB"}));
+  EXPECT_EQ(labels({.unit = Unit::percent}, 0, 1), (Labels{"0 %", "20 %", "40 %", "60 %", "80 %", "100 %"}));
+}
+
+TEST(Axis, AnyRangeGivesTicksWithinThePixels) {
+  for (const AxisKind kind : {AxisKind::linear, AxisKind::log})
+    for (const Unit unit : {Unit::plain, Unit::bytes, Unit::seconds})
+      for (const Range& range : {Range{}, Range{0, 0}, Range{5, 5}, Range{-3, -3}, Range{1e-300, 1e300},
+                                 Range{-1e300, 1e300}, Range{1, 1 + 1e-14}, Range{1e-9, 2e-9}, Range{3, 3.1}}) {
+        const Ruler ruler({.kind = kind, .unit = unit}, range, 0, 100, 8);
+        EXPECT_GE(ruler.ticks().size(), 2u) << range.min << " " << range.max;
+        EXPECT_LT(ruler.ticks().size(), 2100u);
+        for (const Tick& tick : ruler.ticks()) {
+          EXPECT_GE(ruler.at(tick.value), 0);
+          EXPECT_LE(ruler.at(tick.value), 100);
+        }
+      }
+}
+
+TEST(LineChart, IsWellFormedAndTheSameEveryTime) {
+  expect_drawing(line_chart(sweep()));
+  EXPECT_EQ(line_chart(sweep()), line_chart(sweep()));
+  EXPECT_NE(line_chart(sweep()).find(">a &lt; b &amp; &quot;c&quot;<"), std::string::npos);
+}
+
+TEST(LineChart, OddValuesArePassedOver) {
+  for (const AxisKind kind : {AxisKind::linear, AxisKind::log})
+    for (const std::vector<Sample>& samples : std::vector<std::vector<Sample>>{{},
+                                                                               {{1, 1}},
+                                                                               {{0, 0}},
+                                                                               {{2, 3}, {2, 3}},
+                                                                               {{1, kNone}, {kNone, 1}},
+                                                                               {{1, 1}, {2, kInf}, {3, -kInf}, {4, 2}},
+                                                                               {{-1, -1}, {0, 0}, {1, 1}},
+                                                                               {{1e-300, 1e300}, {1e300, 1e-300}},
+                                                                               {{1, 1, kNone, 2}, {2, 1, 0, kInf}}}) {
+      LineChart chart = sweep();
+      chart.x.kind = chart.y.kind = kind;
+      chart.bands = {{kNone, 1, "odd"}};
+      chart.series = {{"odd", samples}};
+      expect_drawing(line_chart(chart));
+    }
+  expect_drawing(line_chart({}));
+}
+
+TEST(LineChart, AGapBreaksTheLine) {
+  LineChart chart;
+  chart.series = {{"s", {{1, 1}, {2, 2}, {3, kNone}, {4, 4}, {5, 5}}}};
+  const std::string svg = line_chart(chart);
+  const std::size_t first = svg.find("<polyline");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(svg.find("<polyline", first + 1), std::string::npos);
+}
+
+TEST(HeatMap, DrawsValuesAndRegimes) {
+  HeatMap heat{
+      .grid = {"t", "s", "x", "y", {"1", "2"}, {"a", "b"}}, .values = {1, 2, kNone}, .middle = 1, .value_label = "v"};
+  expect_drawing(heat_map(heat));
+  EXPECT_EQ(heat_map(heat), heat_map(heat));
+  for (const std::vector<double>& values :
+       std::vector<std::vector<double>>{{}, {0, 0, 0, 0}, {kNone, kInf}, {-1e300, 1e300, 0, 1}})
+    for (double middle : {kNone, 0.0, 1.0}) {
+      heat.values = values;
+      heat.middle = middle;
+      expect_drawing(heat_map(heat));
+    }
+  expect_drawing(heat_map({}));
+  RegimeMap map{
+      heat.grid, {"fused", "sequential"}, {{0, 0.5, "1.4x"}, {1, kNone, "1.0x"}, {7, 3, "?"}, {-1}, {0}, {0}}};
+  expect_drawing(regime_map(map));
+  EXPECT_EQ(regime_map(map), regime_map(map));
+  EXPECT_NE(regime_map(map).find(">1.4x<"), std::string::npos);
+  expect_drawing(regime_map({}));
+}
+
+TEST(Timeline, SumsWhatIsExposed) {
+  const Timeline what = two_panels();
+  EXPECT_DOUBLE_EQ(end_of(what.panels[0]), 0.1);
+  EXPECT_NEAR(exposed_seconds(what.panels[0]), 0.04, 1e-12);
+  EXPECT_EQ(exposed_seconds(what.panels[1]), 0);
+  const std::string svg = timeline(what);
+  expect_drawing(svg);
+  EXPECT_EQ(svg, timeline(what));
+  EXPECT_NE(svg.find("exposed communication 40 ms (40 %)"), std::string::npos);
+  EXPECT_NE(svg.find("exposed communication 0 s (0 %)"), std::string::npos);
+}
+
+TEST(Timeline, ManyTilesAreDrawnAsFewShapes) {
+  Timeline what = two_panels();
+  auto& tiles = what.panels[0].rows[0].intervals;
+  tiles.clear();
+  for (int i = 100000; i-- > 0;) tiles.push_back({i * 1e-6, (i + 1) * 1e-6, 0});
+  expect_drawing(timeline(what));
+  EXPECT_LT(timeline(what).size(), 20000u);
+}
+
+TEST(Timeline, OddIntervalsArePassedOver) {
+  Timeline what = two_panels();
+  what.panels[0].rows[0].intervals = {{kNone, 1, 0}, {0, kInf, 0}, {2, 1, 0}, {1, 1, 0}, {-1, 0.5, 9}, {0, 0.1, -4}};
+  expect_drawing(timeline(what));
+  what.panels[1].rows.clear();
+  expect_drawing(timeline(what));
+  what.panels.clear();
+  expect_drawing(timeline(what));
+}
+
+TEST(Theme, InkReadsOnItsColour) {
+  EXPECT_EQ(ink_on("#ffffff"), "#1b1f24");
+  EXPECT_EQ(ink_on("#0072b2"), "#ffffff");
+  EXPECT_EQ(blended("#000000", "#ffffff", 0.5), "#808080");
+  EXPECT_EQ(blended("#000000", "#ffffff", kNone), "#000000");
+}
+
+}  // namespace
+}  // namespace weft::draw
