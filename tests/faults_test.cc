@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +82,7 @@ Outcome hurt(int num_ranks, int victim, int signal, const std::string& deadline)
 }
 
 void expect_named(const Outcome& out, int victim, double within) {
+  double last = 0;
   for (std::size_t r = 0; r < out.errors.size(); ++r) {
     if (static_cast<int>(r) == victim) continue;
     ASSERT_FALSE(out.errors[r].empty()) << "rank " << r << " said nothing";
@@ -90,7 +92,10 @@ void expect_named(const Outcome& out, int victim, double within) {
     EXPECT_EQ(blamed, victim) << out.errors[r];
     EXPECT_NE(out.errors[r].find(fmt::format("rank {}", victim)), std::string::npos) << out.errors[r];
     EXPECT_LE(at - out.signalled, within) << out.errors[r];
+    last = std::max(last, at - out.signalled);
   }
+  fmt::print("measured rank {} of {} hurt: all others said so within {:.3f} s (limit {} s)\n", victim,
+             out.errors.size(), last, within);
   EXPECT_EQ(out.result.exit_code(), 1);
   for (const pid_t pid : out.pids) EXPECT_NE(kill(pid, 0), 0) << "process " << pid << " is still there";
 }

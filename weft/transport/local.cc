@@ -103,22 +103,24 @@ bool LocalTransport::all_arrived(std::uint32_t at) const {
 
 void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::chrono::nanoseconds waited) {
   check();
+  // All ranks hear whom this one blames before it unwinds, or the others would blame this one.
+  const auto blame = [&](Code code, const std::string& what, int peer) {
+    abort(what, peer);
+    throw Error(code, what, peer, host(peer));
+  };
   for (int peer = 0; peer < size(); ++peer) {
     const RankState& state = control_.rank(peer);
     // Left before arrived: a rank arrives first and leaves later, never the other way round.
     const bool left = state.left.load(std::memory_order_seq_cst) != 0;
     if (state.arrived.load(std::memory_order_seq_cst) >= at) continue;
     if (left)
-      throw Error(
-          Code::peer_failed,
-          fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call),
-          peer, host(peer));
+      blame(Code::peer_failed,
+            fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call), peer);
     if (waited > patience_.total)
-      throw Error(Code::deadline,
-                  fmt::format("rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; "
-                              "WEFT_WAIT_S sets the limit",
-                              rank(), seconds(waited), call, peer, host(peer), seconds(silent_for(peer))),
-                  peer, host(peer));
+      blame(Code::deadline,
+            fmt::format("rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; WEFT_WAIT_S sets the limit",
+                        rank(), seconds(waited), call, peer, host(peer), seconds(silent_for(peer))),
+            peer);
   }
   if (waited > patience_.total)
     fail(Code::deadline, "rank {} waited {:.1f} s in {} for the launcher, though every rank has come", rank(),
