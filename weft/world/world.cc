@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
+#include "weft/plan/estimate.h"
 #include "weft/plan/save.h"
 #include "weft/plan/verify.h"
 #include "weft/transport/shm.h"
@@ -26,7 +27,11 @@ int threads_from_env() {
   return threads;
 }
 
-Cluster this_cluster(int num_ranks) { return default_cluster(num_ranks); }
+// What `auto` prices routes on: a file that `weft info --calibrate --save` wrote, or the default machine.
+Cluster this_cluster(int num_ranks) {
+  const char* path = std::getenv("WEFT_CLUSTER");
+  return path == nullptr ? default_cluster(num_ranks) : fitted(load_cluster(path), num_ranks);
+}
 
 }  // namespace
 
