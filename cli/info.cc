@@ -102,8 +102,8 @@ int run(const Flags& flags) {
     print_text(flags.calibrate ? &rates : nullptr);
   if (!flags.save.empty()) {
     save(rates, flags.save);
-    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`, or set WEFT_CLUSTER={} for programs\n", flags.save, flags.save,
-               flags.save);
+    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`, or set WEFT_CLUSTER={} for programs\n",
+               flags.save, flags.save, flags.save);
   }
   return 0;
 }

@@ -7,19 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 
 namespace weft {
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
-}
 
 // The default cluster's file with one field changed, at a JSON pointer.
 std::string with(const std::string& pointer, const nlohmann::json& value) {
@@ -41,7 +32,7 @@ TEST(Cluster, LinksDependOnWhetherRanksShareAHost) {
   EXPECT_EQ(cluster.link_between(0, 1), cluster.local);
   EXPECT_EQ(cluster.link_between(3, 3), cluster.local);
   EXPECT_EQ(cluster.link_between(1, 2), cluster.network);
-  EXPECT_EQ(message_of([&] { cluster.link_between(0, 4); }), "no rank 4 in cluster \"local\" of 4 ranks; use 0 to 3");
+  EXPECT_EQ(refusal([&] { cluster.link_between(0, 4); }), "no rank 4 in cluster \"local\" of 4 ranks; use 0 to 3");
 }
 
 TEST(Cluster, ShippedFilesLoad) {
@@ -57,7 +48,7 @@ TEST(Cluster, ShippedFilesLoad) {
 }
 
 TEST(Cluster, HostileFilesAreRefusedByFieldName) {
-  const auto refusal = [](const std::string& text) { return message_of([&] { parse_cluster(text, "c.json"); }); };
+  const auto refusal = [](const std::string& text) { return refusal([&] { parse_cluster(text, "c.json"); }); };
   EXPECT_EQ(refusal(with("/num_hosts", -1)), "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
   EXPECT_EQ(refusal(with("/num_hosts", 2.5)), "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
   EXPECT_EQ(refusal(with("/flops_per_s", "fast")),
@@ -79,8 +70,7 @@ TEST(Cluster, EveryFieldIsRequired) {
     auto object = whole;
     object.erase(item.key());
     EXPECT_EQ(
-        message_of([&] { parse_cluster(object.dump(), "c.json"); }).find("c.json: \"" + item.key() + "\" is missing"),
-        0u);
+        refusal([&] { parse_cluster(object.dump(), "c.json"); }).find("c.json: \"" + item.key() + "\" is missing"), 0u);
   }
 }
 
@@ -95,12 +85,12 @@ TEST(Link, ReadsRateAndLatency) {
 }
 
 TEST(Link, RefusalsNameTheValueAndTheRemedy) {
-  EXPECT_EQ(message_of([] { parse_link("10gibt,10us"); }),
+  EXPECT_EQ(refusal([] { parse_link("10gibt,10us"); }),
             "cannot read link \"10gibt,10us\": unknown unit \"gibt\" in \"10gibt\"; write a number and a unit, as "
             "10gbit, 800mbit or 11 GB/s; or use shm");
   for (const char* text :
        {"", ",", "10gbit,", ",10us", "10us,10gbit", "-1gbit,1us", "0gbit,1us", "10gbit,1us,2us", "SHM"})
-    EXPECT_NE(message_of([&] { parse_link(text); }), "did not throw") << text;
+    EXPECT_NE(refusal([&] { parse_link(text); }), "did not throw") << text;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/refusal_test.h"
 #include "weft/cluster/cluster.h"
 
 namespace weft {
@@ -44,16 +45,6 @@ Workload shipped(const std::string& name) {
 
 std::string text_of(const std::string& name) {
   return read_text_file(source_tree() + "/workloads/" + name + ".json", 1 << 20);
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
 }
 
 SubLayer named(const std::vector<SubLayer>& layers, const std::string& name) {
@@ -186,18 +177,18 @@ TEST(Workload, TablesAreDealtOnceAndByWhatIsRead) {
     EXPECT_EQ(reads, 214);
   }
   EXPECT_EQ(sub_layers(w, {.ranks = 2, .rank = 0})[0].k, 107);
-  EXPECT_NE(message_of([&] { tables_of_ranks(w, 27); }).find("use 1 to 26"), std::string::npos);
+  EXPECT_NE(refusal([&] { tables_of_ranks(w, 27); }).find("use 1 to 26"), std::string::npos);
 }
 
 TEST(Workload, RanksThatCannotShareAreRefused) {
-  EXPECT_EQ(message_of([] { sub_layers(shipped("t-nlg"), {.ranks = 3}); }),
+  EXPECT_EQ(refusal([] { sub_layers(shipped("t-nlg"), {.ranks = 3}); }),
             "workload \"t-nlg\": heads * head_dim (4256) cannot be shared by 3 ranks; use a number of ranks that "
             "divides it");
   EXPECT_EQ(
-      message_of([] { sub_layers(shipped("mixtral-8x7b"), {.ranks = 16}); }),
+      refusal([] { sub_layers(shipped("mixtral-8x7b"), {.ranks = 16}); }),
       "workload \"mixtral-8x7b\": experts (8) cannot be shared by 16 ranks; use a number of ranks that divides it");
-  EXPECT_NE(message_of([] { sub_layers(shipped("t-nlg"), {.ranks = 0}); }), "did not throw");
-  EXPECT_NE(message_of([] { sub_layers(shipped("t-nlg"), {.ranks = 2, .rank = 2}); }), "did not throw");
+  EXPECT_NE(refusal([] { sub_layers(shipped("t-nlg"), {.ranks = 0}); }), "did not throw");
+  EXPECT_NE(refusal([] { sub_layers(shipped("t-nlg"), {.ranks = 2, .rank = 2}); }), "did not throw");
   // Ranks beyond kv_heads hold the same head of k and v.
   EXPECT_EQ(named(sub_layers(shipped("llama-2-70b"), {.ranks = 16}), "ip").n, 512 + 2 * 128);
 }
@@ -255,21 +246,20 @@ TEST(Scale, StatedScalesSuitASmallMachine) {
 
 TEST(Scale, RefusesWhatLeavesPartOfAHead) {
   const Workload w = shipped("t-nlg");
-  EXPECT_NE(message_of([&] { scaled(w, {.hidden = 0.375}); }).find("heads (28) times 0.375 is 10.5"),
-            std::string::npos);
-  EXPECT_NE(message_of([&] { scaled(w, {.tokens = 1500}); }), "did not throw");
-  EXPECT_NE(message_of([&] { scaled(w, {.hidden = 0}); }), "did not throw");
-  EXPECT_NE(message_of([&] { scaled(w, {.ffn = 1e-9}); }), "did not throw");
-  EXPECT_NE(message_of([&] { scaled(w, {.ranks = 0}); }), "did not throw");
-  EXPECT_NE(message_of([&] { scaled(w, {.tokens = -1}); }), "did not throw");
-  EXPECT_NE(message_of([&] { scaled(shipped("mixtral-8x7b"), {.experts = 1}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(w, {.hidden = 0.375}); }).find("heads (28) times 0.375 is 10.5"), std::string::npos);
+  EXPECT_NE(refusal([&] { scaled(w, {.tokens = 1500}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(w, {.hidden = 0}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(w, {.ffn = 1e-9}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(w, {.ranks = 0}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(w, {.tokens = -1}); }), "did not throw");
+  EXPECT_NE(refusal([&] { scaled(shipped("mixtral-8x7b"), {.experts = 1}); }), "did not throw");
 }
 
 // A shipped file with one field changed, at a JSON pointer.
 std::string refusal(const std::string& name, const std::string& pointer, const nlohmann::json& value) {
   auto object = nlohmann::json::parse(text_of(name));
   object[nlohmann::json::json_pointer(pointer)] = value;
-  return message_of([&] { parse_workload(object.dump(), "w.json"); });
+  return refusal([&] { parse_workload(object.dump(), "w.json"); });
 }
 
 TEST(Workload, HostileFilesAreRefusedByFileAndField) {
@@ -293,7 +283,7 @@ TEST(Workload, HostileFilesAreRefusedByFileAndField) {
   EXPECT_EQ(refusal("dlrm-v2", "/rows", {1, 2}).find("w.json: \"multi_hot\" has 26 items and \"rows\" 2"), 0u);
   EXPECT_EQ(refusal("dlrm-v2", "/dim", 64).find("w.json: \"bottom\" ends with 128"), 0u);
   for (const char* text : {"", "[]", "3", "{}", "{\"kind\": NaN}", "{\"kind\": \"moe\"}", "{\"kind\""})
-    EXPECT_EQ(message_of([&] { parse_workload(text, "w.json"); }).find("w.json: "), 0u) << text;
+    EXPECT_EQ(refusal([&] { parse_workload(text, "w.json"); }).find("w.json: "), 0u) << text;
 }
 
 TEST(Workload, EveryFieldIsRequired) {
@@ -302,7 +292,7 @@ TEST(Workload, EveryFieldIsRequired) {
     for (const auto& item : whole.items()) {
       auto object = whole;
       object.erase(item.key());
-      const std::string message = message_of([&] { parse_workload(object.dump(), "w.json"); });
+      const std::string message = refusal([&] { parse_workload(object.dump(), "w.json"); });
       EXPECT_EQ(message.find("w.json: \"" + item.key() + "\" is missing"), 0u) << message;
     }
   }
@@ -310,14 +300,14 @@ TEST(Workload, EveryFieldIsRequired) {
 
 TEST(Workload, UnknownNamesListTheKnown) {
   const DataFolder folder(source_tree());
-  EXPECT_EQ(message_of([] { load_workload("gpt-5"); }),
+  EXPECT_EQ(refusal([] { load_workload("gpt-5"); }),
             "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, llama-2-70b, mega-gpt-2, mixtral-8x7b, "
             "t-nlg, or the path of a file");
-  EXPECT_NE(message_of([] { load_workload("/nowhere/w.json"); }).find("\"/nowhere/w.json\""), std::string::npos);
-  EXPECT_NE(message_of([] { load_workload(""); }).find("unknown workload \"\""), std::string::npos);
+  EXPECT_NE(refusal([] { load_workload("/nowhere/w.json"); }).find("\"/nowhere/w.json\""), std::string::npos);
+  EXPECT_NE(refusal([] { load_workload(""); }).find("unknown workload \"\""), std::string::npos);
   const DataFolder empty("/nowhere");
   EXPECT_TRUE(workload_names().empty());
-  EXPECT_NE(message_of([] { load_workload("t-nlg"); }).find("unknown workload"), std::string::npos);
+  EXPECT_NE(refusal([] { load_workload("t-nlg"); }).find("unknown workload"), std::string::npos);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/plan/estimate.h"
 #include "weft/plan/program.h"
 #include "weft/plan/traffic.h"
@@ -34,16 +35,6 @@ void expect_proved(const Plan& plan, const std::string& what) {
   EXPECT_TRUE(verdict.ok()) << what << ", tile by tile: " << verdict.problems.front();
   EXPECT_EQ(verdict.ok(), ranges.ok()) << what;
   EXPECT_EQ(traffic(plan).ranks, traffic(tiles).ranks) << what;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 struct Shape {
@@ -176,7 +167,7 @@ TEST(Build, GroupsAcrossHostsArePricedByTheNetwork) {
 TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
   const Producer p = gemm({.m = 8, .n = 8, .k = 8});
   const auto refusal = [&](const Producer& producer, const Space& space) {
-    return message_of([&] { build(producer, space); });
+    return refusal([&] { build(producer, space); });
   };
   EXPECT_EQ(refusal(p, by_route(SpaceKind::all_reduce, 2, Route::direct)),
             "all_reduce has no route direct; use auto, ring, two_shot, one_shot");
@@ -191,9 +182,8 @@ TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
             std::string::npos);
   const Producer uneven = embedding_bag({.rows = 4, .dim = 4, .batch = 8, .tables_of = {1, 2}});
   EXPECT_NE(refusal(uneven, space_of(SpaceKind::all_reduce, 2)).find("cannot be summed"), std::string::npos);
-  EXPECT_NE(message_of([&] { build(space_of(SpaceKind::all_reduce, 2), p); }).find("only all_gather"),
-            std::string::npos);
-  EXPECT_NE(message_of([&] { build(space_of(SpaceKind::all_gather, 2), uneven); }).find("not for embedding_bag"),
+  EXPECT_NE(refusal([&] { build(space_of(SpaceKind::all_reduce, 2), p); }).find("only all_gather"), std::string::npos);
+  EXPECT_NE(refusal([&] { build(space_of(SpaceKind::all_gather, 2), uneven); }).find("not for embedding_bag"),
             std::string::npos);
 }
 

@@ -6,19 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 
 namespace weft {
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
-}
 
 TEST(Mesh, CountsRanksRowMajor) {
   const Mesh mesh({{"pp", 2}, {"tp", 4}});
@@ -82,26 +73,26 @@ TEST(Mesh, WithoutAxesIsOneRank) {
 }
 
 TEST(Mesh, RefusesWhatItCannotBe) {
-  EXPECT_EQ(message_of([] { Mesh({{"tp", 0}}); }), "axis \"tp\" has 0 ranks; an axis needs at least 1");
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(refusal([] { Mesh({{"tp", 0}}); }), "axis \"tp\" has 0 ranks; an axis needs at least 1");
+  EXPECT_EQ(refusal([] {
               Mesh({{"tp", 2}, {"tp", 2}});
             }),
             "axes 0 and 1 are both named \"tp\"; give every axis its own name");
-  EXPECT_NE(message_of([] {
+  EXPECT_NE(refusal([] {
               Mesh({{"a", 1 << 30}, {"b", 1 << 30}, {"c", 1 << 30}});
             }).find("smaller axes"),
             std::string::npos);
-  EXPECT_NE(message_of([] { Mesh({{"a,b", 1}}); }).find("cannot name an axis"), std::string::npos);
-  EXPECT_NE(message_of([] { Mesh({{"tp", 2}}, {0}); }).find("one host for every rank"), std::string::npos);
-  EXPECT_NE(message_of([] { Mesh({{"tp", 2}}, {0, 9}); }).find("rank 1 is on host 9"), std::string::npos);
-  EXPECT_NE(message_of([] { hosts_by_devices(1 << 20, 1 << 20); }).find("ranks"), std::string::npos);
+  EXPECT_NE(refusal([] { Mesh({{"a,b", 1}}); }).find("cannot name an axis"), std::string::npos);
+  EXPECT_NE(refusal([] { Mesh({{"tp", 2}}, {0}); }).find("one host for every rank"), std::string::npos);
+  EXPECT_NE(refusal([] { Mesh({{"tp", 2}}, {0, 9}); }).find("rank 1 is on host 9"), std::string::npos);
+  EXPECT_NE(refusal([] { hosts_by_devices(1 << 20, 1 << 20); }).find("ranks"), std::string::npos);
 }
 
 TEST(Mesh, NamesTheAxesThereAre) {
   const Mesh mesh({{"tp", 2}, {"dp", 2}});
-  EXPECT_EQ(message_of([&] { mesh.axis("pp"); }), "no axis \"pp\" in the mesh; use one of tp, dp");
-  EXPECT_EQ(message_of([&] { mesh.coordinates(4); }), "no rank 4 in a mesh of 4; use 0 to 3");
-  EXPECT_EQ(message_of([&] { mesh.group({"tp", "tp"}, 0); }), "axis \"tp\" is named twice in a group; name it once");
+  EXPECT_EQ(refusal([&] { mesh.axis("pp"); }), "no axis \"pp\" in the mesh; use one of tp, dp");
+  EXPECT_EQ(refusal([&] { mesh.coordinates(4); }), "no rank 4 in a mesh of 4; use 0 to 3");
+  EXPECT_EQ(refusal([&] { mesh.group({"tp", "tp"}, 0); }), "axis \"tp\" is named twice in a group; name it once");
 }
 
 }  // namespace

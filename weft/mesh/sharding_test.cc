@@ -9,20 +9,11 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/mesh/mesh.h"
 
 namespace weft {
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
-}
 
 struct Case {
   Mesh mesh;
@@ -173,24 +164,24 @@ TEST(Sharding, RefusesTextItCannotRead) {
   const Mesh mesh({{"tp", 2}, {"dp", 2}});
   for (const char* text : {"Q",  "R,",   ",",   "S",     "S2",      "S00", "S0,S0", "S(tp", "S()", "S(pp)", "S(tp,)",
                            "R+", "R+S0", "R+P", "S0+P0", "R+P1+P0", "RR",  "S-1",   "S0 1", "+",   "R)"})
-    EXPECT_NE(message_of([&] { parse_sharding(text, mesh); }), "did not throw") << text;
-  EXPECT_EQ(message_of([&] { parse_sharding("R,S2", mesh); }),
+    EXPECT_NE(refusal([&] { parse_sharding(text, mesh); }), "did not throw") << text;
+  EXPECT_EQ(refusal([&] { parse_sharding("R,S2", mesh); }),
             "sharding \"R,S2\" names axis 2, but the mesh (tp=2 x dp=2) has 2; number axes from 0");
 }
 
 TEST(Sharding, RefusesUnevenSplitsUnlessAsked) {
   const Mesh mesh({{"tp", 4}});
   const Sharding sharding = parse_sharding("S0,R", mesh);
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(refusal([&] {
               check_sharding({10, 3}, sharding, mesh, {.name = "x"});
             }),
             "cannot split dim 0 of \"x\" (10 rows) over axis \"tp\" (4 ranks): 2 rows left over; pad to 12 or pass "
             ".uneven = true");
   EXPECT_NO_THROW(check_sharding({10, 3}, sharding, mesh, {.uneven = true}));
   EXPECT_NO_THROW(check_sharding({12, 3}, sharding, mesh));
-  EXPECT_NE(message_of([&] { check_sharding({12}, sharding, mesh); }).find("is for 2 dimensions"), std::string::npos);
-  EXPECT_NE(message_of([&] { shard_box({-1, 3}, sharding, mesh, 0); }).find("at least 0"), std::string::npos);
-  EXPECT_NE(message_of([&] { shard_box({1, 3}, sharding, mesh, 4); }).find("no rank 4"), std::string::npos);
+  EXPECT_NE(refusal([&] { check_sharding({12}, sharding, mesh); }).find("is for 2 dimensions"), std::string::npos);
+  EXPECT_NE(refusal([&] { shard_box({-1, 3}, sharding, mesh, 0); }).find("at least 0"), std::string::npos);
+  EXPECT_NE(refusal([&] { shard_box({1, 3}, sharding, mesh, 4); }).find("no rank 4"), std::string::npos);
 }
 
 }  // namespace

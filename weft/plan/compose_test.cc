@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/plan/plans_test.h"
 #include "weft/plan/program.h"
 #include "weft/plan/save.h"
@@ -20,16 +21,6 @@ void expect_proved(const Plan& plan) {
   const Verdict verdict = verify(plan);
   EXPECT_TRUE(verdict.ok()) << plan.name << " for " << plan.num_ranks << ": " << verdict.problems.front();
   EXPECT_EQ(to_json(parse_plan(to_json(plan), "x")), to_json(plan));
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
 }
 
 // What is owed in a buffer, element ranges by what they hold.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/plan/plans_test.h"
 #include "weft/plan/program.h"
 #include "weft/plan/verify.h"
@@ -11,16 +12,6 @@ namespace weft {
 namespace {
 
 using namespace testing_plans;  // NOLINT: the plans under test
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
-}
 
 // Three ranks; rank r sends row s of x to every other rank's y, in lanes of one column.
 Plan toy() {

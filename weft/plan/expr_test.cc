@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/mesh/box.h"
 
 namespace weft {
@@ -22,16 +23,6 @@ std::int64_t value_of(const Expr& e, std::array<std::int64_t, 3> slots = {3, 8, 
   return Formula(e, kScope).eval(slots, kTables);
 }
 std::int64_t value_of(const char* text) { return value_of(Expr::parse(text)); }
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input);
-    return error.what();
-  }
-  return "did not throw";
-}
 
 TEST(Expr, FollowsThePrecedenceOfArithmetic) {
   EXPECT_EQ(value_of("1 + 2 * 3"), 7);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/plan/plans_test.h"
 #include "weft/plan/program.h"
 #include "weft/plan/verify.h"
@@ -19,16 +20,6 @@ namespace {
 
 using namespace testing_plans;  // NOLINT: the plans under test
 using Json = nlohmann::json;
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::bad_input) << error.what();
-    return error.what();
-  }
-  return "did not throw";
-}
 
 // A program as text, so that two can be compared.
 std::string spelled(const Program& program) {

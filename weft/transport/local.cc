@@ -115,11 +115,13 @@ void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::
     if (state.arrived.load(std::memory_order_seq_cst) >= at) continue;
     if (left)
       blame(Code::peer_failed,
-            fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call), peer);
+            fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call),
+            peer);
     if (waited > patience_.total)
       blame(Code::deadline,
-            fmt::format("rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; WEFT_WAIT_S sets the limit",
-                        rank(), seconds(waited), call, peer, host(peer), seconds(silent_for(peer))),
+            fmt::format(
+                "rank {} waited {:.1f} s in {} for rank {} (host {}), silent for {:.1f} s; WEFT_WAIT_S sets the limit",
+                rank(), seconds(waited), call, peer, host(peer), seconds(silent_for(peer))),
             peer);
   }
   if (waited > patience_.total)

@@ -104,17 +104,35 @@ ConstStrip LaneRunner::strip(const Piece& piece, const Box& box, const std::arra
 }
 
 void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) const {
-  const std::int64_t ld = bench_ld(action);
+  if (const ConstStrip to = made_in_place(action, tile); to.data != nullptr) {
+    // The tile is what the target gets, so it is made there: one pass over memory less.
+    make(action, tile, static_cast<float*>(const_cast<void*>(to.data)), to.ld, bench);
+    if (program_.targets(action)[0].rank != program_.rank)
+      bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
+    return;
+  }
   for_each_strip(tile.box, [&](std::int64_t rows, std::int64_t cols, const std::array<std::int64_t, kMaxDims>& at) {
     bench.sources.clear();
     for (const Piece& source : program_.sources(action))
       bench.sources.push_back(strip(source, shortened(source.box, action, tile), at));
     if (action.kind == ActionKind::step) {
+      const std::int64_t ld = bench_ld(action);
       make(action, tile, bench.tile.get(), ld, bench);
       bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
     }
     store(action, tile, rows, cols, at, bench);
   });
+}
+
+// Where a step's tile may be made: its one target, if nothing is added and the kernel can write there. A gemm's code is
+// for rows as far apart as the tile is wide, which is how packed buffers keep them.
+ConstStrip LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
+  if (action.kind != ActionKind::step || action.sources.size() > 0 || action.targets.size() != 1 || folds_first(action))
+    return {nullptr, 0, Dtype::f32};
+  const Piece& target = program_.targets(action)[0];
+  const ConstStrip to = strip(target, shortened(target.box, action, tile), {});
+  const bool fits = plan_.producers[action.producer].kind != ProducerKind::gemm || to.ld == bench_ld(action);
+  return fits && to.dtype == Dtype::f32 ? to : ConstStrip{nullptr, 0, Dtype::f32};
 }
 
 void LaneRunner::make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const {

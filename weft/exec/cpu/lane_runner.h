@@ -45,6 +45,7 @@ class LaneRunner {
   };
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
+  ConstStrip made_in_place(const Action& action, const Tile& tile) const;
   Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
   const std::byte* input(const Piece& piece) const;
   ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
