@@ -38,7 +38,7 @@ Draft reduce_draft(const char* name, const Producer& p, const Space& space, Rout
 }
 
 // The owner's sum of chunk c, for s in 0 .. count - 1.
-Owed owed_sum(const Draft& draft, int y, Expr count, Expr chunk, Expr lo, Expr hi) {
+Owed owed_sum(const Draft& draft, int y, Expr count, const Expr& chunk, Expr lo, Expr hi) {
   Owed owed;
   owed.count = std::move(count);
   owed.piece = {r, y, rows(std::move(lo), std::move(hi))};

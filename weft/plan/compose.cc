@@ -117,7 +117,7 @@ class Joiner {
     const auto fresh = [&](const std::string& name) {
       std::set<std::string> all = taken;
       all.insert(own.begin(), own.end());
-      const std::string out = taken.count(name) ? unique(name, all) : name;
+      std::string out = taken.count(name) ? unique(name, all) : name;
       taken.insert(out);
       return out;
     };

@@ -42,7 +42,7 @@ Control::Control(std::shared_ptr<void> memory, int num_ranks) : memory_(std::mov
 }
 
 Control Control::create(std::shared_ptr<void> memory, int num_ranks) {
-  const Control control(std::move(memory), num_ranks);
+  Control control(std::move(memory), num_ranks);
   new (control.memory_.get()) Header{kVersion, num_ranks, getpid(), {}};
   for (int rank = 0; rank < num_ranks; ++rank) new (control.ranks_ + rank) RankState{};
   for (int reporter = 0; reporter <= num_ranks; ++reporter) new (control.reports_ + reporter) Report{};
