@@ -31,10 +31,6 @@ std::uint64_t digest(const Matrix& y) {
   return hash;
 }
 
-Op compile(World& world, const Case& c) {
-  return c.gathers ? world.compile(c.space, c.producer) : world.compile(c.producer, c.space);
-}
-
 // The reference's results, made once by whichever rank comes first.
 class References {
  public:

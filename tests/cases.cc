@@ -114,6 +114,10 @@ Plan plan_of(const Case& c) {
                    : build(c.producer, c.space, default_cluster(c.space.num_ranks()));
 }
 
+Op compile(World& world, const Case& c) {
+  return c.gathers ? world.compile(c.space, c.producer) : world.compile(c.producer, c.space);
+}
+
 Data make_data(const Producer& p, int rank, std::uint64_t seed) {
   std::mt19937_64 random(seed * 1000003 + static_cast<std::uint64_t>(rank));
   Data data;

@@ -9,6 +9,7 @@
 #include "weft/exec/bindings.h"
 #include "weft/plan/plan.h"
 #include "weft/plan/space.h"
+#include "weft/world/world.h"
 
 namespace weft::testing {
 
@@ -23,6 +24,7 @@ struct Case {
 std::vector<Case> all_cases(int num_ranks);
 
 Plan plan_of(const Case& c);
+Op compile(World& world, const Case& c);
 
 // One rank's inputs and the memory behind them.
 struct Data {

@@ -45,10 +45,6 @@ std::vector<Subject> subjects(int num_ranks) {
   return out;
 }
 
-Op compile(World& world, const Case& c) {
-  return c.gathers ? world.compile(c.space, c.producer) : world.compile(c.producer, c.space);
-}
-
 using Results = std::vector<std::vector<std::vector<float>>>;  // [run][rank]
 
 Results run_subject(World& world, const Subject& s, SeededScheduler* scheduler, Op& op) {

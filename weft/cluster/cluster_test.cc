@@ -48,20 +48,20 @@ TEST(Cluster, ShippedFilesLoad) {
 }
 
 TEST(Cluster, HostileFilesAreRefusedByFieldName) {
-  const auto refusal = [](const std::string& text) { return refusal([&] { parse_cluster(text, "c.json"); }); };
-  EXPECT_EQ(refusal(with("/num_hosts", -1)), "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
-  EXPECT_EQ(refusal(with("/num_hosts", 2.5)), "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
-  EXPECT_EQ(refusal(with("/flops_per_s", "fast")),
+  const auto refusal_of = [](const std::string& text) { return refusal([&] { parse_cluster(text, "c.json"); }); };
+  EXPECT_EQ(refusal_of(with("/num_hosts", -1)), "c.json: \"num_hosts\" is -1; give a whole number from 1 to 1048576");
+  EXPECT_EQ(refusal_of(with("/num_hosts", 2.5)), "c.json: \"num_hosts\" is 2.5; give a whole number from 1 to 1048576");
+  EXPECT_EQ(refusal_of(with("/flops_per_s", "fast")),
             "c.json: \"flops_per_s\" is \"fast\"; give a number from 1 to 1e+18");
-  EXPECT_EQ(refusal(with("/local/latency_s", -1e-6)),
+  EXPECT_EQ(refusal_of(with("/local/latency_s", -1e-6)),
             "c.json: in \"local\": \"latency_s\" is -1e-06; give a number from 0 to 1000");
-  EXPECT_EQ(refusal(with("/network", 3)), "c.json: \"network\" is 3; give an object {...}");
-  EXPECT_NE(refusal(with("/signal_s", nullptr)).find("\"signal_s\" is null"), std::string::npos);
-  EXPECT_NE(refusal(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"), std::string::npos);
-  EXPECT_NE(refusal(with("/read_bytes_per_s", 1e300)).find("\"read_bytes_per_s\""), std::string::npos);
-  EXPECT_NE(refusal(with("/flop_per_s", 1)).find("unknown field \"flop_per_s\""), std::string::npos);
+  EXPECT_EQ(refusal_of(with("/network", 3)), "c.json: \"network\" is 3; give an object {...}");
+  EXPECT_NE(refusal_of(with("/signal_s", nullptr)).find("\"signal_s\" is null"), std::string::npos);
+  EXPECT_NE(refusal_of(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"), std::string::npos);
+  EXPECT_NE(refusal_of(with("/read_bytes_per_s", 1e300)).find("\"read_bytes_per_s\""), std::string::npos);
+  EXPECT_NE(refusal_of(with("/flop_per_s", 1)).find("unknown field \"flop_per_s\""), std::string::npos);
   for (const char* text : {"", "[]", "3", "{}", "{\"name\": NaN}", "{\"name\": 1e999}", "{\"name\""})
-    EXPECT_EQ(refusal(text).find("c.json: "), 0u) << text;
+    EXPECT_EQ(refusal_of(text).find("c.json: "), 0u) << text;
 }
 
 TEST(Cluster, EveryFieldIsRequired) {

@@ -256,32 +256,34 @@ TEST(Scale, RefusesWhatLeavesPartOfAHead) {
 }
 
 // A shipped file with one field changed, at a JSON pointer.
-std::string refusal(const std::string& name, const std::string& pointer, const nlohmann::json& value) {
+std::string refusal_with(const std::string& name, const std::string& pointer, const nlohmann::json& value) {
   auto object = nlohmann::json::parse(text_of(name));
   object[nlohmann::json::json_pointer(pointer)] = value;
   return refusal([&] { parse_workload(object.dump(), "w.json"); });
 }
 
 TEST(Workload, HostileFilesAreRefusedByFileAndField) {
-  EXPECT_EQ(refusal("t-nlg", "/hidden", -1), "w.json: \"hidden\" is -1; give a whole number from 1 to 4194304");
-  EXPECT_EQ(refusal("t-nlg", "/hidden", "wide"),
+  EXPECT_EQ(refusal_with("t-nlg", "/hidden", -1), "w.json: \"hidden\" is -1; give a whole number from 1 to 4194304");
+  EXPECT_EQ(refusal_with("t-nlg", "/hidden", "wide"),
             "w.json: \"hidden\" is \"wide\"; give a whole number from 1 to 4194304");
-  EXPECT_EQ(refusal("t-nlg", "/kind", "rnn"),
+  EXPECT_EQ(refusal_with("t-nlg", "/kind", "rnn"),
             "w.json: \"kind\": unknown kind \"rnn\"; use one of transformer, moe, dlrm");
-  EXPECT_EQ(refusal("t-nlg", "/kv_heads", 5), "w.json: \"kv_heads\" is 5, which 28 heads cannot share; give a divisor");
-  EXPECT_EQ(refusal("t-nlg", "/scale_down/hidden", 0).find("w.json: in \"scale_down\": \"hidden\" is 0"), 0u);
-  EXPECT_EQ(refusal("t-nlg", "/scale_down", 3), "w.json: \"scale_down\" is 3; give an object {...}");
-  EXPECT_EQ(refusal("t-nlg", "/degrees", nlohmann::json::array()), "w.json: \"degrees\" has 0 items; give 1 to 64");
-  EXPECT_EQ(refusal("t-nlg", "/degrees/0", 0).find("w.json: item 0 of \"degrees\" is 0"), 0u);
-  EXPECT_EQ(refusal("t-nlg", "/dtype", "f8").find("w.json: \"dtype\": "), 0u);
-  EXPECT_EQ(refusal("t-nlg", "/experts", 8).find("w.json: unknown field \"experts\""), 0u);
-  EXPECT_EQ(refusal("t-nlg", "/sequence", 1e30).find("w.json: \"sequence\" is "), 0u);
-  EXPECT_EQ(refusal("mixtral-8x7b", "/top_k", 9), "w.json: \"top_k\" is 9; give a whole number from 1 to 8");
-  EXPECT_EQ(refusal("deepseek-v3-moe", "/kv_rank", 0).find("w.json: \"q_rank\" is 1536 and \"kv_rank\" is 0"), 0u);
-  EXPECT_EQ(refusal("deepseek-v3-moe", "/attention", "tensor").find("w.json: \"attention\" is \"tensor\""), 0u);
-  EXPECT_EQ(refusal("dlrm-v2", "/rows/3", 0).find("w.json: item 3 of \"rows\" is 0"), 0u);
-  EXPECT_EQ(refusal("dlrm-v2", "/rows", {1, 2}).find("w.json: \"multi_hot\" has 26 items and \"rows\" 2"), 0u);
-  EXPECT_EQ(refusal("dlrm-v2", "/dim", 64).find("w.json: \"bottom\" ends with 128"), 0u);
+  EXPECT_EQ(refusal_with("t-nlg", "/kv_heads", 5),
+            "w.json: \"kv_heads\" is 5, which 28 heads cannot share; give a divisor");
+  EXPECT_EQ(refusal_with("t-nlg", "/scale_down/hidden", 0).find("w.json: in \"scale_down\": \"hidden\" is 0"), 0u);
+  EXPECT_EQ(refusal_with("t-nlg", "/scale_down", 3), "w.json: \"scale_down\" is 3; give an object {...}");
+  EXPECT_EQ(refusal_with("t-nlg", "/degrees", nlohmann::json::array()),
+            "w.json: \"degrees\" has 0 items; give 1 to 64");
+  EXPECT_EQ(refusal_with("t-nlg", "/degrees/0", 0).find("w.json: item 0 of \"degrees\" is 0"), 0u);
+  EXPECT_EQ(refusal_with("t-nlg", "/dtype", "f8").find("w.json: \"dtype\": "), 0u);
+  EXPECT_EQ(refusal_with("t-nlg", "/experts", 8).find("w.json: unknown field \"experts\""), 0u);
+  EXPECT_EQ(refusal_with("t-nlg", "/sequence", 1e30).find("w.json: \"sequence\" is "), 0u);
+  EXPECT_EQ(refusal_with("mixtral-8x7b", "/top_k", 9), "w.json: \"top_k\" is 9; give a whole number from 1 to 8");
+  EXPECT_EQ(refusal_with("deepseek-v3-moe", "/kv_rank", 0).find("w.json: \"q_rank\" is 1536 and \"kv_rank\" is 0"), 0u);
+  EXPECT_EQ(refusal_with("deepseek-v3-moe", "/attention", "tensor").find("w.json: \"attention\" is \"tensor\""), 0u);
+  EXPECT_EQ(refusal_with("dlrm-v2", "/rows/3", 0).find("w.json: item 3 of \"rows\" is 0"), 0u);
+  EXPECT_EQ(refusal_with("dlrm-v2", "/rows", {1, 2}).find("w.json: \"multi_hot\" has 26 items and \"rows\" 2"), 0u);
+  EXPECT_EQ(refusal_with("dlrm-v2", "/dim", 64).find("w.json: \"bottom\" ends with 128"), 0u);
   for (const char* text : {"", "[]", "3", "{}", "{\"kind\": NaN}", "{\"kind\": \"moe\"}", "{\"kind\""})
     EXPECT_EQ(refusal([&] { parse_workload(text, "w.json"); }).find("w.json: "), 0u) << text;
 }

@@ -19,8 +19,7 @@ namespace {
 
 // Larger groups are priced by a twin of this size: a plan of N ranks has N x N actions.
 constexpr int kPricedRanks = 32;
-// Beyond these, one_shot is no candidate: its inbox holds every rank's whole output.
-constexpr int kMaxOneShotRanks = 64;
+// Beyond this, one_shot is no candidate: its inbox holds every rank's whole output.
 constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
 
 using Builder = std::function<Plan(const Producer&, const Space&, Route)>;

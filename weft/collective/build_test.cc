@@ -166,22 +166,23 @@ TEST(Build, GroupsAcrossHostsArePricedByTheNetwork) {
 
 TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
   const Producer p = gemm({.m = 8, .n = 8, .k = 8});
-  const auto refusal = [&](const Producer& producer, const Space& space) {
+  const auto refusal_of = [&](const Producer& producer, const Space& space) {
     return refusal([&] { build(producer, space); });
   };
-  EXPECT_EQ(refusal(p, by_route(SpaceKind::all_reduce, 2, Route::direct)),
+  EXPECT_EQ(refusal_of(p, by_route(SpaceKind::all_reduce, 2, Route::direct)),
             "all_reduce has no route direct; use auto, ring, two_shot, one_shot");
-  EXPECT_NE(refusal(p, by_route(SpaceKind::all_reduce, 65, Route::one_shot)).find("at most 64 ranks"),
+  EXPECT_NE(refusal_of(p, by_route(SpaceKind::all_reduce, 65, Route::one_shot)).find("at most 64 ranks"),
             std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::all_gather, 2, {.wire = Dtype::bf16})).find("use f32"), std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::broadcast, 2, {.root = 2})).find("root 2"), std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.rows = {1, 2, 3, 4}})).find("takes no row counts"),
+  EXPECT_NE(refusal_of(p, space_of(SpaceKind::all_gather, 2, {.wire = Dtype::bf16})).find("use f32"),
             std::string::npos);
-  EXPECT_NE(refusal(p, space_of(SpaceKind::reduce_scatter, 2, {.slices = 2})).find("slices"), std::string::npos);
-  EXPECT_NE(refusal(gemm({.m = 0, .n = 8, .k = 8}), space_of(SpaceKind::all_reduce, 2)).find("m is 0"),
+  EXPECT_NE(refusal_of(p, space_of(SpaceKind::broadcast, 2, {.root = 2})).find("root 2"), std::string::npos);
+  EXPECT_NE(refusal_of(p, space_of(SpaceKind::reduce_scatter, 2, {.rows = {1, 2, 3, 4}})).find("takes no row counts"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(p, space_of(SpaceKind::reduce_scatter, 2, {.slices = 2})).find("slices"), std::string::npos);
+  EXPECT_NE(refusal_of(gemm({.m = 0, .n = 8, .k = 8}), space_of(SpaceKind::all_reduce, 2)).find("m is 0"),
             std::string::npos);
   const Producer uneven = embedding_bag({.rows = 4, .dim = 4, .batch = 8, .tables_of = {1, 2}});
-  EXPECT_NE(refusal(uneven, space_of(SpaceKind::all_reduce, 2)).find("cannot be summed"), std::string::npos);
+  EXPECT_NE(refusal_of(uneven, space_of(SpaceKind::all_reduce, 2)).find("cannot be summed"), std::string::npos);
   EXPECT_NE(refusal([&] { build(space_of(SpaceKind::all_reduce, 2), p); }).find("only all_gather"), std::string::npos);
   EXPECT_NE(refusal([&] { build(space_of(SpaceKind::all_gather, 2), uneven); }).find("not for embedding_bag"),
             std::string::npos);

@@ -55,6 +55,8 @@ inline Expr tiles_of(Expr rows) { return up(std::move(rows), var::tm) * var::col
 inline Expr chunk_rows(const Expr& c) { return cut(var::m, var::N, c + 1) - cut(var::m, var::N, c); }
 inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 
+inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
+
 // One builder a collective. `route` is never automatic here.
 Plan build_keep(const Producer& producer, int num_ranks);
 Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);

@@ -17,8 +17,6 @@ namespace {
 
 using namespace var;  // NOLINT: the vocabulary of rules
 
-constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
-
 std::int64_t all_tiles(const Producer& p, int num_ranks) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < num_ranks; ++rank)

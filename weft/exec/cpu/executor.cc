@@ -30,6 +30,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       lanes_(plan_, program_, memory_, options_.hooks) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
+  peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
   first_lane_.push_back(0);
   for (const Action& action : program_.actions) {
     if (action.lanes == 0) continue;
@@ -40,7 +41,10 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     }
     auto trigger = std::make_unique<Trigger>();
     trigger->action = &action;
-    trigger->reads_input = std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
+    // The epilogue's bias and residual are the caller's memory too.
+    const Producer& producer = plan_.producers[std::max(action.producer, 0)];
+    trigger->reads_input = (action.finish && (producer.bias || producer.residual)) ||
+                           std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
@@ -66,7 +70,8 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   if (!finished()) finish();
   bindings_.producers.assign(bindings.producers.begin(), bindings.producers.end());
   bindings_.buffers.assign(bindings.buffers.begin(), bindings.buffers.end());
-  lanes_.begin(&bindings_, counts, runs_);
+  peers_.assign(counts.peers.begin(), counts.peers.end());  // triggers look at them after the caller's are gone
+  lanes_.begin(&bindings_, {counts.rows, peers_}, runs_);
   ++runs_;
   next_lane_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;

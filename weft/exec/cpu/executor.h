@@ -79,7 +79,9 @@ class CpuExecutor {
   std::vector<std::int64_t> first_lane_;  // of each step, counted over all; one more at the end
   std::vector<std::unique_ptr<Trigger>> triggers_;
   std::vector<Workbench> benches_;  // one a thread
+  // Of the run under way: triggers still read them when the caller prepares the next.
   Bindings bindings_;
+  std::vector<std::int64_t> peers_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
   std::atomic<std::uint32_t> turn_{0};  // where polling goes on, so that no trigger starves
