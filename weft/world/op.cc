@@ -103,6 +103,11 @@ Matrix Op::buffer(std::string_view name) {
           layout.dims > 1 ? layout.shape[1] : 1};
 }
 
+bool Op::ready() {
+  state_->executor->poll();
+  return state_->executor->finished();
+}
+
 const Plan& Op::plan() const { return state_->plan; }
 Sent Op::sent() const { return state_->executor->sent(); }
 

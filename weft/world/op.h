@@ -40,6 +40,9 @@ class Op {
   // The same for another buffer of the plan, by name. Throws bad_input where there is none.
   Matrix buffer(std::string_view name);
 
+  // Fires what is ready, without waiting; whether all that is owed to this rank is there.
+  bool ready();
+
   const Plan& plan() const;
   Sent sent() const;  // bytes and signals sent to other ranks, over all runs
 

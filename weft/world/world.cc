@@ -27,10 +27,17 @@ int threads_from_env() {
   return threads;
 }
 
-// What `auto` prices routes on: a file that `weft info --calibrate --save` wrote, or the default machine.
-Cluster this_cluster(int num_ranks) {
+Cluster cluster_of(const WorldOptions& options) {
+  if (options.cluster) return *options.cluster;
   const char* path = std::getenv("WEFT_CLUSTER");
-  return path == nullptr ? default_cluster(num_ranks) : fitted(load_cluster(path), num_ranks);
+  return path == nullptr ? default_cluster() : load_cluster(path);
+}
+
+std::optional<Link> link_of(const WorldOptions& options) {
+  if (options.link) return options.link;
+  const char* text = std::getenv("WEFT_LINK");
+  if (text == nullptr || *text == '\0' || std::string_view(text) == "shm") return {};
+  return parse_link(text);
 }
 
 }  // namespace
@@ -40,7 +47,10 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       threads(std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : threads_from_env())),
       patience(patience_from_env()),
       hooks(options.hooks),
-      prove(options.prove) {
+      prove(options.prove),
+      cluster(cluster_of(options)),
+      link(link_of(options)),
+      ranks_per_host(options.ranks_per_host) {
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
     patience.spin = std::chrono::nanoseconds(0);
@@ -70,6 +80,16 @@ int World::size() const { return state_->transport->size(); }
 std::string_view World::transport() const { return state_->transport->name(); }
 void World::barrier() { state_->transport->barrier(); }
 
+Cluster World::cluster(int num_ranks) const {
+  Cluster cluster = state_->cluster;
+  if (state_->link) {
+    cluster.network = *state_->link;
+    cluster.ranks_per_host = state_->ranks_per_host;
+    cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
+  }
+  return fitted(cluster, num_ranks);
+}
+
 Mesh World::mesh(std::vector<Axis> axes) const {
   Mesh mesh(std::move(axes));
   if (mesh.size() != size())
@@ -79,12 +99,12 @@ Mesh World::mesh(std::vector<Axis> axes) const {
 }
 
 Op World::compile(const Producer& producer, const Space& space) {
-  const Plan plan = build(producer, space, this_cluster(space.num_ranks()));
+  const Plan plan = build(producer, space, cluster(space.num_ranks()));
   return space.kind == SpaceKind::keep ? allot(plan, {{rank()}, 0}) : compile(plan, space.mesh, space.axis);
 }
 
 Op World::compile(const Space& gather, const Producer& producer) {
-  return compile(build(gather, producer, this_cluster(gather.num_ranks())), gather.mesh, gather.axis);
+  return compile(build(gather, producer, cluster(gather.num_ranks())), gather.mesh, gather.axis);
 }
 
 Op World::compile(const Plan& plan, const Mesh& mesh, std::string_view axis) {

@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "weft/cluster/cluster.h"
 #include "weft/mesh/mesh.h"
 #include "weft/plan/plan.h"
 #include "weft/plan/producer.h"
@@ -19,6 +21,13 @@ struct WorldState;
 
 struct WorldOptions {
   int threads = 0;  // of each rank; 0: WEFT_THREADS, or 1
+  // What lies between ranks: a rate and a latency to pace local transports to (transport/pace.h); none: WEFT_LINK, or
+  // the speed of memory. Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
+  std::optional<Link> link;
+  int ranks_per_host = 1;
+  // What `auto` prices routes on; none: the file that WEFT_CLUSTER names, or the default machine. A link replaces its
+  // network.
+  std::optional<Cluster> cluster;
   // Tests only: who decides on timing (exec/cpu/hooks.h), and whether plans are proved before they run.
   Hooks* hooks = nullptr;
   bool prove = true;
@@ -34,6 +43,8 @@ class World {
   int rank() const;
   int size() const;
   std::string_view transport() const;  // "threads" or "shm"
+  // What `auto` prices routes on, for that many ranks: calibrated or default, with the link between hosts.
+  Cluster cluster(int num_ranks) const;
 
   // Named axes over all ranks, in rank order. Throws bad_input unless they multiply to size().
   Mesh mesh(std::vector<Axis> axes) const;

@@ -22,6 +22,9 @@ struct WorldState {
   Patience patience;
   Hooks* hooks = nullptr;
   bool prove = true;
+  Cluster cluster;           // as measured or assumed, before it is fitted to a group
+  std::optional<Link> link;  // paced; none: memory alone
+  int ranks_per_host = 1;
   std::vector<CpuExecutor*> live;
   std::set<std::string> proved;  // plans that have been verified, as text: the same op again costs no proof
 
