@@ -35,6 +35,7 @@ struct WorldState {
 struct Op::State {
   std::shared_ptr<WorldState> world;
   std::shared_ptr<Segment> segment;
+  std::shared_ptr<Segment> transits;  // paced: the signals under way to every rank
   Plan plan;
   std::unique_ptr<CpuExecutor> executor;
   int rank = 0;       // of the plan

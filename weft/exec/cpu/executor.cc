@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/hooks.h"
@@ -16,6 +17,12 @@ constexpr std::int64_t kGlance = 8;
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
+std::optional<Links> links_of(const CpuOptions& options, int rank, const Memory& memory, const Expander& expander,
+                              Transport& transport) {
+  if (!options.pace) return {};
+  return Links(*options.pace, rank, memory, options.transits, expander, transport);
+}
+
 }  // namespace
 
 CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads,
@@ -27,7 +34,8 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       transport_(transport),
       threads_(threads),
       options_(std::move(options)),
-      lanes_(plan_, program_, memory_, options_.hooks) {
+      links_(links_of(options_, rank, memory_, expander_, transport_)),
+      lanes_(plan_, program_, memory_, links_ ? &*links_ : nullptr, options_.hooks) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
@@ -111,6 +119,7 @@ void CpuExecutor::work(int thread) {
     lanes_.run(action, lane, bench);
     if (steps_left_.fetch_sub(1, std::memory_order_seq_cst) == 1) ring_if_asleep(*memory_.bells[program_.rank]);
     fire_ready(bench, kGlance);
+    if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
   if (thread == 0) await(nullptr, 0, &steps_left_, bench);
@@ -126,6 +135,7 @@ void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
 
 // Looks at up to `most` lanes, beginning where the last look ended; returns whether any was ready.
 bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
+  if (links_) links_->deliver();
   if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
   bool fired = false;
   const std::uint32_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
@@ -162,29 +172,47 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   const auto there = [&] {
     return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
   };
+  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there
   const auto ready = [&] {
     if (there()) return true;
     while (fire_ready(bench, INT64_MAX))
       if (there()) return true;
-    if (options_.poll_others && &bench == benches_.data()) options_.poll_others();
+    due = links_ ? links_->deliver() : Transit::kNothing;
+    if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
   };
   if (options_.hooks != nullptr) {
     while (!ready()) options_.hooks->pause(program_.rank, true);
     return;
   }
-  wait_until(transport_, options_.patience, ready,
-             [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); });
+  wait_until(
+      transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
+      [&] { return due == Transit::kNothing ? kSleepSlice : std::chrono::nanoseconds(due - now_ns()); });
+}
+
+// Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
+void CpuExecutor::glance_at_others() {
+  if (options_.live == nullptr) return;
+  for (CpuExecutor* other : *options_.live)
+    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], kGlance);
+}
+
+std::int64_t CpuExecutor::poll_all() {
+  std::int64_t due = Transit::kNothing;
+  if (options_.live != nullptr)
+    for (CpuExecutor* executor : *options_.live) due = std::min(due, executor->poll());
+  return due;
 }
 
 void CpuExecutor::finish() {
   if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
 }
 
-void CpuExecutor::poll() {
+std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   while (fire_ready(benches_[0], INT64_MAX)) {
   }
+  return links_ ? links_->deliver() : Transit::kNothing;
 }
 
 std::byte* CpuExecutor::buffer(int buffer) const {

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
+#include "weft/exec/cpu/links.h"
 #include "weft/kernel/epilogue.h"
 
 namespace weft {
@@ -25,8 +26,8 @@ std::int64_t bench_ld(const Action& action) {
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks)
-    : plan_(plan), program_(program), memory_(memory), hooks_(hooks) {
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks)
+    : plan_(plan), program_(program), memory_(memory), links_(links), hooks_(hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -68,27 +69,47 @@ Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& ti
 }
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
+  Tile tile{{}, lane, 0};
   if (action.box.dims > 0) {
-    Tile tile{lane_box(action.box, action.tile, lane), lane, 0};
+    tile.box = lane_box(action.box, action.tile, lane);
     const std::int64_t limit = action.box.lo[0] + rows_that_count(action, counts_);
     tile.box.hi[0] = std::clamp(limit, tile.box.lo[0], tile.box.hi[0]);
     tile.rows = tile.box.size(0);
     if (tile.rows > 0 && action.targets.size() > 0) move(action, tile, bench);
   }
-  // Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
-  for (const Signal& signal : program_.signals_of(action)) {
-    const std::int64_t id = signal.counter + (signal.per > 0 ? lane / signal.per : 0);
+  signal(action, tile, bench);
+  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+// Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
+void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench) const {
+  const auto signals = program_.signals_of(action);
+  for (const Signal& signal : signals) {
+    const std::int64_t id = signal.counter + (signal.per > 0 ? tile.lane / signal.per : 0);
     bench.sent.signals += signal.rank != program_.rank;
     if (hooks_ != nullptr) {
       auto* counters =
           reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
       hooks_->signal(program_.rank, signal.rank, counters + id);
-      continue;
+    } else if (links_ != nullptr && links_->paces(signal.rank)) {
+      // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
+      const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
+      links_->signal(signal.rank, id, first ? bytes_to(signal.rank, action, tile) : 0);
+    } else {
+      memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
+      ring_if_asleep(*memory_.bells[signal.rank]);
     }
-    memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(*memory_.bells[signal.rank]);
   }
-  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const Tile& tile) const {
+  std::int64_t bytes = 0;
+  if (tile.rows == 0) return bytes;
+  for (const Piece& target : program_.targets(action))
+    if (target.rank == rank)
+      bytes += shortened(target.box, action, tile).volume() *
+               static_cast<std::int64_t>(size_of(plan_.buffers[target.buffer].dtype));
+  return bytes;
 }
 
 const std::byte* LaneRunner::input(const Piece& piece) const {

@@ -14,6 +14,7 @@
 namespace weft {
 
 class Hooks;
+class Links;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
@@ -31,7 +32,8 @@ struct Workbench {
 
 class LaneRunner {
  public:
-  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks);
+  // `links` is null where nothing is paced, `hooks` outside of tests.
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks);
 
   Workbench workbench() const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
@@ -43,6 +45,8 @@ class LaneRunner {
     std::int64_t lane;
     std::int64_t rows;
   };
+  void signal(const Action& action, const Tile& tile, Workbench& bench) const;
+  std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
   ConstStrip made_in_place(const Action& action, const Tile& tile) const;
@@ -57,6 +61,7 @@ class LaneRunner {
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
+  Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
   std::int64_t bench_floats_ = 0;
