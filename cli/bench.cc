@@ -29,7 +29,7 @@ namespace {
 struct Flags {
   OpFlags op;
   int threads = 1, rounds = 15;
-  std::string transport = "shm", link = "shm";
+  std::string transport = "shm", link = "shm", trace;
   bool json = false;
 };
 
@@ -82,6 +82,7 @@ void bench_rank(World& world, const Flags& flags) {
 WorldOptions options_of(const Flags& flags) {
   WorldOptions options{.threads = flags.threads};
   if (flags.link != "shm") options.link = parse_link(flags.link);
+  options.trace = flags.trace;
   return options;
 }
 
@@ -95,7 +96,8 @@ int run(const Flags& flags) {
   const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
   check_memory(spec);
   if (flags.transport == "shm") return relaunch(spec.ranks);
-  World::local(spec.ranks, [&](World& world) { bench_rank(world, flags); }, options_of(flags));
+  World::local(
+      spec.ranks, [&](World& world) { bench_rank(world, flags); }, options_of(flags));
   return 0;
 }
 
@@ -113,7 +115,9 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
   command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command->add_option("--link", flags->link, "between ranks: shm")->type_name("LINK");
+  command->add_option("--link", flags->link, "between ranks: shm, or a rate and latency as 10gbit,10us")
+      ->type_name("LINK");
+  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"

@@ -15,6 +15,20 @@ namespace {
 // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
 constexpr std::int64_t kGlance = 8;
 
+// Records a wait when it ends, by success or by an exception.
+struct WaitRecord {
+  WaitRecord(Recorder* recorder, std::int32_t action, std::int64_t lane, std::uint32_t run)
+      : recorder(recorder), event{EventKind::wait, action, static_cast<std::int32_t>(lane), run, ticks(), 0, 0, 0} {}
+  ~WaitRecord() {
+    event.end = ticks();
+    recorder->add(event);
+  }
+  WaitRecord(const WaitRecord&) = delete;
+  WaitRecord& operator=(const WaitRecord&) = delete;
+  Recorder* recorder;
+  Event event;
+};
+
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::optional<Links> links_of(const CpuOptions& options, int rank, const Memory& memory, const Expander& expander,
@@ -57,7 +71,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
-  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench());
+  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
 }
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
@@ -185,6 +199,11 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
     while (!ready()) options_.hooks->pause(program_.rank, true);
     return;
   }
+  if (there()) return;
+  std::optional<WaitRecord> record;
+  if (bench.record.on())
+    record.emplace(&bench.record, action == nullptr ? -1 : static_cast<std::int32_t>(action - program_.actions.data()),
+                   lane, runs_ - 1);
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
       [&] { return due == Transit::kNothing ? kSleepSlice : std::chrono::nanoseconds(due - now_ns()); });
@@ -226,6 +245,22 @@ Sent CpuExecutor::sent() const {
     all.signals += bench.sent.signals;
   }
   return all;
+}
+
+RecordContext CpuExecutor::record_context(const Moment& begin) const {
+  return {plan_, program_, memory_.world_rank, begin, Moment::now()};
+}
+
+void CpuExecutor::add_slices(const Moment& begin, TraceText* out) const {
+  const RecordContext context = record_context(begin);
+  for (std::size_t t = 0; t < benches_.size(); ++t)
+    weft::add_slices(context, static_cast<int>(t), benches_[t].record, out);
+}
+
+std::string CpuExecutor::last_events(const Moment& begin, std::size_t lines) const {
+  std::vector<const Recorder*> recorders;
+  for (const Workbench& bench : benches_) recorders.push_back(&bench.record);
+  return weft::last_events(record_context(begin), recorders, lines);
 }
 
 // After a sleep without news: is it time to give up, and on whom?

@@ -22,6 +22,7 @@ namespace weft {
 class CpuExecutor;
 class Hooks;
 class ThreadPool;
+class TraceText;
 class Transport;
 
 struct CpuOptions {
@@ -29,6 +30,7 @@ struct CpuOptions {
   Hooks* hooks = nullptr;
   // The rank's ops, this one among them: the caller's thread moves them all while it computes for or waits in one.
   const std::vector<CpuExecutor*>* live = nullptr;
+  Detail detail = Detail::flight;
   std::optional<Pace> pace;          // none: signals are raised at once
   std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), a piece a rank of the plan
 };
@@ -52,6 +54,10 @@ class CpuExecutor {
   const BufferLayout& layout(int buffer) const { return memory_.layouts[program_.rank].buffers[buffer]; }
   Sent sent() const;  // since the op was made
 
+  // What was recorded since `begin`, the moment the world began. Not while a run is under way on other threads.
+  void add_slices(const Moment& begin, TraceText* out) const;
+  std::string last_events(const Moment& begin, std::size_t lines) const;
+
  private:
   struct Trigger {
     const Action* action;
@@ -68,6 +74,7 @@ class CpuExecutor {
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
   bool fire_ready(Workbench& bench, std::int64_t most);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
+  RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
   void judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const;
   int signaler_of(std::int64_t counter) const;

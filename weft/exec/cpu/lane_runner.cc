@@ -44,8 +44,9 @@ bool LaneRunner::folds_first(const Action& action) const {
          (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
 }
 
-Workbench LaneRunner::workbench() const {
+Workbench LaneRunner::workbench(Detail detail) const {
   Workbench bench;
+  bench.record = Recorder(detail);
   std::size_t scratch = 0, sources = 1;
   for (const TileMaker& maker : makers_) scratch = std::max(scratch, maker.scratch_bytes());
   for (const Action& action : program_.actions)
@@ -70,6 +71,8 @@ Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& ti
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
   Tile tile{{}, lane, 0};
+  const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
+  bench.made = 0;
   if (action.box.dims > 0) {
     tile.box = lane_box(action.box, action.tile, lane);
     const std::int64_t limit = action.box.lo[0] + rows_that_count(action, counts_);
@@ -78,6 +81,9 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
     if (tile.rows > 0 && action.targets.size() > 0) move(action, tile, bench);
   }
   signal(action, tile, bench);
+  if (bench.record.on())
+    bench.record.add({EventKind::lane, static_cast<std::int32_t>(&action - program_.actions.data()),
+                      static_cast<std::int32_t>(lane), run_, begin, bench.made, ticks(), 0});
   if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
 }
 
@@ -94,7 +100,10 @@ void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench
     } else if (links_ != nullptr && links_->paces(signal.rank)) {
       // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
       const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
-      links_->signal(signal.rank, id, first ? bytes_to(signal.rank, action, tile) : 0);
+      const std::int64_t bytes = first ? bytes_to(signal.rank, action, tile) : 0;
+      const Passage passage = links_->signal(signal.rank, id, bytes);
+      if (bench.record.in_full() && bytes > 0)
+        bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
     } else {
       memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
       ring_if_asleep(*memory_.bells[signal.rank]);
@@ -139,6 +148,7 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
     if (action.kind == ActionKind::step) {
       const std::int64_t ld = bench_ld(action);
       make(action, tile, bench.tile.get(), ld, bench);
+      if (bench.record.in_full()) bench.made = ticks();
       bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
     }
     store(action, tile, rows, cols, at, bench);

@@ -8,6 +8,7 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/record.h"
 #include "weft/exec/cpu/tile_maker.h"
 #include "weft/plan/program.h"
 
@@ -28,6 +29,8 @@ struct Workbench {
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
   std::vector<ConstStrip> sources;
   Sent sent;
+  Recorder record;
+  std::int64_t made = 0;  // when the tile of the lane under way was made, for the record
 };
 
 class LaneRunner {
@@ -35,7 +38,7 @@ class LaneRunner {
   // `links` is null where nothing is paced, `hooks` outside of tests.
   LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks);
 
-  Workbench workbench() const;
+  Workbench workbench(Detail detail) const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
   void run(const Action& action, std::int64_t lane, Workbench& bench) const;
 
