@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
 #include "weft/exec/cpu/links.h"
+#include "weft/exec/cpu/signals.h"
 #include "weft/kernel/epilogue.h"
 
 namespace weft {
@@ -26,8 +27,8 @@ std::int64_t bench_ld(const Action& action) {
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks)
-    : plan_(plan), program_(program), memory_(memory), links_(links), hooks_(hooks) {
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
+    : plan_(plan), program_(program), memory_(memory), signals_(ways.signals), links_(ways.links), hooks_(ways.hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -87,7 +88,6 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
 }
 
-// Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
 void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench) const {
   const auto signals = program_.signals_of(action);
   for (const Signal& signal : signals) {
@@ -105,8 +105,7 @@ void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench
       if (bench.record.in_full() && bytes > 0)
         bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
     } else {
-      memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
-      ring_if_asleep(*memory_.bells[signal.rank]);
+      signals_->raise(signal.rank, id);
     }
   }
 }

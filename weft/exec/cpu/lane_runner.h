@@ -16,6 +16,7 @@ namespace weft {
 
 class Hooks;
 class Links;
+class Signals;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
@@ -35,8 +36,13 @@ struct Workbench {
 
 class LaneRunner {
  public:
-  // `links` is null where nothing is paced, `hooks` outside of tests.
-  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks);
+  // Who does what is said there: the signals, and instead of them paced links or a test's hooks, where not null.
+  struct Ways {
+    Signals* signals = nullptr;
+    Links* links = nullptr;
+    Hooks* hooks = nullptr;
+  };
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways);
 
   Workbench workbench(Detail detail) const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
@@ -64,6 +70,7 @@ class LaneRunner {
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
+  Signals* signals_;
   Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
