@@ -1,6 +1,5 @@
 #include "cli/ranks.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <vector>
@@ -43,8 +42,7 @@ int relaunch(int num_ranks) {
 bool speaks_of(const Error& error) {
   if (!launched()) return true;
   if (error.code() == Code::peer_failed || error.code() == Code::deadline) return false;
-  const char* rank = std::getenv(kRankEnv);
-  return rank != nullptr && std::max(error.rank(), 0) == std::atoi(rank);
+  return std::max(error.rank(), 0) == launched_rank();
 }
 
 }  // namespace weft::cli
