@@ -32,6 +32,7 @@ class Op {
   // group calls it, in the same order for all their ops; nothing else is synchronised. Allocates nothing.
   // Throws bad_input where an input is missing, peer_failed or deadline where a peer does not come along.
   void run(const float* x, const void* w = nullptr);
+  void run();  // what is to be written has been, through an open window (window.h)
   void run(const Inputs& inputs, const Counts& counts = {});
   void run(std::span<const Inputs> inputs, const Counts& counts = {});  // plans of several producers
 
@@ -47,6 +48,7 @@ class Op {
   Sent sent() const;  // bytes and signals sent to other ranks, over all runs
 
  private:
+  friend class Window;
   friend class World;
   struct State;
   explicit Op(std::unique_ptr<State> state);

@@ -148,6 +148,7 @@ Op World::allot(const Plan& plan, const Group& group) {
   options.poll_others = [live = &state_->live] {
     for (CpuExecutor* executor : *live) executor->poll();
   };
+  op->memory = memory;
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());
