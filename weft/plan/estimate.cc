@@ -103,6 +103,8 @@ class EventModel {
         return rows * cols * 4 * kPooledRows / cluster_.read_bytes_per_s;
       case ProducerKind::copy:
         return rows * cols * 4 / cluster_.read_bytes_per_s;
+      case ProducerKind::window:
+        return 0;  // the caller's own time; its stores are counted as the targets' are
     }
     return 0;
   }

@@ -177,6 +177,7 @@ Op World::allot(const Plan& plan, const Group& group) {
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
     for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
   }
+  op->memory = memory;
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());

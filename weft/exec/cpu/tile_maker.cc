@@ -64,6 +64,9 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, float*
       return embedding_bag({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
                            box.lo[0], box.hi[0], tile, ld);
     }
+    case ProducerKind::window:
+      if (in.x == nullptr) return;  // written through a window: `tile` is its target, and holds it already
+      [[fallthrough]];
     case ProducerKind::copy:
       return copy(m, n, {in.x + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {tile, ld, Dtype::f32});
   }
