@@ -22,6 +22,13 @@ struct GemmPanel {
   std::int64_t ld;
 };
 
+struct GemvRows {
+  const void* w;  // (count, k) with ld
+  Dtype dtype;
+  std::int64_t count, k, ld;
+  std::int64_t to_come;  // rows behind these that will be asked for next: memory is asked for them in time
+};
+
 struct StripList {  // at least one
   const ConstStrip* strips;
   std::size_t count;
@@ -41,8 +48,7 @@ struct Variant {
                    bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
-  void (*gemv)(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
-               float* y);
+  void (*gemv)(const GemvRows& rows, const float* x, float* y);
   void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
               float* out, std::int64_t ld);
   void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);

@@ -82,7 +82,8 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
     }
     case ProducerKind::gemv: {
       const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, GemvBatch{m, x, p.k, target.data, target.ld});
+      const GemvBatch batch{m, x, p.k, target.data, target.ld, n_ - box.hi[1]};
+      return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, batch);
     }
     case ProducerKind::embedding_bag: {
       const auto table = static_cast<std::size_t>(box.lo[1] / p.dim);
