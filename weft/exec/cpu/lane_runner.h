@@ -58,11 +58,11 @@ class LaneRunner {
   std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
-  ConstStrip made_in_place(const Action& action, const Tile& tile) const;
+  GemmTarget made_in_place(const Action& action, const Tile& tile) const;
   Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
   const std::byte* input(const Piece& piece) const;
   ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
-  void make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const;
+  void make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const;
   void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
   void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
              const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
