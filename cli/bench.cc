@@ -15,6 +15,7 @@
 #include "weft/transport/shm.h"
 #include "weft/world/world.h"
 
+#include "cli/baseline/modules.h"
 #include "cli/bench_inputs.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_report.h"
@@ -55,8 +56,10 @@ void check_memory(const OpSpec& spec) {
   if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
   if (has_collective(spec)) {
     const OpSpec collective = collective_alone(spec);
-    bytes += RankInputs::bytes(collective) + 2 * op_bytes(collective) +
-             std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    // Panels by hand are tried in three numbers, each with the memory of the whole op.
+    bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
+             3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));
   }
   check_fits(spec, bytes);
 }
@@ -66,10 +69,14 @@ void check_flags(const Flags& flags) {
   if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
   if (flags.transport != "shm" && flags.transport != "threads")
     bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
-  if (flags.link != "shm") {
-    parse_link(flags.link);  // says so where it is no link at all
-    bad_input("--link {} would need paced links, which this build has not; use --link shm", flags.link);
-  }
+  parse_link(flags.link);  // says so where it is no link at all
+}
+
+WorldOptions world_options(const Flags& flags) {
+  WorldOptions options;
+  options.threads = flags.threads;
+  if (flags.link != "shm") options.link = parse_link(flags.link);
+  return options;
 }
 
 void bench_rank(World& world, const Flags& flags) {
@@ -78,21 +85,25 @@ void bench_rank(World& world, const Flags& flags) {
   const OpSpec spec = parse_op(op, kMaxLocalRanks);
   const Measurement m = measure(world, spec, {.rounds = flags.rounds, .threads = flags.threads});
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads};
+  const ReportContext context{world.size(), flags.threads, flags.link};
   fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
 }
 
 int run(const Flags& flags) {
   check_flags(flags);
-  if (launched()) {
-    World world = World::init(0, nullptr, {.threads = flags.threads});
-    bench_rank(world, flags);
+  if (launched() || under_mpirun()) {
+    {
+      World world = World::init(0, nullptr, world_options(flags));
+      bench_rank(world, flags);
+    }
+    if (baseline::Mpi* mpi = load_mpi(); mpi != nullptr) mpi->finish();
     return 0;
   }
   const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
   check_memory(spec);
   if (flags.transport == "shm") return relaunch(spec.ranks);
-  World::local(spec.ranks, [&](World& world) { bench_rank(world, flags); }, {.threads = flags.threads});
+  World::local(
+      spec.ranks, [&](World& world) { bench_rank(world, flags); }, world_options(flags));
   return 0;
 }
 
@@ -110,7 +121,8 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
   command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command->add_option("--link", flags->link, "between ranks: shm")->type_name("LINK");
+  command->add_option("--link", flags->link, "between ranks: shm, or RATE[,LATENCY] to pace it to, as 10gbit,10us")
+      ->type_name("LINK");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"

@@ -106,21 +106,48 @@ double Reference::tolerance() const {
   return 1e-6 + 2.5e-7 * std::sqrt(static_cast<double>(terms_of_an_element()));
 }
 
-double Reference::error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
-  const Size expected = size(what, rank);
-  if (y.rows != expected.rows || y.cols != expected.cols) return std::numeric_limits<double>::infinity();
-  const std::int64_t elements = y.rows * y.cols;
-  const std::int64_t checked = std::min(elements, std::max<std::int64_t>(terms / terms_of_an_element(), 64));
-  double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
+struct Reference::Check {
+  Expect what;
+  std::uint64_t round;
+  int rank;
+  std::int64_t elements;  // of the block to look at
+};
+
+// One element of each of `elements` stretches of the block.
+void Reference::check(const Placed& block, const Check& how, double* worst, double* largest) const {
+  const Matrix& y = block.values;
+  const std::int64_t all = y.rows * y.cols, checked = std::min(all, how.elements);
   for (std::int64_t s = 0; s < checked; ++s) {
-    // One element of each of `checked` stretches of the output.
-    const std::int64_t begin = cut(elements, checked, s), length = cut(elements, checked, s + 1) - begin;
-    const std::int64_t at = begin + index_at(round, s, length);
-    const double wanted = element(what, round, rank, at / y.cols, at % y.cols);
+    const std::int64_t begin = cut(all, checked, s), length = cut(all, checked, s + 1) - begin;
+    const std::int64_t at = begin + index_at(how.round, s, length);
+    const double wanted = element(how.what, how.round, how.rank, block.row + at / y.cols, block.col + at % y.cols);
     const double off = std::abs(y.data[at] - wanted);
-    if (std::isnan(off)) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, off);
-    largest = std::max(largest, std::abs(wanted));
+    *worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(*worst, off);
+    if (std::isinf(*worst)) return;
+    *largest = std::max(*largest, std::abs(wanted));
+  }
+}
+
+double Reference::error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
+  return error_of(Result{{y}}, what, round, rank, terms);
+}
+
+double Reference::error_of(const Result& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
+  const Size expected = size(what, rank);
+  std::int64_t covered = 0;
+  for (const Placed& block : y) {
+    covered += block.values.rows * block.values.cols;
+    if (block.row < 0 || block.col < 0 || block.row + block.values.rows > expected.rows ||
+        block.col + block.values.cols > expected.cols)
+      return std::numeric_limits<double>::infinity();
+  }
+  if (covered != expected.rows * expected.cols) return std::numeric_limits<double>::infinity();
+  const std::int64_t blocks = std::max<std::int64_t>(1, static_cast<std::int64_t>(y.size()));
+  const std::int64_t elements = std::max<std::int64_t>(terms / terms_of_an_element() / blocks, ceil_div(64, blocks));
+  double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
+  for (const Placed& block : y) {
+    check(block, {what, round, rank, elements}, &worst, &largest);
+    if (std::isinf(worst)) return worst;
   }
   return worst / largest;
 }

@@ -88,6 +88,12 @@ const void* RankInputs::weights() {
   return w_bf16_.empty() ? static_cast<const void*>(w_.data() + at) : w_bf16_.data() + at;
 }
 
+std::vector<const float*> RankInputs::weight_copies() const {
+  std::vector<const float*> out;
+  for (std::int64_t c = 0; c < copies_ && !w_.empty(); ++c) out.push_back(w_.data() + c * weight_elements_);
+  return out;
+}
+
 Inputs RankInputs::next() {
   Inputs in;
   in.x = x_.data();

@@ -17,6 +17,10 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+nlohmann::ordered_json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 std::string duration(double us) { return format_duration(us * 1e-6); }
 
 }  // namespace
@@ -27,17 +31,22 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"ranks", context.ranks},
       {"threads", context.threads},
       {"transport", m.transport},
-      {"link", m.transport},
+      {"link", context.link == "shm" ? m.transport : context.link},
       {"shape", shape_json(spec)},
       {"route", m.route},
-      {"comm_route", m.comm_route.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(m.comm_route)},
+      {"comm_route", or_null(m.comm_route)},
       {"weights", m.weights_rotate ? "rotated" : "hot"},
       {"compute_us", or_null(m.compute_us)},
       {"comm_us", or_null(m.comm_us)},
       {"comm_cpu_us", or_null(m.comm_cpu_us)},
       {"sequential_us", or_null(m.sequential_us)},
-      {"decomposed_us", nullptr},
-      {"mpi_us", nullptr},
+      {"sequential_gemm", or_null(m.sequential_gemm)},
+      {"decomposed_us", or_null(m.decomposed_us)},
+      {"panels", m.panels > 0 ? nlohmann::ordered_json(m.panels) : nlohmann::ordered_json(nullptr)},
+      {"mpi_us", or_null(m.mpi_us)},
+      {"mpi_comm_us", or_null(m.mpi_comm_us)},
+      {"mpi_call", or_null(m.mpi_call)},
+      {"dnnl_us", or_null(m.onednn_us)},
       {"fused_us", m.fused_us},
       {"start_late_us", m.start_late_us},
       {"ideal_us", or_null(m.ideal_us())},
@@ -47,6 +56,13 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"hidden", or_null(m.hidden())},
       {"max_rel_err", m.max_rel_err},
       {"rounds", m.rounds},
+      {"predicted_us", m.predicted.fused_us},
+      {"predicted",
+       {{"compute_us", or_null(m.predicted.compute_us)},
+        {"comm_us", or_null(m.predicted.comm_us)},
+        {"sequential_us", or_null(m.predicted.sequential_us)},
+        {"decomposed_us", or_null(m.predicted.decomposed_us)},
+        {"fused_us", m.predicted.fused_us}}},
       {"bytes_sent", m.bytes_sent},
       {"signals_sent", m.signals_sent},
       {"verified", true}};

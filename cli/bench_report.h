@@ -9,6 +9,7 @@ namespace weft::cli {
 
 struct ReportContext {
   int ranks = 1, threads = 1;
+  std::string link = "shm";  // as asked for
 };
 
 std::string json_report(const OpSpec& spec, const ReportContext& context, const Measurement& m);
