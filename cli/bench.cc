@@ -30,7 +30,7 @@ namespace {
 struct Flags {
   OpFlags op;
   int threads = 1, rounds = 15;
-  std::string transport = "shm", link = "shm";
+  std::string transport = "shm", link = "shm", trace;
   bool json = false;
 };
 
@@ -76,6 +76,7 @@ WorldOptions world_options(const Flags& flags) {
   WorldOptions options;
   options.threads = flags.threads;
   if (flags.link != "shm") options.link = parse_link(flags.link);
+  options.trace = flags.trace;
   return options;
 }
 
@@ -123,6 +124,7 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
   command->add_option("--link", flags->link, "between ranks: shm, or RATE[,LATENCY] to pace it to, as 10gbit,10us")
       ->type_name("LINK");
+  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"
