@@ -31,6 +31,7 @@ Function find(const char* module, const char* symbol) {
 baseline::MakeGemm gemm_maker() {
   static const auto make = [] {
     setenv("OMP_WAIT_POLICY", "passive", 0);  // its idle threads would take the cores from the ranks
+    setenv("OMP_PROC_BIND", "false", 1);      // oneDNN asks for proc_bind(close): all ranks would be pinned to core 0
     return find<baseline::MakeGemm>("weft_dnnl.so", baseline::kMakeGemm);
   }();
   return make;
