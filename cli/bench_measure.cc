@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/estimate.h"
 #include "weft/world/world.h"
 
 #include "cli/bench_variants.h"
+#include "cli/median.h"
 
 namespace weft::cli {
 namespace {
@@ -23,13 +25,6 @@ constexpr double kErrorUnit = 1e-15;  // errors travel as whole numbers
 struct Samples {
   std::vector<double> us, cpu_us, late_us;  // of the slowest rank; of all ranks together; of the last to set off
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 class Rounds {
  public:
@@ -152,6 +147,7 @@ Measurement Rounds::result() {
   out.mpi_us = median_of("mpi");
   out.mpi_comm_us = spec_.alone() ? out.mpi_us : median_of("mpi_comm");
   out.mpi_call = contest_.mpi_call();
+  out.mpi_gemm = contest_.has_onednn() ? "onednn" : "weft";
   out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
   if (out.comm_us && out.mpi_comm_us) out.comm_us = std::min(*out.comm_us, *out.mpi_comm_us);
   count(&out);
@@ -179,7 +175,11 @@ void Rounds::predict(Measurement* out) {
   const auto us = [&](const Op* op) { return estimate(op->plan(), cluster).seconds * 1e6; };
   Measurement::Predicted& p = out->predicted;
   p.fused_us = us(&contest_.fused());
-  if (contest_.producer() != nullptr) p.compute_us = us(contest_.producer());
+  if (contest_.producer() != nullptr) {  // of the rank with the most columns, where they differ
+    Producer widest = producer_alone(spec_, world_.rank()).producer;
+    for (int rank = 0; rank < world_.size(); ++rank) widest.n = std::max(widest.n, spec_.producer.columns(rank));
+    p.compute_us = estimate(weft::build(widest, keep(), cluster), cluster).seconds * 1e6;
+  }
   if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective());
   if (p.comm_us) p.sequential_us = *p.compute_us + *p.comm_us;
   if (contest_.panels() != nullptr) p.decomposed_us = contest_.panels()->predicted_seconds(cluster) * 1e6;

@@ -27,7 +27,7 @@ struct Measurement {
   std::optional<double> mpi_us;         // oneDNN, then MPI's best call
   std::optional<double> mpi_comm_us;    // that call alone
   std::optional<double> onednn_us;      // keep: oneDNN's gemm of the same shape
-  std::string sequential_gemm, mpi_call;
+  std::string sequential_gemm, mpi_gemm, mpi_call;
   int panels = 0;
   double fused_us = 0;
   double start_late_us = 0;      // how long after the common start the last rank set off; all times include it

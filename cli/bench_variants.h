@@ -52,6 +52,7 @@ class Contest {
   // Which gemm the sequential version takes, "weft" or "onednn", and which call MPI takes; empty: none.
   const std::string& gemm_name() const { return gemm_name_; }
   const std::string& mpi_call() const { return mpi_call_; }
+  bool has_onednn() const { return static_cast<bool>(onednn_); }
 
  private:
   void add_parts();
