@@ -100,6 +100,7 @@ Cluster World::cluster(int num_ranks) const {
   Cluster cluster = state_->cluster;
   if (state_->link) {
     cluster.network = *state_->link;
+    cluster.fabric = Fabric::pairs;  // a paced transport has a clock for every ordered pair of hosts
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
