@@ -3,12 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/world/op.h"
 
 #include "cli/ops.h"
 
 namespace weft::cli {
+
+// A block of a result and where it belongs in it. Panels made by hand lie in several ops' memory: putting them side by
+// side would cost a copy that a careful hand does not pay.
+struct Placed {
+  Matrix values;
+  std::int64_t row = 0, col = 0;
+};
+using Result = std::vector<Placed>;
 
 enum class Expect { op, producer };  // what the whole op owes to a rank, or what its producer alone makes there
 

@@ -23,6 +23,7 @@ OpSpec collective_alone(const OpSpec& spec) {
   const Producer& p = spec.producer;
   out.gathers = false;
   out.producer = copy({.rows = p.m, .cols = spec.gathers ? p.k : p.n});
+  out.producer.n_of = p.n_of;
   out.space.options.route = Route::automatic;
   out.space.options.slices = 0;
   return out;
