@@ -43,8 +43,12 @@ int relaunch(int num_ranks) {
 bool speaks_of(const Error& error) {
   if (!launched()) return true;
   if (error.code() == Code::peer_failed || error.code() == Code::deadline) return false;
+  return std::max(error.rank(), 0) == std::atoi(rank_in_environment());
+}
+
+const char* rank_in_environment() {
   const char* rank = std::getenv(kRankEnv);
-  return rank != nullptr && std::max(error.rank(), 0) == std::atoi(rank);
+  return rank != nullptr ? rank : "0";
 }
 
 }  // namespace weft::cli

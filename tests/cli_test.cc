@@ -199,7 +199,6 @@ const Bad kBad[] = {
     {"bench gemm-rs --rounds -5", "--rounds is -5"},
     {"bench gemm-rs --transport pigeon", "pigeon"},
     {"bench gemm-rs --link pigeon", "pigeon"},
-    {"bench gemm-rs --link 10gbit,10us", "10gbit,10us"},
     {"bench gemm-rs --bogus", "--bogus"},
     {"plan", "--load"},
     {"plan nothing", "nothing"},

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 
 namespace weft {
 
@@ -52,15 +53,21 @@ struct Registration {
 
 }  // namespace detail
 
-// Sleeps once, for at most `at_most`, unless ready() is true already; returns what ready() said last. A
-// return of false before the time is over is normal: the bell rang for something else.
-template <class Ready>
-bool sleep_unless(Bell& bell, Ready&& ready, std::chrono::nanoseconds at_most) {
+// Sleeps once, for at most at_most(), asked after ready(), unless ready() is true already; returns what ready() said
+// last. A return of false before the time is over is normal: the bell rang for something else.
+template <class Ready, class AtMost>
+requires std::is_invocable_v<AtMost>
+bool sleep_unless(Bell& bell, Ready&& ready, AtMost&& at_most) {
   const detail::Registration registered(bell);
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
   if (ready()) return true;
-  detail::sleep_on(bell, rings, at_most);
+  detail::sleep_on(bell, rings, at_most());
   return ready();
+}
+
+template <class Ready>
+bool sleep_unless(Bell& bell, Ready&& ready, std::chrono::nanoseconds at_most) {
+  return sleep_unless(bell, ready, [=] { return at_most; });
 }
 
 }  // namespace weft

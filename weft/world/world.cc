@@ -1,5 +1,7 @@
 #include "weft/world/world.h"
 
+#include <sys/prctl.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <thread>
@@ -51,14 +53,26 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       cluster(cluster_of(options)),
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
+  const char* trace_file = std::getenv("WEFT_TRACE");
+  const std::string path = !options.trace.empty() ? options.trace : trace_file != nullptr ? trace_file : "";
+  if (!path.empty()) trace.emplace(path, transport->rank(), transport->size());
+  const char* flight = std::getenv("WEFT_FLIGHT");
+  detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
     patience.spin = std::chrono::nanoseconds(0);
+  if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
+  // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us.
+  if (link) prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
     : WorldState(*transport_in, options) {
   owned = std::move(transport_in);
+}
+
+WorldState::~WorldState() {
+  if (trace) trace->finish();
 }
 
 World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
@@ -144,10 +158,12 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->rank = group.position;
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{state_->patience, state_->hooks, nullptr};
-  options.poll_others = [live = &state_->live] {
-    for (CpuExecutor* executor : *live) executor->poll();
-  };
+  CpuOptions options{state_->patience, state_->hooks, &state_->live, state_->detail, {}, {}};
+  if (state_->link) {
+    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
+    op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
+    for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
+  }
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
+#include "weft/exec/cpu/links.h"
 #include "weft/kernel/epilogue.h"
 
 namespace weft {
@@ -25,8 +26,8 @@ std::int64_t bench_ld(const Action& action) {
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks)
-    : plan_(plan), program_(program), memory_(memory), hooks_(hooks) {
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks)
+    : plan_(plan), program_(program), memory_(memory), links_(links), hooks_(hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -43,8 +44,9 @@ bool LaneRunner::folds_first(const Action& action) const {
          (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
 }
 
-Workbench LaneRunner::workbench() const {
+Workbench LaneRunner::workbench(Detail detail) const {
   Workbench bench;
+  bench.record = Recorder(detail);
   std::size_t scratch = 0, sources = 1;
   for (const TileMaker& maker : makers_) scratch = std::max(scratch, maker.scratch_bytes());
   for (const Action& action : program_.actions)
@@ -68,27 +70,55 @@ Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& ti
 }
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
+  Tile tile{{}, lane, 0};
+  const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
+  bench.made = 0;
   if (action.box.dims > 0) {
-    Tile tile{lane_box(action.box, action.tile, lane), lane, 0};
+    tile.box = lane_box(action.box, action.tile, lane);
     const std::int64_t limit = action.box.lo[0] + rows_that_count(action, counts_);
     tile.box.hi[0] = std::clamp(limit, tile.box.lo[0], tile.box.hi[0]);
     tile.rows = tile.box.size(0);
     if (tile.rows > 0 && action.targets.size() > 0) move(action, tile, bench);
   }
-  // Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
-  for (const Signal& signal : program_.signals_of(action)) {
-    const std::int64_t id = signal.counter + (signal.per > 0 ? lane / signal.per : 0);
+  signal(action, tile, bench);
+  if (bench.record.on())
+    bench.record.add({EventKind::lane, static_cast<std::int32_t>(&action - program_.actions.data()),
+                      static_cast<std::int32_t>(lane), run_, begin, bench.made, ticks(), 0});
+  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+// Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
+void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench) const {
+  const auto signals = program_.signals_of(action);
+  for (const Signal& signal : signals) {
+    const std::int64_t id = signal.counter + (signal.per > 0 ? tile.lane / signal.per : 0);
     bench.sent.signals += signal.rank != program_.rank;
     if (hooks_ != nullptr) {
       auto* counters =
           reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
       hooks_->signal(program_.rank, signal.rank, counters + id);
-      continue;
+    } else if (links_ != nullptr && links_->paces(signal.rank)) {
+      // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
+      const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
+      const std::int64_t bytes = first ? bytes_to(signal.rank, action, tile) : 0;
+      const Passage passage = links_->signal(signal.rank, id, bytes);
+      if (bench.record.in_full() && bytes > 0)
+        bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
+    } else {
+      memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
+      ring_if_asleep(*memory_.bells[signal.rank]);
     }
-    memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(*memory_.bells[signal.rank]);
   }
-  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const Tile& tile) const {
+  std::int64_t bytes = 0;
+  if (tile.rows == 0) return bytes;
+  for (const Piece& target : program_.targets(action))
+    if (target.rank == rank)
+      bytes += shortened(target.box, action, tile).volume() *
+               static_cast<std::int64_t>(size_of(plan_.buffers[target.buffer].dtype));
+  return bytes;
 }
 
 const std::byte* LaneRunner::input(const Piece& piece) const {
@@ -118,6 +148,7 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
     if (action.kind == ActionKind::step) {
       const std::int64_t ld = bench_ld(action);
       make(action, tile, bench.tile.get(), ld, bench);
+      if (bench.record.in_full()) bench.made = ticks();
       bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
     }
     store(action, tile, rows, cols, at, bench);

@@ -8,12 +8,14 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/record.h"
 #include "weft/exec/cpu/tile_maker.h"
 #include "weft/plan/program.h"
 
 namespace weft {
 
 class Hooks;
+class Links;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
@@ -27,13 +29,16 @@ struct Workbench {
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
   std::vector<ConstStrip> sources;
   Sent sent;
+  Recorder record;
+  std::int64_t made = 0;  // when the tile of the lane under way was made, for the record
 };
 
 class LaneRunner {
  public:
-  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks);
+  // `links` is null where nothing is paced, `hooks` outside of tests.
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks);
 
-  Workbench workbench() const;
+  Workbench workbench(Detail detail) const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
   void run(const Action& action, std::int64_t lane, Workbench& bench) const;
 
@@ -43,6 +48,8 @@ class LaneRunner {
     std::int64_t lane;
     std::int64_t rows;
   };
+  void signal(const Action& action, const Tile& tile, Workbench& bench) const;
+  std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
   ConstStrip made_in_place(const Action& action, const Tile& tile) const;
@@ -57,6 +64,7 @@ class LaneRunner {
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
+  Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
   std::int64_t bench_floats_ = 0;
