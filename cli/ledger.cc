@@ -27,13 +27,13 @@
 namespace weft::cli {
 namespace {
 
-// 1 Gbit/s: for the default workload and 4 ranks on two cores the products that communicate and their collectives then
+// 250 Mbit/s between every two ranks: for the default workload and 4 ranks on two cores the products that communicate and their collectives then
 // take about the same time.
-constexpr const char* kDefaultLink = "1gbit,10us";
+constexpr const char* kDefaultLink = "250mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 
 struct Flags {
-  std::string workload = "t-nlg", link = kDefaultLink, svg;
+  std::string workload = "t-nlg", link = kDefaultLink, svg, trace;
   int ranks = 4, rounds = 9;
   bool full = false, json = false;
 
@@ -125,6 +125,7 @@ void add_ledger(CLI::App& app, Run* chosen) {
       ->add_option("--svg", flags->svg,
                    fmt::format("the timeline before and after ({}; with --json none)", kDefaultSvg))
       ->type_name("FILE");
+  command->add_option("--trace", flags->trace, "write every tile of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer("Example:\n  weft ledger\n  weft ledger --workload mixtral-8x7b --link 200mbit,20us --json");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });

@@ -65,17 +65,17 @@ void Block::refresh(std::uint64_t round) {
   if (refresh_more_) refresh_more_(round);
 }
 
-void Block::run(Style style, Recorder& recorder) {
-  recorder.start();
+void Block::run(Style style, StageLog& log) {
+  log.start();
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    recorder.enter(static_cast<int>(s));
-    stages_[s].run(style, recorder);
+    log.enter(static_cast<int>(s));
+    stages_[s].run(style, log);
   }
 }
 
 // One run of the products alone gives every part inputs to settle with.
 void Block::settle(const std::function<void(const std::string&)>& progress) {
-  Recorder unused;
+  StageLog unused;
   run(Style::compute, unused);
   for (auto& part : parts_) {
     if (!part->communicates()) continue;

@@ -20,7 +20,7 @@ namespace weft::cli {
 
 struct Stage {
   std::string name;  // of the sub-layer
-  std::function<void(Style, Recorder&)> run;
+  std::function<void(Style, StageLog&)> run;
   std::vector<Part*> parts;
   // Seconds on a cluster; where empty, the sum of its parts.
   std::function<double(Style, const Cluster&)> predicted_s = {};
@@ -31,7 +31,8 @@ class Block {
   Block(World& world, CommonClock& clock, const Workload& workload);  // collective
 
   void refresh(std::uint64_t round);  // new inputs
-  void run(Style style, Recorder& recorder);
+  void run(Style style, StageLog& log);
+  std::span<const float> input() const { return input_; }
   std::span<const float> output() const { return output_; }
 
   void settle(const std::function<void(const std::string&)>& progress);  // collective, once
@@ -56,7 +57,7 @@ class Block {
   Part& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
   Part& local(const std::string& name, const GemmOptions& product) { return part(name, gemm(product), keep()); }
   void stage(Stage stage) { stages_.push_back(std::move(stage)); }
-  void amend(std::function<void(Style, Recorder&)> run) { stages_.back().run = std::move(run); }  // the last stage
+  void amend(std::function<void(Style, StageLog&)> run) { stages_.back().run = std::move(run); }  // the last stage
   void set_input(float* x, std::int64_t elements) { input_ = {x, static_cast<std::size_t>(elements)}; }
   void set_output(const float* y, std::int64_t elements) { output_ = {y, static_cast<std::size_t>(elements)}; }
   void on_refresh(std::function<void(std::uint64_t)> more) { refresh_more_ = std::move(more); }

@@ -85,15 +85,15 @@ void add_embedding(Block& block, float* met, std::int64_t met_cols) {
   });
   const double bytes = static_cast<double>(w.batch * w.dim * 4) * most_reads(w, block.ranks());
   block.stage({"embedding",
-               [=, &part](Style style, Recorder& recorder) {
-                 for (const Placed& p : part.run(style, tables->inputs(), recorder)) {
+               [=, &part](Style style, StageLog& log) {
+                 for (const Placed& p : part.run(style, tables->inputs(), log)) {
                    const std::int64_t rows = std::min(p.values.rows, own - p.row);
                    const std::int64_t cols = std::min(p.values.cols, met_cols - p.col);
                    if (rows > 0)
                      copy(rows, cols, ConstStrip{p.values.data, p.values.cols, Dtype::f32},
                           Strip{met + p.row * met_cols + w.dim + p.col, met_cols, Dtype::f32});
                  }
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                {&part},
                [=, &part](Style style, const Cluster& cluster) {
@@ -106,9 +106,8 @@ Part& add_dense(Block& block, const std::string& name, Activation activation, co
   const SubLayer layer = block.layer(name);
   Part& part = block.local(name, {.m = layer.m, .n = layer.n, .k = layer.k, .activation = activation});
   const float* weights = block.weights(layer.k, layer.n, layer.k);
-  block.stage({name,
-               [=, &part](Style style, Recorder& recorder) { part.run(style, {.x = x(), .w = weights}, recorder); },
-               {&part}});
+  block.stage(
+      {name, [=, &part](Style style, StageLog& log) { part.run(style, {.x = x(), .w = weights}, log); }, {&part}});
   return part;
 }
 
@@ -138,10 +137,10 @@ void add_dlrm(Block& block) {
     });
     Part& up = add_dense(block, fmt::format("cross{}_up", i), Activation::none, [&down] { return result_of(down); });
     const auto run = block.stages().back().run;
-    block.amend([=, &up](Style style, Recorder& recorder) {
-      run(style, recorder);
+    block.amend([=, &up](Style style, StageLog& log) {
+      run(style, log);
       multiply_add(own * met_cols, met, result_of(up), crossed, crossed);
-      recorder.did(Doing::make);
+      log.did(Doing::make);
     });
   }
   before = nullptr;

@@ -57,7 +57,7 @@ class Rounds {
   CommonClock clock_;
   Block block_;
   SampleCheck check_;
-  Recorder recorder_;
+  StageLog log_;
   std::vector<float> expected_;  // the block's output in sequential style, this round
   std::array<std::vector<Turn>, 4> turns_;
   std::vector<double> again_us_;  // fused, once more in the same rounds
@@ -69,14 +69,14 @@ Turn Rounds::turn(Style style) {
   Turn out;
   out.start_ns = clock_.start_together();
   const std::int64_t cpu = clock_.cpu_ns();
-  block_.run(style, recorder_);
+  block_.run(style, log_);
   const std::int64_t values[2] = {CommonClock::now_ns() - out.start_ns, clock_.cpu_ns() - cpu};
   const auto told = clock_.tell(values);
   for (std::size_t at = 0; at < told.size(); at += CommonClock::kValues) {
     out.us = std::max(out.us, static_cast<double>(told[at]) * 1e-3);
     out.cpu_us += static_cast<double>(told[at + 1]) * 1e-3;
   }
-  out.spans = recorder_.spans();
+  out.spans = log_.spans();
   return out;
 }
 

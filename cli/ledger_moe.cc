@@ -28,26 +28,26 @@ void add_tensor_attention(Block& block, const Rooms& at) {
   Part& in = block.part("ip", gemm({.m = own.rows, .n = ip.n, .k = ip.k}), all_gather(block.mesh(), "tp"), true);
   const float* in_weights = block.weights(ip.k, ip.n, ip.k);
   block.stage({"ip",
-               [=, &in](Style style, Recorder& recorder) {
+               [=, &in](Style style, StageLog& log) {
                  norm(at.x, own, at.h);
-                 in.run(style, {.x = at.h, .w = in_weights}, recorder);
+                 in.run(style, {.x = at.h, .w = in_weights}, log);
                },
                {&in}});
   const std::int64_t q = op.k, kv = (ip.n - q) / 2;
   const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});
   block.stage({"attention",
-               [=, &in](Style, Recorder& recorder) {
+               [=, &in](Style, StageLog& log) {
                  attend(as_one(in.last_result(), q + 2 * kv, at.qkv), at.attended);
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                {},
                [attention](Style, const Cluster& cluster) { return compute_seconds(attention, cluster); }});
   Part& out = block.part("op", gemm({.m = op.m, .n = op.n, .k = op.k}), reduce_scatter(block.mesh(), "tp"));
   const float* out_weights = block.weights(op.k, op.n, op.k * block.ranks());
   block.stage({"op",
-               [=, &out](Style style, Recorder& recorder) {
-                 add_to(out.run(style, {.x = at.attended, .w = out_weights}, recorder), at.x, own, at.middle);
-                 recorder.did(Doing::make);
+               [=, &out](Style style, StageLog& log) {
+                 add_to(out.run(style, {.x = at.attended, .w = out_weights}, log), at.x, own, at.middle);
+                 log.did(Doing::make);
                },
                {&out}});
 }
@@ -57,9 +57,8 @@ Part& add_local(Block& block, const std::string& name, const std::function<const
   const SubLayer layer = block.layer(name);
   Part& part = block.local(name, {.m = layer.m, .n = layer.n, .k = layer.k});
   const float* weights = block.weights(layer.k, layer.n, layer.k);
-  block.stage({name,
-               [=, &part](Style style, Recorder& recorder) { part.run(style, {.x = x(), .w = weights}, recorder); },
-               {&part}});
+  block.stage(
+      {name, [=, &part](Style style, StageLog& log) { part.run(style, {.x = x(), .w = weights}, log); }, {&part}});
   return part;
 }
 
@@ -104,12 +103,12 @@ void add_latent_attention(Block& block, const Rooms& at, std::int64_t own, std::
   SubLayer layer = block.layer("attention");
   layer.k = sequence;
   block.stage({"attention",
-               [=, &q_up, &kv_up, &kv_down](Style, Recorder& recorder) {
+               [=, &q_up, &kv_up, &kv_down](Style, StageLog& log) {
                  spread_latent(l, result(kv_up), result(kv_down), k, v);
                  for (std::int64_t row = 0; row < own; row += sequence)
                    attention->run(result(q_up) + row * qk_cols, k + row * qk_cols, v + row * v_cols,
                                   at.attended + row * v_cols);
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                {},
                [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
@@ -134,19 +133,19 @@ void add_data_attention(Block& block, const Rooms& at) {
     SubLayer layer = block.layer("attention");
     layer.k = sequence;
     block.stage({"attention",
-                 [=, &in](Style, Recorder& recorder) {
+                 [=, &in](Style, StageLog& log) {
                    attend(in.last_result()[0].values.data, at.attended);
-                   recorder.did(Doing::make);
+                   log.did(Doing::make);
                  },
                  {},
                  [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
   }
   Part& out = add_local(block, "op", [=] { return at.attended; });
   const auto run = block.stages().back().run;
-  block.amend([=, &out](Style style, Recorder& recorder) {
-    run(style, recorder);
+  block.amend([=, &out](Style style, StageLog& log) {
+    run(style, log);
     add_to(out.last_result(), at.x, {own, w.hidden}, at.middle);
-    recorder.did(Doing::make);
+    log.did(Doing::make);
   });
 }
 
@@ -191,12 +190,12 @@ struct Experts {
   }
 };
 
-void run_up(Experts& x, Style style, const float* h, Recorder& recorder) {
+void run_up(Experts& x, Style style, const float* h, StageLog& log) {
   const auto make = [&](std::size_t e, const float* rows) {
-    x.up[e]->run(style, {.x = rows, .w = x.up_weights[e]}, recorder);
+    x.up[e]->run(style, {.x = rows, .w = x.up_weights[e]}, log);
   };
   for (std::int64_t e = 0; e < x.local; ++e) x.pack(e, h);
-  recorder.did(Doing::make);
+  log.did(Doing::make);
   const auto count = static_cast<std::size_t>(x.local);
   const bool sends = style != Style::compute && x.ranks > 1;
   if (sends)
@@ -205,12 +204,12 @@ void run_up(Experts& x, Style style, const float* h, Recorder& recorder) {
     for (std::size_t e = 0; e < count; ++e) x.dispatch[e]->take();
   for (std::size_t e = 0; e < count; ++e) {
     const float* rows = sends ? x.dispatch[e]->take().data : x.packed[e];
-    if (sends) recorder.did(Doing::exchange);
+    if (sends) log.did(Doing::exchange);
     make(e, rows);
   }
 }
 
-void run_down(Experts& x, Style style, Recorder& recorder) {
+void run_down(Experts& x, Style style, StageLog& log) {
   const auto count = static_cast<std::size_t>(x.local);
   std::vector<Matrix> made(count);
   std::vector<Inputs> inputs(count);
@@ -224,7 +223,7 @@ void run_down(Experts& x, Style style, Recorder& recorder) {
       if (sends && style == Style::decomposed) x.down[e]->send(made[e].data);
     }
   }
-  recorder.did(sends && style != Style::sequential ? Doing::both : Doing::make);
+  log.did(sends && style != Style::sequential ? Doing::both : Doing::make);
   if (sends && style == Style::sequential)
     for (std::size_t e = 0; e < count; ++e) x.down[e]->send(made[e].data);
   for (std::size_t e = 0; e < count; ++e) {
@@ -233,7 +232,7 @@ void run_down(Experts& x, Style style, Recorder& recorder) {
     else
       x.down[e]->keep(inputs[e], sends ? x.down[e]->take() : made[e]);
   }
-  if (sends) recorder.did(Doing::exchange);
+  if (sends) log.did(Doing::exchange);
 }
 
 std::shared_ptr<Experts> make_experts(Block& block) {
@@ -293,15 +292,15 @@ void add_experts(Block& block, const Rooms& at) {
     });
   }
   const auto x = make_experts(block);
-  block.stage({"expert_fc1", [=](Style style, Recorder& recorder) { run_up(*x, style, at.h, recorder); }, x->dispatch,
+  block.stage({"expert_fc1", [=](Style style, StageLog& log) { run_up(*x, style, at.h, log); }, x->dispatch,
                [x](Style style, const Cluster& cluster) { return predicted_up(*x, style, cluster); }});
   block.stage({"expert_fc2",
-               [=, &router](Style style, Recorder& recorder) {
-                 run_down(*x, style, recorder);
+               [=, &router](Style style, StageLog& log) {
+                 run_down(*x, style, log);
                  std::copy_n(at.middle, own * w.hidden, at.y);
                  x->combine(router.last_result()[0].values.data, at.y);
                  if (shared != nullptr) add_to(shared->last_result(), at.y, width, at.y);
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                x->down});
 }

@@ -38,7 +38,7 @@ const char* to_string(Style style) {
   return "";
 }
 
-void Recorder::did(Doing doing) {
+void StageLog::did(Doing doing) {
   const std::int64_t now = CommonClock::now_ns();
   spans_.push_back({stage_, doing, last_, now});
   last_ = now;
@@ -134,36 +134,36 @@ const Result& Part::keep(const Inputs& inputs, Matrix result) {
   return result_;
 }
 
-const Result& Part::run(Style style, const Inputs& inputs, Recorder& recorder) {
+const Result& Part::run(Style style, const Inputs& inputs, StageLog& log) {
   if (style == Style::compute || !has_collective_) {
     Inputs own = inputs;
     if (spec_.gathers && has_collective_) own.x = stand_in_.data();
     keep(inputs, make(own));
-    recorder.did(Doing::make);
+    log.did(Doing::make);
   } else if (style == Style::fused) {
     start_fused(inputs);
-    recorder.did(Doing::both);
+    log.did(Doing::both);
     finish_fused();
-    recorder.did(Doing::exchange);
+    log.did(Doing::exchange);
   } else if (style == Style::decomposed && panels_) {
     // Rows in the order of panels are part of doing it by hand: x is new in every run.
     if (spec_.producer.kind != ProducerKind::embedding_bag) panels_->refresh(inputs);
     inputs_ = inputs;
     result_ = panels_->run(inputs);
-    recorder.did(Doing::both);
+    log.did(Doing::both);
   } else if (spec_.gathers) {
     send(inputs.x);
     Inputs own = inputs;
     own.x = take().data;
-    recorder.did(Doing::exchange);
+    log.did(Doing::exchange);
     keep(inputs, make(own));
-    recorder.did(Doing::make);
+    log.did(Doing::make);
   } else {
     const Matrix made = make(inputs);
-    recorder.did(Doing::make);
+    log.did(Doing::make);
     send(made.data);
     keep(inputs, take());
-    recorder.did(Doing::exchange);
+    log.did(Doing::exchange);
   }
   return result_;
 }

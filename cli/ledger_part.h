@@ -38,7 +38,7 @@ struct Span {
   Doing doing = Doing::make;
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-class Recorder {
+class StageLog {
  public:
   void start() { spans_.clear(), last_ = CommonClock::now_ns(); }
   void enter(int stage) { stage_ = stage; }
@@ -69,7 +69,7 @@ class Part {
   // on these inputs.
   void settle(const Inputs& inputs);
   // Returns when the result is usable here; it stays so until the next run.
-  const Result& run(Style style, const Inputs& inputs, Recorder& recorder);
+  const Result& run(Style style, const Inputs& inputs, StageLog& log);
 
   // The pieces of a run, for those who keep several parts under way: experts.
   Matrix make(const Inputs& inputs);  // output kept here

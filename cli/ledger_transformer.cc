@@ -20,9 +20,9 @@ void add_attention(Block& block, const Rooms& at) {
   Part& in = block.local("ip", {.m = ip.m, .n = ip.n, .k = ip.k});
   const float* in_weights = block.weights(ip.k, ip.n, ip.k);
   block.stage({"ip",
-               [=, &in](Style style, Recorder& recorder) {
+               [=, &in](Style style, StageLog& log) {
                  norm(at.x, whole, at.h);
-                 in.run(style, {.x = at.h, .w = in_weights}, recorder);
+                 in.run(style, {.x = at.h, .w = in_weights}, log);
                },
                {&in}});
 
@@ -30,9 +30,9 @@ void add_attention(Block& block, const Rooms& at) {
   const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});
   const SubLayer layer = block.layer("attention");
   block.stage({"attention",
-               [=, &in](Style, Recorder& recorder) {
+               [=, &in](Style, StageLog& log) {
                  attend(as_one(in.last_result(), q + 2 * kv, at.qkv), at.attended);
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                {},
                [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
@@ -43,9 +43,9 @@ void add_attention(Block& block, const Rooms& at) {
   Part& out = block.part("op", gemm({.m = op.m, .n = op.n, .k = op.k}), all_reduce(block.mesh(), "tp"));
   const float* out_weights = block.weights(op.k, op.n, op.k * block.ranks());
   block.stage({"op",
-               [=, &out](Style style, Recorder& recorder) {
-                 add_to(out.run(style, {.x = at.attended, .w = out_weights}, recorder), at.x, whole, at.middle);
-                 recorder.did(Doing::make);
+               [=, &out](Style style, StageLog& log) {
+                 add_to(out.run(style, {.x = at.attended, .w = out_weights}, log), at.x, whole, at.middle);
+                 log.did(Doing::make);
                },
                {&out}});
 }
@@ -59,22 +59,22 @@ void add_feed_forward(Block& block, const Rooms& at) {
   const float* up_weights = block.weights(fc1.k, fc1.n, fc1.k);
   const bool gated = w.gated;
   block.stage({"fc1",
-               [=, &up](Style style, Recorder& recorder) {
+               [=, &up](Style style, StageLog& log) {
                  norm(at.middle, whole, at.h);
-                 const Result& made = up.run(style, {.x = at.h, .w = up_weights}, recorder);
+                 const Result& made = up.run(style, {.x = at.h, .w = up_weights}, log);
                  if (!gated) return;
                  gate(fc1.m, fc2.k, Activation::silu, made[0].values.data, fc1.n, at.gated, fc2.k);
-                 recorder.did(Doing::make);
+                 log.did(Doing::make);
                },
                {&up}});
 
   Part& down = block.part("fc2", gemm({.m = fc2.m, .n = fc2.n, .k = fc2.k}), all_reduce(block.mesh(), "tp"));
   const float* down_weights = block.weights(fc2.k, fc2.n, fc2.k * block.ranks());
   block.stage({"fc2",
-               [=, &up, &down](Style style, Recorder& recorder) {
+               [=, &up, &down](Style style, StageLog& log) {
                  const float* x = gated ? at.gated : up.last_result()[0].values.data;
-                 add_to(down.run(style, {.x = x, .w = down_weights}, recorder), at.middle, whole, at.y);
-                 recorder.did(Doing::make);
+                 add_to(down.run(style, {.x = x, .w = down_weights}, log), at.middle, whole, at.y);
+                 log.did(Doing::make);
                },
                {&down}});
 }
