@@ -33,7 +33,7 @@ constexpr const char* kDefaultLink = "250mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 
 struct Flags {
-  std::string workload = "t-nlg", link = kDefaultLink, svg, trace;
+  std::string workload = "t-nlg", link = kDefaultLink, svg, trace, save;
   int ranks = 4, rounds = 9;
   bool full = false, json = false;
 
@@ -56,8 +56,9 @@ void check(const Flags& flags, const Workload& workload) {
   if (bytes > 0.9 * free)
     fail(Code::no_memory, "{} on {} ranks needs about {}, and {} are free; leave out --full or use a smaller workload",
          workload.name, flags.ranks, format_bytes(bytes), format_bytes(free));
-  if (const std::string path = flags.svg_path(); !path.empty() && !std::ofstream(path, std::ios::app))
-    bad_input("--svg {} cannot be written; name a file in a folder that is there and yours", path);
+  for (const std::string& path : {flags.svg_path(), flags.save})
+    if (!path.empty() && !std::ofstream(path, std::ios::app))
+      bad_input("{} cannot be written; name a file in a folder that is there and yours", path);
 }
 
 // On a terminal, on one line that the next replaces.
@@ -85,12 +86,13 @@ int run_rank(const Flags& flags) {
   const Cluster rates = load_cluster(std::getenv("WEFT_CLUSTER"));
   World world =
       World::init(0, nullptr, {.threads = 1, .link = flags.paced(), .cluster = crowded(rates, flags.ranks, cores)});
-  LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced()};
+  LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced(), .link_name = flags.link};
   if (world.rank() == 0) options.progress = show_progress;
   const Ledger ledger = measure_ledger(world, workload, options);
   if (world.rank() != 0) return 0;
   const std::string svg = flags.svg_path();
   if (!svg.empty()) std::ofstream(svg) << ledger_svg(ledger);
+  if (!flags.save.empty()) std::ofstream(flags.save) << ledger_json(ledger, svg);
   fmt::print("{}", flags.json ? ledger_json(ledger, svg) : ledger_text(ledger, svg));
   return 0;
 }
@@ -126,6 +128,7 @@ void add_ledger(CLI::App& app, Run* chosen) {
                    fmt::format("the timeline before and after ({}; with --json none)", kDefaultSvg))
       ->type_name("FILE");
   command->add_option("--trace", flags->trace, "write every tile of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--save", flags->save, "write the JSON object to a file as well")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer("Example:\n  weft ledger\n  weft ledger --workload mixtral-8x7b --link 200mbit,20us --json");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });

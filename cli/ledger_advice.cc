@@ -29,22 +29,6 @@ const SubLayerRow* most_exposed(const Ledger& ledger) {
   return worst;
 }
 
-// Of the sub-layers that communicate: their products, and their collectives alone.
-struct Balance {
-  double compute_us = 0, comm_us = 0;
-  double ratio() const { return comm_us > 0 ? compute_us / comm_us : 0; }
-};
-
-Balance balance(const Ledger& ledger) {
-  Balance out;
-  for (const SubLayerRow& row : ledger.sub_layers) {
-    if (row.collective.empty()) continue;
-    out.compute_us += row.of(Style::compute);
-    out.comm_us += row.comm_us;
-  }
-  return out;
-}
-
 std::string verdict(const Ledger& ledger) {
   const double sequential = ledger.measured(Style::sequential), panels = ledger.measured(Style::decomposed),
                fused = ledger.measured(Style::fused), noise = ledger.aa_band * sequential;
@@ -60,11 +44,11 @@ std::string verdict(const Ledger& ledger) {
                      sequential / fused, panels / fused);
 }
 
-std::string bound(const Ledger& ledger, const Balance& b) {
-  const double ratio = b.ratio();
+std::string bound(const Ledger& ledger) {
+  const double ratio = ledger.compute_to_comm();
   const std::string figures =
       fmt::format("the products that communicate take {}, their collectives alone {} ({:.2g} : 1)",
-                  duration(b.compute_us), duration(b.comm_us), ratio);
+                  duration(ratio * ledger.comm_us), duration(ledger.comm_us), ratio);
   if (ledger.exposed(Style::sequential) < 0.05 * ledger.measured(Style::sequential))
     return fmt::format("There is little to hide: {}. Fusion pays on slower links, or with less k for each rank.",
                        figures);
@@ -78,7 +62,7 @@ std::string bound(const Ledger& ledger, const Balance& b) {
   return fmt::format("Balanced, where overlap gives most: {}.", figures);
 }
 
-void add_bench(const Ledger& ledger, const std::string& link, Advice* out) {
+void add_bench(const Ledger& ledger, Advice* out) {
   const SubLayerRow* row = most_exposed(ledger);
   if (row == nullptr || ledger.workload.kind == WorkloadKind::dlrm) return;
   for (const SubLayer& layer : sub_layers(ledger.workload, {.ranks = ledger.ranks}, Phase::forward)) {
@@ -90,7 +74,7 @@ void add_bench(const Ledger& ledger, const std::string& link, Advice* out) {
                                                                        : "gemm-a2a";
     const std::string shape = fmt::format("--ranks {} --m {} --n {} --k {}", ledger.ranks,
                                           gathers ? layer.m / ledger.ranks : layer.m, layer.n, layer.k);
-    out->commands.emplace_back(fmt::format("build/weft bench {} {} --link {}", op, shape, link),
+    out->commands.emplace_back(fmt::format("build/weft bench {} {} --link {}", op, shape, ledger.link_name),
                                fmt::format("{} alone, where most is exposed", row->name));
     out->commands.emplace_back(fmt::format("build/weft plan {} {}", op, shape),
                                "its plan, rule by rule, and the proof");
@@ -102,21 +86,20 @@ void add_bench(const Ledger& ledger, const std::string& link, Advice* out) {
 
 Advice advice(const Ledger& ledger) {
   Advice out;
-  const Balance b = balance(ledger);
-  out.sentences = {verdict(ledger), bound(ledger, b)};
+  const double ratio = ledger.compute_to_comm();
+  out.sentences = {verdict(ledger), bound(ledger)};
   const std::string name = ledger.workload.name;
   const auto rate = ledger.link ? ledger.link->bytes_per_s : ledger.cluster.local.bytes_per_s;
-  const std::string link = ledger.link ? round_rate(rate) + ",10us" : "shm";
   // The link that would make both sides equal, and the other side of where we are.
-  const std::string balanced = round_rate(rate * b.comm_us / std::max(b.compute_us, 1.0));
+  const std::string balanced = round_rate(rate / std::max(ratio, 1e-3));
   const std::string faster = round_rate(rate * 10);
-  if (b.ratio() < 0.5 || b.ratio() > 2 || !ledger.link)
+  if (ratio < 0.5 || ratio > 2 || !ledger.link)
     out.commands.emplace_back(fmt::format("build/weft ledger --workload {} --link {},10us", name, balanced),
                               "where compute and communication are equal");
   if (ledger.link)
     out.commands.emplace_back(fmt::format("build/weft ledger --workload {} --link {},10us", name, faster),
                               "a link ten times as fast: is fusing still worth it?");
-  add_bench(ledger, link, &out);
+  add_bench(ledger, &out);
   out.commands.emplace_back(
       fmt::format("build/weft ledger --workload {}", name == "mixtral-8x7b" ? "llama-2-70b" : "mixtral-8x7b"),
       "another model; the files are in workloads/");

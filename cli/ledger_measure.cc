@@ -241,6 +241,7 @@ Ledger Rounds::run() {
   out.rounds = options_.rounds;
   out.transport = world_.transport();
   out.link = options_.link;
+  out.link_name = options_.link_name;
   out.cluster = world_.cluster(world_.size());
   fill_rows(&out);
   fill_sub_layers(&out);
@@ -253,6 +254,13 @@ Ledger Rounds::run() {
 }
 
 }  // namespace
+
+double Ledger::compute_to_comm() const {
+  double compute = 0;
+  for (const SubLayerRow& row : sub_layers)
+    if (!row.collective.empty()) compute += row.of(Style::compute);
+  return comm_us > 0 ? compute / comm_us : 0;
+}
 
 Ledger measure_ledger(World& world, const Workload& workload, const LedgerOptions& options) {
   return Rounds(world, workload, options).run();

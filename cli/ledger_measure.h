@@ -47,6 +47,7 @@ struct Ledger {
   int ranks = 1, cores = 1, rounds = 0;
   std::string transport;
   std::optional<Link> link;  // none: shared memory
+  std::string link_name;     // as asked for
   Cluster cluster;           // what predictions were made on
   std::vector<LedgerRow> rows;
   std::vector<SubLayerRow> sub_layers;
@@ -60,6 +61,8 @@ struct Ledger {
   const LedgerRow& row(Style style) const { return rows[static_cast<std::size_t>(style)]; }
   double measured(Style style) const { return row(style).measured_us.value_or(0); }
   double exposed(Style style) const { return row(style).exposed_us.value_or(0); }
+  // Of the sub-layers that communicate: their products to their collectives alone.
+  double compute_to_comm() const;
   bool crowded() const { return ranks > cores; }
 };
 
@@ -67,6 +70,7 @@ struct LedgerOptions {
   int rounds = 9;
   bool scaled = false;
   std::optional<Link> link;
+  std::string link_name;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

@@ -55,10 +55,27 @@ std::string main_table(const Ledger& ledger) {
   return aligned(rows);
 }
 
+// A long list is shortened where nothing is exchanged: neighbours without a collective become one row.
+std::vector<SubLayerRow> folded(const std::vector<SubLayerRow>& rows) {
+  if (rows.size() <= 8) return rows;
+  std::vector<SubLayerRow> out;
+  std::string first;
+  for (const SubLayerRow& row : rows) {
+    if (!row.collective.empty() || out.empty() || !out.back().collective.empty()) {
+      out.push_back(row);
+      first = row.name;
+      continue;
+    }
+    out.back().name = fmt::format("{} to {}", first, row.name);
+    for (std::size_t i = 0; i < row.us.size(); ++i) out.back().us[i] += row.us[i];
+  }
+  return out;
+}
+
 std::string sub_layer_table(const Ledger& ledger) {
   std::vector<std::vector<std::string>> rows{
       {"sub-layer", "compute", "collective", "exposed: sequential", "in panels", "fused", ""}};
-  for (const SubLayerRow& row : ledger.sub_layers) {
+  for (const SubLayerRow& row : folded(ledger.sub_layers)) {
     const double floor = row.of(Style::compute);
     if (row.collective.empty()) {
       rows.push_back({row.name, duration(floor), "", "", "", "", ""});
@@ -141,7 +158,7 @@ std::string headline(const Ledger& ledger) {
 
 std::string ledger_text(const Ledger& ledger, const std::string& svg_path) {
   std::string out = fmt::format("\n{}\n\n{}", headline(ledger), main_table(ledger));
-  out += fmt::format("\n  █ compute   ░ exposed communication{}\n\n", ledger.crowded() ? "" : "");
+  out += "\n  █ compute   ░ exposed communication\n\n";
   out += "Where it goes (mean of the ranks):\n\n" + sub_layer_table(ledger) + "\n";
   if (ledger.crowded())
     out +=
@@ -182,10 +199,11 @@ std::string ledger_json(const Ledger& ledger, const std::string& svg_path) {
                  {"ranks", ledger.ranks},
                  {"cores", ledger.cores},
                  {"transport", ledger.transport},
-                 {"link", ledger.link ? to_string(*ledger.link) : "shm"},
+                 {"link", ledger.link_name},
                  {"rounds", ledger.rounds},
                  {"rows", rows},
                  {"comm_us", ledger.comm_us},
+                 {"compute_to_comm", ledger.compute_to_comm()},
                  {"aa_band", ledger.aa_band},
                  {"sub_layers", layers},
                  {"plans", plans},
