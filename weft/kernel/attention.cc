@@ -1,7 +1,6 @@
 #include "weft/kernel/attention.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -45,21 +44,49 @@ GemmKernel value_kernel(const AttentionShape& s, std::int64_t keys) {
       {.tile_rows = kBlock, .tile_cols = s.v_dim, .k = keys, .lda = kBlock, .ldb = s.ldv}, sizes(s.sequence), widths};
 }
 
-// e^x for x <= 0, within 2e-7 of it, in a form that compilers take several elements at a time: x = n ln 2 + r, and the
-// sum with 1.5 * 2^23 leaves n in the low bits.
-inline float exp_of(float x) {
+// Four elements at a time: what every machine has, and enough beside the products.
+constexpr std::int64_t kLanes = 4;
+typedef float Vec __attribute__((vector_size(4 * kLanes)));
+typedef std::uint32_t Bits __attribute__((vector_size(4 * kLanes)));
+typedef float LooseVec __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+
+Vec load(const float* p) { return *reinterpret_cast<const LooseVec*>(p); }
+void store(float* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
+
+// e^x for x <= 0, within 2e-7 of it: x = n ln 2 + r, and the sum with 1.5 * 2^23 leaves n in the low bits.
+Vec exp_of(Vec x) {
   constexpr float kRound = 12582912.0f;
-  x = x < -87.0f ? -87.0f : x;
-  const float shifted = x * 1.44269504f + kRound;
-  const float n = shifted - kRound;
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float e = r * (1.0f / 720) + 1.0f / 120;
+  x = x < -87.0f ? Vec{} - 87.0f : x;
+  const Vec shifted = x * 1.44269504f + kRound;
+  const Vec n = shifted - kRound;
+  const Vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, the first exact times n
+  Vec e = r * (1.0f / 720) + 1.0f / 120;
   e = e * r + 1.0f / 24;
   e = e * r + 1.0f / 6;
   e = e * r + 0.5f;
   e = e * r + 1.0f;
   e = e * r + 1.0f;
-  return e * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127u) << 23);
+  return e * reinterpret_cast<Vec>((reinterpret_cast<Bits>(shifted) + 127u) << 23);
+}
+
+float largest_of(const float* row, std::int64_t count) {  // count is a multiple of kLanes
+  Vec top = load(row);
+  for (std::int64_t j = kLanes; j < count; j += kLanes) {
+    const Vec next = load(row + j);
+    top = next > top ? next : top;
+  }
+  return std::max(std::max(top[0], top[1]), std::max(top[2], top[3]));
+}
+
+// row = e^(row * scale - top); returns the sum.
+float weigh(float* row, std::int64_t count, float scale, float top) {
+  Vec sum{};
+  for (std::int64_t j = 0; j < count; j += kLanes) {
+    const Vec weights = exp_of(load(row + j) * scale - top);
+    store(row + j, weights);
+    sum += weights;
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 }  // namespace
@@ -110,16 +137,14 @@ void Attention::add_block(std::int64_t key, const float* q, const float* v, std:
   for (std::int64_t i = 0; i < rows; ++i) {
     float* row = tile_.data() + i * kBlock;
     const std::int64_t seen = query == key ? i + 1 : keys;
+    const std::int64_t whole = (seen + kLanes - 1) / kLanes * kLanes;  // at most kBlock
     float& largest = largest_[static_cast<std::size_t>(query + i)];
     float& sum = sum_[static_cast<std::size_t>(query + i)];
-    float top = largest;
-    for (std::int64_t j = 0; j < seen; ++j) top = std::max(top, row[j] * scale);
-    shrink[i] = sum == 0 ? 0.0f : exp_of(largest - top);
-    for (std::int64_t j = 0; j < seen; ++j) row[j] = exp_of(row[j] * scale - top);
-    std::fill(row + seen, row + keys, 0.0f);
-    float added = 0;
-    for (std::int64_t j = 0; j < seen; ++j) added += row[j];
-    sum = sum * shrink[i] + added;
+    std::fill(row + seen, row + kBlock, -std::numeric_limits<float>::infinity());
+    const float top = std::max(largest, largest_of(row, whole) * scale);
+    shrink[i] = sum == 0 ? 0.0f : std::exp(largest - top);
+    sum = sum * shrink[i] + weigh(row, whole, scale, top);  // what is not seen weighs 2^-125 at most
+    std::fill(row + seen, row + kBlock, 0.0f);
     largest = top;
   }
   const GemmKernel& values = keys == kBlock ? values_ : last_values_;
