@@ -222,7 +222,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
                    lane, runs_ - 1);
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
-      [&] { return due == Transit::kNothing ? kSleepSlice : std::chrono::nanoseconds(due - now_ns()); });
+      [&] { return sleep_until(due); });
 }
 
 // Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
