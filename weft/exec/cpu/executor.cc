@@ -97,6 +97,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   peers_.assign(counts.peers.begin(), counts.peers.end());  // triggers look at them after the caller's are gone
   lanes_.begin(&bindings_, {counts.rows, peers_}, runs_);
   ++runs_;
+  if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
   for (auto& trigger : triggers_) {
