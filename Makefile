@@ -1,7 +1,7 @@
 # The commands of this repository. `make run` and `make test` do all of their own set-up on a bare Debian 12.
 
 PREFIX ?= /usr/local
-SOURCES = $(shell find weft cli tests examples -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 .PHONY: help run test bench lint format install clean setup-run setup-test release
 

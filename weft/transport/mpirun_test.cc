@@ -1,5 +1,5 @@
 // Ranks as mpirun starts them: processes that know their rank, their number and their job, and nothing else.
-// mpirun itself is not needed here; tests/mpirun_test.cmake and the examples run under it.
+// mpirun itself is not needed here; the test mpirun.bench and example 10 run under it.
 #include "weft/transport/mpirun.h"
 
 #include <csignal>

@@ -65,7 +65,7 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us.
   if (link) prctl(PR_SET_TIMERSLACK, 1UL);
   // And what a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
-  if (link) patience.spin = std::min<std::chrono::nanoseconds>(patience.spin, std::chrono::microseconds(5));
+  if (link) patience.spin = std::chrono::nanoseconds(0);
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
@@ -140,8 +140,8 @@ Op World::allot(const Plan& plan, const Group& group) {
     state_->proved.insert(text);
   }
   const auto digest = std::to_string(std::hash<std::string>{}(text));
-  // Ranks that outnumber the cores sleep often, and then a fence for each sleep would cost more than it saves.
-  const bool able = !transport.crowded() && prepare_quiet_signals();
+  // Paced ranks, and ranks that outnumber the cores, sleep often: a fence for each sleep would cost more than it saves.
+  const bool able = !state_->link && !transport.crowded() && prepare_quiet_signals();
   const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
   bool quiet = true;
   for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
