@@ -6,7 +6,7 @@ SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc'
 .PHONY: help run test bench lint format install clean setup-run setup-test release
 
 help:
-	@echo "make run      build what the demo needs and run it"
+	@echo "make run      build what the ledger needs and print it"
 	@echo "make test     the folder law and all tests: release, ASan + UBSan, TSan"
 	@echo "make bench    measure this machine and write the tables in docs/results/"
 	@echo "make lint     layout, folder law, clang-tidy"
@@ -17,13 +17,14 @@ help:
 run: setup-run
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target weft_cli
-	@build/weft demo
+	@build/weft ledger
 
 test: setup-test
 	@tools/test.sh
 
 bench: setup-test release
 	@python3 tools/bench.py
+	@python3 tools/page_ledger.py
 
 lint:
 	@clang-format --dry-run -Werror $(SOURCES)

@@ -1,7 +1,9 @@
 // The weft program: picks the command, and turns whatever goes wrong into one sentence and an exit code.
 //   0  done        1  failure        2  bad input, or more memory than there is: the sentence names value and remedy
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <new>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/transport/shm.h"
 
 #include "cli/command.h"
 #include "cli/ranks.h"
@@ -22,6 +25,23 @@ int exit_code(Code code) { return code == Code::bad_input || code == Code::no_me
 int complain(const std::string& sentence, int code) {
   fmt::print(stderr, "weft: {}\n", sentence);
   return code;
+}
+
+// The flight recorder of a rank whose run failed: its last events here, all of them in the file FLIGHT.RANK where
+// WEFT_FLIGHT names one.
+void print_record(const Error& error) {
+  constexpr std::size_t kLines = 8;
+  const std::string& record = error.record();
+  if (record.empty()) return;
+  const int rank = launched() ? launched_rank() : 0;
+  std::size_t from = record.size() - 1;
+  for (std::size_t lines = 0; lines < kLines && from != std::string::npos && from > 0; ++lines)
+    from = record.rfind('\n', from - 1);
+  const std::string last = record.substr(from == std::string::npos || from == 0 ? 0 : from + 1);
+  fmt::print(stderr, "weft: rank {}, what it did last:\n{}", rank, last);
+  const char* file = std::getenv("WEFT_FLIGHT");
+  if (file == nullptr || *file == '\0' || std::string_view(file) == "0") return;
+  std::ofstream(fmt::format("{}.{}", file, rank)) << record;
 }
 
 // The command the words on the command line begin with, for the hint at the end of the sentence.
@@ -58,8 +78,9 @@ int main(int argc, char** argv) {
   CLI::App app("Weft hides the communication of distributed ML behind its computation.", "weft");
   app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
   app.require_subcommand(1);
-  app.footer("Example:\n  weft demo\n  weft COMMAND --help");
+  app.footer("Example:\n  weft ledger\n  weft COMMAND --help");
   Run run;
+  add_ledger(app, &run);
   add_demo(app, &run);
   add_bench(app, &run);
   add_plan(app, &run);
@@ -75,6 +96,7 @@ int main(int argc, char** argv) {
   try {
     return run();
   } catch (const Error& error) {
+    print_record(error);
     return speaks_of(error) ? complain(error.what(), exit_code(error.code())) : exit_code(error.code());
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; use smaller shapes or fewer ranks", 2);

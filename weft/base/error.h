@@ -30,10 +30,15 @@ class Error : public std::runtime_error {
   int rank() const { return rank_; }  // the rank that failed, -1 where none is to blame
   const std::string& host() const { return host_; }
 
+  // What this rank did last, a line an event, where a run failed (exec/cpu/record.h); empty otherwise.
+  const std::string& record() const { return record_; }
+  void attach_record(std::string record) { record_ = std::move(record); }
+
  private:
   Code code_;
   int rank_;
   std::string host_;
+  std::string record_;
 };
 
 template <typename... Args>

@@ -100,6 +100,10 @@ Json parse_json(std::string_view text, std::string_view where, const JsonLimits&
   }
 }
 
+std::string quoted(std::string_view text) {
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string read_text_file(const std::string& path, std::size_t max_bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) bad_input("cannot open \"{}\": {}; give the path of a readable file", path, std::strerror(errno));

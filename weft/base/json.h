@@ -25,6 +25,8 @@ struct JsonLimits {
 Json parse_json(std::string_view text, std::string_view where, const JsonLimits& limits = {});
 Json load_json(const std::string& path, const JsonLimits& limits = {});  // the file at `path`
 
+std::string quoted(std::string_view text);  // as a JSON string, with its quotes
+
 // The text of a file of at most `max_bytes`. Throws bad_input where it cannot be opened or is larger.
 std::string read_text_file(const std::string& path, std::size_t max_bytes);
 

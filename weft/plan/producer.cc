@@ -19,12 +19,15 @@ void check_size(const char* what, std::int64_t value) {
   if (value < 1 || value > kMaxSize) bad_input("{} is {}; sizes are whole numbers from 1 to {}", what, value, kMaxSize);
 }
 
+// A gemv this short takes some ten microseconds: cut into tiles it would spend a tenth of that on signals.
+constexpr std::int64_t kShortGemv = 1 << 18;
+
 std::array<std::int64_t, 2> default_tile(const Producer& p) {
   switch (p.kind) {
     case ProducerKind::gemm:
       return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
     case ProducerKind::gemv:
-      return {1, 256};
+      return {1, p.n * p.k <= kShortGemv ? 4096 : 256};
     case ProducerKind::embedding_bag:
       return {64, p.dim};
     case ProducerKind::copy:

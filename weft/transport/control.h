@@ -40,6 +40,10 @@ class Control {
 
   int num_ranks() const { return num_ranks_; }
   RankState& rank(int rank) const { return ranks_[rank]; }
+  // Until when the link from one host to another is busy (pace.h); hosts are numbered below num_ranks.
+  std::atomic<std::int64_t>& link_clock(int from_host, int to_host) const {
+    return link_clocks_[from_host * num_ranks_ + to_host];
+  }
   int launcher_pid() const;
 
   bool failed() const { return failed_->load(std::memory_order_relaxed) != 0; }
@@ -59,6 +63,7 @@ class Control {
   std::atomic<std::uint32_t>* failed_;  // 1 + the first reporter, 0 while all is well
   RankState* ranks_;
   Report* reports_;
+  std::atomic<std::int64_t>* link_clocks_;
 };
 
 }  // namespace weft

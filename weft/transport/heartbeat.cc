@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -18,8 +19,6 @@ namespace {
 // The launcher, as the parent, can say which signal killed a rank; a peer sees only that it is gone. So peers
 // report a little later, and only what nobody has reported yet.
 constexpr std::chrono::milliseconds kLetLauncherSpeak{20};
-
-std::int64_t now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

@@ -25,6 +25,9 @@ class LocalTransport : public Transport {
   std::shared_ptr<Segment> allocate(std::size_t bytes) final;
   std::vector<std::string> all_gather(const std::string& mine) final;
   Bell& bell(int rank) final { return control_.rank(rank).bell; }
+  std::atomic<std::int64_t>& link_clock(int from_host, int to_host) final {
+    return control_.link_clock(from_host, to_host);
+  }
   void check() final {
     if (control_.failed()) [[unlikely]]
       throw_failure();

@@ -7,6 +7,7 @@
 // The hot path is bell(), check() and publish_progress(): no allocation, no lock, no system call.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,9 @@ class Transport {
   void barrier() { all_gather({}); }
 
   virtual Bell& bell(int rank) = 0;
+
+  // Until when the link from one host to another is busy, where local ranks are paced (pace.h).
+  virtual std::atomic<std::int64_t>& link_clock(int from_host, int to_host) = 0;
 
   // To be called in every wait loop; one relaxed load unless something happened. Once any rank has failed it
   // throws peer_failed with the rank that failed first, its host and its reason, now and ever after.

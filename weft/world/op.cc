@@ -15,6 +15,13 @@ void need(bool given, const char* what, const Plan& plan) {
   if (!given) bad_input("plan \"{}\" reads {}, but the run gives none", plan.name, what);
 }
 
+constexpr std::size_t kRecordLines = 2048;
+
+void tell_of(const Op::State& op, Error& error) {
+  abort_with_current_exception(*op.world->transport);
+  error.attach_record(op.executor->last_events(op.world->birth, kRecordLines));
+}
+
 // An index outside its table would read foreign memory: a pass over the indices costs far less than the lookups.
 void check_bags(const Producer& p, int rank, const Inputs& in, std::int64_t samples) {
   const auto tables = static_cast<std::size_t>(p.columns(rank) / p.dim);
@@ -39,6 +46,7 @@ Op::State::~State() {
       abort_with_current_exception(*world->transport);
     }
   }
+  if (world->trace && executor != nullptr) executor->add_slices(world->birth, &world->trace->text());
   if (window != nullptr) window->op = nullptr;
   auto& live = world->live;
   live.erase(std::remove(live.begin(), live.end(), executor.get()), live.end());
@@ -92,8 +100,8 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
     if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].x;
   try {
     executor->start(bindings, counts);
-  } catch (...) {
-    abort_with_current_exception(*world->transport);
+  } catch (Error& error) {
+    tell_of(*this, error);
     throw;
   }
 }
@@ -107,8 +115,8 @@ Matrix Op::State::read(std::string_view name) {
     bad_input("plan \"{}\" has no readable buffer \"{}\"", plan.name, name);
   try {
     executor->finish();
-  } catch (...) {
-    abort_with_current_exception(*world->transport);
+  } catch (Error& error) {
+    tell_of(*this, error);
     throw;
   }
   const BufferLayout& layout = executor->layout(index);

@@ -47,10 +47,11 @@ class Op {
   const Plan& plan() const;
   Sent sent() const;  // bytes and signals sent to other ranks, over all runs
 
+  struct State;  // of the library
+
  private:
   friend class Window;
   friend class World;
-  struct State;
   explicit Op(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,5 +1,7 @@
 #include "weft/world/world.h"
 
+#include <sys/prctl.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <thread>
@@ -51,14 +53,28 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       cluster(cluster_of(options)),
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
+  const char* trace_file = std::getenv("WEFT_TRACE");
+  const std::string path = !options.trace.empty() ? options.trace : trace_file != nullptr ? trace_file : "";
+  if (!path.empty()) trace.emplace(path, transport->rank(), transport->size());
+  const char* flight = std::getenv("WEFT_FLIGHT");
+  detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
     patience.spin = std::chrono::nanoseconds(0);
+  if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
+  // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us.
+  if (link) prctl(PR_SET_TIMERSLACK, 1UL);
+  // And what a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
+  if (link) patience.spin = std::min<std::chrono::nanoseconds>(patience.spin, std::chrono::microseconds(5));
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
     : WorldState(*transport_in, options) {
   owned = std::move(transport_in);
+}
+
+WorldState::~WorldState() {
+  if (trace) trace->finish();
 }
 
 World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
@@ -84,6 +100,7 @@ Cluster World::cluster(int num_ranks) const {
   Cluster cluster = state_->cluster;
   if (state_->link) {
     cluster.network = *state_->link;
+    cluster.fabric = Fabric::pairs;  // a paced transport has a clock for every ordered pair of hosts
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
@@ -123,9 +140,14 @@ Op World::allot(const Plan& plan, const Group& group) {
     state_->proved.insert(text);
   }
   const auto digest = std::to_string(std::hash<std::string>{}(text));
-  const auto digests = transport.all_gather(digest);
+  // Ranks that outnumber the cores sleep often, and then a fence for each sleep would cost more than it saves.
+  const bool able = !transport.crowded() && prepare_quiet_signals();
+  const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
+  bool quiet = true;
+  for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
+  if (quiet) use_quiet_signals();
   for (const int rank : group.ranks)
-    if (digests[rank] != digest)
+    if (answers[rank].substr(0, answers[rank].find(' ')) != digest)
       bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
                 transport.rank(), rank);
   const Expander expander(plan);
@@ -144,10 +166,18 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->rank = group.position;
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{state_->patience, state_->hooks, nullptr};
-  options.poll_others = [live = &state_->live] {
-    for (CpuExecutor* executor : *live) executor->poll();
-  };
+  CpuOptions options{state_->patience,
+                     state_->hooks,
+                     &state_->live,
+                     quiet ? Signalling::quiet : Signalling::fenced,
+                     state_->detail,
+                     {},
+                     {}};
+  if (state_->link) {
+    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
+    op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
+    for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
+  }
   op->memory = memory;
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
                                                std::move(options));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct WorldOptions {
   // What `auto` prices routes on; none: the file that WEFT_CLUSTER names, or the default machine. A link replaces its
   // network.
   std::optional<Cluster> cluster;
+  // Where to write a timeline of all ranks when they end, for Perfetto (world/trace.h); empty: WEFT_TRACE, or none.
+  std::string trace;
   // Tests only: who decides on timing (exec/cpu/hooks.h), and whether plans are proved before they run.
   Hooks* hooks = nullptr;
   bool prove = true;

@@ -12,6 +12,7 @@
 #include "weft/plan/plan.h"
 #include "weft/transport/transport.h"
 #include "weft/world/op.h"
+#include "weft/world/trace.h"
 #include "weft/world/window.h"
 #include "weft/world/world.h"
 
@@ -27,16 +28,21 @@ struct WorldState {
   Cluster cluster;           // as measured or assumed, before it is fitted to a group
   std::optional<Link> link;  // paced; none: memory alone
   int ranks_per_host = 1;
+  Moment birth = Moment::now();
+  Detail detail = Detail::flight;
+  std::optional<TraceFile> trace;  // none: not asked for
   std::vector<CpuExecutor*> live;
   std::set<std::string> proved;  // plans that have been verified, as text: the same op again costs no proof
 
   WorldState(std::unique_ptr<Transport> transport, const WorldOptions& options);
   WorldState(Transport& transport, const WorldOptions& options);
+  ~WorldState();
 };
 
 struct Op::State {
   std::shared_ptr<WorldState> world;
   std::shared_ptr<Segment> segment;
+  std::shared_ptr<Segment> transits;  // paced: the signals under way to every rank
   Plan plan;
   std::unique_ptr<CpuExecutor> executor;
   int rank = 0;                           // of the plan

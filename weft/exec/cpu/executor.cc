@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/hooks.h"
@@ -14,7 +15,27 @@ namespace {
 // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
 constexpr std::int64_t kGlance = 8;
 
+// Records a wait when it ends, by success or by an exception.
+struct WaitRecord {
+  WaitRecord(Recorder* recorder, std::int32_t action, std::int64_t lane, std::uint32_t run)
+      : recorder(recorder), event{EventKind::wait, action, static_cast<std::int32_t>(lane), run, ticks(), 0, 0, 0} {}
+  ~WaitRecord() {
+    event.end = ticks();
+    recorder->add(event);
+  }
+  WaitRecord(const WaitRecord&) = delete;
+  WaitRecord& operator=(const WaitRecord&) = delete;
+  Recorder* recorder;
+  Event event;
+};
+
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+std::optional<Links> links_of(const CpuOptions& options, int rank, const Memory& memory, const Expander& expander,
+                              Transport& transport) {
+  if (!options.pace) return {};
+  return Links(*options.pace, rank, memory, options.transits, expander, transport);
+}
 
 }  // namespace
 
@@ -27,7 +48,10 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       transport_(transport),
       threads_(threads),
       options_(std::move(options)),
-      lanes_(plan_, program_, memory_, options_.hooks) {
+      solo_(threads.size() == 1),
+      signals_(expander_, program_, memory_, threads.size(), options_.signalling),
+      links_(links_of(options_, rank, memory_, expander_, transport_)),
+      lanes_(plan_, program_, memory_, {&signals_, links_ ? &*links_ : nullptr, options_.hooks}) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
@@ -49,7 +73,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
-  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench());
+  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
 }
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
@@ -73,6 +97,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   peers_.assign(counts.peers.begin(), counts.peers.end());  // triggers look at them after the caller's are gone
   lanes_.begin(&bindings_, {counts.rows, peers_}, runs_);
   ++runs_;
+  if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
   for (auto& trigger : triggers_) {
@@ -100,7 +125,7 @@ void CpuExecutor::work(int thread) {
   fire_ready(bench, kGlance);  // opens its outputs before anything else
   std::size_t step = 0;
   for (;;) {
-    const std::int64_t next = next_lane_.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t next = add<std::int64_t>(next_lane_, 1);
     if (next >= first_lane_.back()) break;
     while (next >= first_lane_[step + 1]) ++step;
     const Action& action = *steps_[step];
@@ -109,26 +134,43 @@ void CpuExecutor::work(int thread) {
     if (!met(action, lane)) await(&action, lane, nullptr, bench);
     if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
     lanes_.run(action, lane, bench);
-    if (steps_left_.fetch_sub(1, std::memory_order_seq_cst) == 1) ring_if_asleep(*memory_.bells[program_.rank]);
+    if (add<std::int64_t>(steps_left_, -1) == 1 && !solo_) ring_if_asleep(*memory_.bells[program_.rank]);
     fire_ready(bench, kGlance);
+    if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
   if (thread == 0) await(nullptr, 0, &steps_left_, bench);
 }
 
+// On x86-64 every locked instruction waits until all earlier stores have left the core.
+template <typename T>
+T CpuExecutor::add(std::atomic<T>& value, T amount) const {
+  if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);
+  const T before = value.load(std::memory_order_relaxed);
+  value.store(before + amount, std::memory_order_relaxed);
+  return before;
+}
+
+bool CpuExecutor::claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const {
+  if (!solo_) return claimed.compare_exchange_strong(seen, runs_, std::memory_order_acquire);
+  claimed.store(runs_, std::memory_order_relaxed);
+  return true;
+}
+
 void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
   lanes_.run(*trigger.action, lane, bench);
-  // Release: whoever sees the count fall (finish, start) sees what the lane stored here.
-  trigger.left.fetch_sub(1, std::memory_order_relaxed);
-  if (trigger.reads_input) input_triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
-  triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
+  // Whoever sees the count fall (finish, start) sees what the lane stored here.
+  add<std::int64_t>(trigger.left, -1);
+  if (trigger.reads_input) add<std::int64_t>(input_triggers_left_, -1);
+  add<std::int64_t>(triggers_left_, -1);
 }
 
 // Looks at up to `most` lanes, beginning where the last look ended; returns whether any was ready.
 bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
+  if (links_) links_->deliver();
   if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
   bool fired = false;
-  const std::uint32_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t turn = add<std::uint32_t>(turn_, 1);
   for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
     Trigger& trigger = *triggers_[(turn + i) % triggers_.size()];
     if (trigger.left.load(std::memory_order_relaxed) == 0) continue;
@@ -136,14 +178,13 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
     std::int64_t first = trigger.first.load(std::memory_order_relaxed);
     bool all_claimed = true;  // of those from `first` on that were looked at
     for (std::int64_t lane = first; lane < lanes && most > 0; ++lane) {
-      std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
+      const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
       if (seen == runs_) {
         if (all_claimed) first = lane + 1;
         continue;
       }
       --most;
-      if (met(*trigger.action, lane) &&
-          trigger.claimed[lane].compare_exchange_strong(seen, runs_, std::memory_order_acquire)) {
+      if (met(*trigger.action, lane) && claim(trigger.claimed[lane], seen)) {
         fire(trigger, lane, bench);
         fired = true;
         if (all_claimed) first = lane + 1;
@@ -162,29 +203,52 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   const auto there = [&] {
     return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
   };
+  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there
   const auto ready = [&] {
     if (there()) return true;
     while (fire_ready(bench, INT64_MAX))
       if (there()) return true;
-    if (options_.poll_others && &bench == benches_.data()) options_.poll_others();
+    due = links_ ? links_->deliver() : Transit::kNothing;
+    if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
   };
   if (options_.hooks != nullptr) {
     while (!ready()) options_.hooks->pause(program_.rank, true);
     return;
   }
-  wait_until(transport_, options_.patience, ready,
-             [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); });
+  if (there()) return;
+  std::optional<WaitRecord> record;
+  if (bench.record.on())
+    record.emplace(&bench.record, action == nullptr ? -1 : static_cast<std::int32_t>(action - program_.actions.data()),
+                   lane, runs_ - 1);
+  wait_until(
+      transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
+      [&] { return sleep_until(due); });
+}
+
+// Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
+void CpuExecutor::glance_at_others() {
+  if (options_.live == nullptr) return;
+  for (CpuExecutor* other : *options_.live)
+    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], kGlance);
+}
+
+std::int64_t CpuExecutor::poll_all() {
+  std::int64_t due = Transit::kNothing;
+  if (options_.live != nullptr)
+    for (CpuExecutor* executor : *options_.live) due = std::min(due, executor->poll());
+  return due;
 }
 
 void CpuExecutor::finish() {
   if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
 }
 
-void CpuExecutor::poll() {
+std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   while (fire_ready(benches_[0], INT64_MAX)) {
   }
+  return links_ ? links_->deliver() : Transit::kNothing;
 }
 
 std::byte* CpuExecutor::buffer(int buffer) const {
@@ -198,6 +262,22 @@ Sent CpuExecutor::sent() const {
     all.signals += bench.sent.signals;
   }
   return all;
+}
+
+RecordContext CpuExecutor::record_context(const Moment& begin) const {
+  return {plan_, program_, memory_.world_rank, begin, Moment::now()};
+}
+
+void CpuExecutor::add_slices(const Moment& begin, TraceText* out) const {
+  const RecordContext context = record_context(begin);
+  for (std::size_t t = 0; t < benches_.size(); ++t)
+    weft::add_slices(context, static_cast<int>(t), benches_[t].record, out);
+}
+
+std::string CpuExecutor::last_events(const Moment& begin, std::size_t lines) const {
+  std::vector<const Recorder*> recorders;
+  for (const Workbench& bench : benches_) recorders.push_back(&bench.record);
+  return weft::last_events(record_context(begin), recorders, lines);
 }
 
 // After a sleep without news: is it time to give up, and on whom?

@@ -5,28 +5,36 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/lane_runner.h"
+#include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/signals.h"
 #include "weft/plan/program.h"
 #include "weft/transport/wait.h"
 
 namespace weft {
 
+class CpuExecutor;
 class Hooks;
 class ThreadPool;
+class TraceText;
 class Transport;
 
 struct CpuOptions {
   Patience patience;
   Hooks* hooks = nullptr;
-  std::function<void()>
-      poll_others;  // progress of the rank's other ops, called by the caller's thread while this op waits
+  // The rank's ops, this one among them: the caller's thread moves them all while it computes for or waits in one.
+  const std::vector<CpuExecutor*>* live = nullptr;
+  Signalling signalling = Signalling::fenced;  // quiet: all ranks of the plan agreed to it
+  Detail detail = Detail::flight;
+  std::optional<Pace> pace;          // none: signals are raised at once
+  std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), a piece a rank of the plan
 };
 
 class CpuExecutor {
@@ -40,13 +48,17 @@ class CpuExecutor {
   // Returns when all of this rank's actions of the run are done, so that what is owed to it is there.
   void finish();
   bool finished() const { return triggers_left_.load(std::memory_order_relaxed) == 0; }
-  // Fires what is ready, without waiting.
-  void poll();
+  // Fires what is ready, without waiting. Returns when something will be due without a bell, or Transit::kNothing.
+  std::int64_t poll();
 
   std::uint32_t runs() const { return runs_; }
   std::byte* buffer(int buffer) const;  // the copy of the latest run
   const BufferLayout& layout(int buffer) const { return memory_.layouts[program_.rank].buffers[buffer]; }
   Sent sent() const;  // since the op was made
+
+  // What was recorded since `begin`, the moment the world began. Not while a run is under way on other threads.
+  void add_slices(const Moment& begin, TraceText* out) const;
+  std::string last_events(const Moment& begin, std::size_t lines) const;
 
  private:
   struct Trigger {
@@ -59,9 +71,15 @@ class CpuExecutor {
 
   bool met(const Action& action, std::int64_t lane) const;
   void work(int thread);
+  void glance_at_others();
+  std::int64_t poll_all();
+  template <typename T>
+  T add(std::atomic<T>& value, T amount) const;  // returns what was there before
+  bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
   bool fire_ready(Workbench& bench, std::int64_t most);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
+  RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
   void judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const;
   int signaler_of(std::int64_t counter) const;
@@ -73,6 +91,9 @@ class CpuExecutor {
   Transport& transport_;
   ThreadPool& threads_;
   CpuOptions options_;
+  bool solo_;  // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  Signals signals_;
+  std::optional<Links> links_;
   LaneRunner lanes_;
   std::vector<std::uint32_t> totals_;  // of this rank's counters
   std::vector<const Action*> steps_;

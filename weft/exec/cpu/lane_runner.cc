@@ -5,6 +5,8 @@
 
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
+#include "weft/exec/cpu/links.h"
+#include "weft/exec/cpu/signals.h"
 #include "weft/kernel/epilogue.h"
 
 namespace weft {
@@ -25,8 +27,8 @@ std::int64_t bench_ld(const Action& action) {
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks)
-    : plan_(plan), program_(program), memory_(memory), hooks_(hooks) {
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
+    : plan_(plan), program_(program), memory_(memory), signals_(ways.signals), links_(ways.links), hooks_(ways.hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -43,8 +45,9 @@ bool LaneRunner::folds_first(const Action& action) const {
          (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
 }
 
-Workbench LaneRunner::workbench() const {
+Workbench LaneRunner::workbench(Detail detail) const {
   Workbench bench;
+  bench.record = Recorder(detail);
   std::size_t scratch = 0, sources = 1;
   for (const TileMaker& maker : makers_) scratch = std::max(scratch, maker.scratch_bytes());
   for (const Action& action : program_.actions)
@@ -59,6 +62,7 @@ void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint
   bindings_ = bindings;
   counts_ = counts;
   run_ = run;
+  for (TileMaker& maker : makers_) maker.begin(run);
 }
 
 Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& tile) const {
@@ -68,27 +72,53 @@ Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& ti
 }
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
+  Tile tile{{}, lane, 0};
+  const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
+  bench.made = 0;
   if (action.box.dims > 0) {
-    Tile tile{lane_box(action.box, action.tile, lane), lane, 0};
+    tile.box = lane_box(action.box, action.tile, lane);
     const std::int64_t limit = action.box.lo[0] + rows_that_count(action, counts_);
     tile.box.hi[0] = std::clamp(limit, tile.box.lo[0], tile.box.hi[0]);
     tile.rows = tile.box.size(0);
     if (tile.rows > 0 && action.targets.size() > 0) move(action, tile, bench);
   }
-  // Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
-  for (const Signal& signal : program_.signals_of(action)) {
-    const std::int64_t id = signal.counter + (signal.per > 0 ? lane / signal.per : 0);
+  signal(action, tile, bench);
+  if (bench.record.on())
+    bench.record.add({EventKind::lane, static_cast<std::int32_t>(&action - program_.actions.data()),
+                      static_cast<std::int32_t>(lane), run_, begin, bench.made, ticks(), 0});
+  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench) const {
+  const auto signals = program_.signals_of(action);
+  for (const Signal& signal : signals) {
+    const std::int64_t id = signal.counter + (signal.per > 0 ? tile.lane / signal.per : 0);
     bench.sent.signals += signal.rank != program_.rank;
     if (hooks_ != nullptr) {
       auto* counters =
           reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
       hooks_->signal(program_.rank, signal.rank, counters + id);
-      continue;
+    } else if (links_ != nullptr && links_->paces(signal.rank)) {
+      // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
+      const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
+      const std::int64_t bytes = first ? bytes_to(signal.rank, action, tile) : 0;
+      const Passage passage = links_->signal(signal.rank, id, bytes);
+      if (bench.record.in_full() && bytes > 0)
+        bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
+    } else {
+      signals_->raise(signal.rank, id);
     }
-    memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(*memory_.bells[signal.rank]);
   }
-  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
+}
+
+std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const Tile& tile) const {
+  std::int64_t bytes = 0;
+  if (tile.rows == 0) return bytes;
+  for (const Piece& target : program_.targets(action))
+    if (target.rank == rank)
+      bytes += shortened(target.box, action, tile).volume() *
+               static_cast<std::int64_t>(size_of(plan_.buffers[target.buffer].dtype));
+  return bytes;
 }
 
 const std::byte* LaneRunner::input(const Piece& piece) const {
@@ -104,9 +134,9 @@ ConstStrip LaneRunner::strip(const Piece& piece, const Box& box, const std::arra
 }
 
 void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) const {
-  if (const ConstStrip to = made_in_place(action, tile); to.data != nullptr) {
-    // The tile is what the target gets, so it is made there: one pass over memory less.
-    make(action, tile, static_cast<float*>(const_cast<void*>(to.data)), to.ld, bench);
+  if (const GemmTarget to = made_in_place(action, tile); to.data != nullptr) {
+    // What the target gets is the tile, or one source and the tile: made there, with one pass over memory less.
+    make(action, tile, to, bench);
     if (program_.targets(action)[0].rank != program_.rank)
       bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
     return;
@@ -117,31 +147,39 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
       bench.sources.push_back(strip(source, shortened(source.box, action, tile), at));
     if (action.kind == ActionKind::step) {
       const std::int64_t ld = bench_ld(action);
-      make(action, tile, bench.tile.get(), ld, bench);
+      make(action, tile, {bench.tile.get(), ld}, bench);
+      if (bench.record.in_full()) bench.made = ticks();
       bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
     }
     store(action, tile, rows, cols, at, bench);
   });
 }
 
-// Where a step's tile may be made: its one target, if nothing is added and the kernel can write there. A gemm's code is
-// for rows as far apart as the tile is wide, which is how packed buffers keep them.
-ConstStrip LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
-  if (action.kind != ActionKind::step || action.sources.size() > 0 || action.targets.size() != 1 || folds_first(action))
-    return {nullptr, 0, Dtype::f32};
+// Where a step's tile may be made: its one target, if no more is added than the kernel can add.
+GemmTarget LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
+  if (action.kind != ActionKind::step || action.sources.size() > 1 || action.targets.size() != 1 || folds_first(action))
+    return {nullptr, 0};
   const Piece& target = program_.targets(action)[0];
   const ConstStrip to = strip(target, shortened(target.box, action, tile), {});
-  const bool fits = plan_.producers[action.producer].kind != ProducerKind::gemm || to.ld == bench_ld(action);
-  return fits && to.dtype == Dtype::f32 ? to : ConstStrip{nullptr, 0, Dtype::f32};
+  if (to.dtype != Dtype::f32) return {nullptr, 0};
+  GemmTarget out{static_cast<float*>(const_cast<void*>(to.data)), to.ld};
+  if (action.sources.size() == 1) {
+    const Piece& source = program_.sources(action)[0];
+    const ConstStrip from = strip(source, shortened(source.box, action, tile), {});
+    if (from.dtype != Dtype::f32 || !makers_[action.producer].adds()) return {nullptr, 0};
+    out.addend = static_cast<const float*>(from.data);
+    out.addend_ld = from.ld;
+  }
+  return out;
 }
 
-void LaneRunner::make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const {
+void LaneRunner::make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const {
   const float* rows = nullptr;
   if (const auto reads = program_.reads(action); !reads.empty()) {
     const Box box = lane_rows(reads[0].box, action, tile.lane);
     rows = static_cast<const float*>(strip(reads[0], box, {}).data);
   }
-  makers_[action.producer].make(bindings_->producers[action.producer], tile.box, rows, out, ld, bench.scratch.get());
+  makers_[action.producer].make(bindings_->producers[action.producer], tile.box, rows, target, bench.scratch.get());
 }
 
 void LaneRunner::finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const {

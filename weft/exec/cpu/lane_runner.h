@@ -8,12 +8,15 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/record.h"
 #include "weft/exec/cpu/tile_maker.h"
 #include "weft/plan/program.h"
 
 namespace weft {
 
 class Hooks;
+class Links;
+class Signals;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
@@ -27,13 +30,21 @@ struct Workbench {
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
   std::vector<ConstStrip> sources;
   Sent sent;
+  Recorder record;
+  std::int64_t made = 0;  // when the tile of the lane under way was made, for the record
 };
 
 class LaneRunner {
  public:
-  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Hooks* hooks);
+  // Who does what is said there: the signals, and instead of them paced links or a test's hooks, where not null.
+  struct Ways {
+    Signals* signals = nullptr;
+    Links* links = nullptr;
+    Hooks* hooks = nullptr;
+  };
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways);
 
-  Workbench workbench() const;
+  Workbench workbench(Detail detail) const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
   void run(const Action& action, std::int64_t lane, Workbench& bench) const;
 
@@ -43,13 +54,15 @@ class LaneRunner {
     std::int64_t lane;
     std::int64_t rows;
   };
+  void signal(const Action& action, const Tile& tile, Workbench& bench) const;
+  std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
-  ConstStrip made_in_place(const Action& action, const Tile& tile) const;
+  GemmTarget made_in_place(const Action& action, const Tile& tile) const;
   Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
   const std::byte* input(const Piece& piece) const;
   ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
-  void make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const;
+  void make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const;
   void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
   void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
              const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
@@ -57,6 +70,8 @@ class LaneRunner {
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
+  Signals* signals_;
+  Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
   std::int64_t bench_floats_ = 0;

@@ -1,0 +1,80 @@
+#include "weft/exec/cpu/links.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <thread>
+
+#include "weft/base/clock.h"
+#include "weft/plan/program.h"
+#include "weft/transport/transport.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kMostSlots = 1 << 16;
+
+}  // namespace
+
+std::uint32_t Links::slots_of(const Expander& expander, int rank) {
+  std::uint64_t signals = 0;
+  for (std::int64_t c = 0; c < expander.num_counters(rank); ++c)
+    signals += expander.counter_total(static_cast<int>(c), rank);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_ceil(2 * signals), 16, kMostSlots));
+}
+
+std::size_t Links::bytes_of(const Expander& expander, int rank, int num_ranks) {
+  return static_cast<std::size_t>(num_ranks) * Transit::bytes_for(slots_of(expander, rank));
+}
+
+Links::Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
+             const Expander& expander, Transport& transport)
+    : pace_(pace), rank_(rank), memory_(memory), transport_(transport), outbound_(transits.size()) {
+  const auto between = [&](int target, int source) {
+    const std::uint32_t slots = slots_of(expander, target);
+    return Transit(transits[target] + static_cast<std::size_t>(source) * Transit::bytes_for(slots), slots);
+  };
+  for (int peer = 0; peer < static_cast<int>(transits.size()); ++peer) {
+    const int here = memory.world_rank[rank], there = memory.world_rank[peer];
+    if (!pace.between(here, there)) continue;
+    outbound_[peer] = {between(peer, rank), &transport.link_clock(pace.host(here), pace.host(there))};
+    inbound_.push_back(between(rank, peer));
+  }
+}
+
+Passage Links::signal(int target, std::int64_t counter, std::int64_t bytes) {
+  Outbound& out = outbound_[target];
+  const Passage passage = occupy(*out.clock, pace_, bytes, now_ns());
+  for (;;) {
+    const Transit::Push pushed = out.transit->push(static_cast<std::uint32_t>(counter), passage.due_ns);
+    if (pushed == Transit::Push::first) ring_if_asleep(*memory_.bells[target]);
+    if (pushed != Transit::Push::full) return passage;
+    // A receiver that is busy elsewhere does not look, so the sender delivers for it: time alone frees a slot.
+    const std::int64_t again = deliver(*out.transit, target, now_ns());
+    if (again != Transit::kNothing)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp<std::int64_t>(again - now_ns(), 0, 1'000'000)));
+    transport_.check();
+  }
+}
+
+std::int64_t Links::deliver(Transit& transit, int target, std::int64_t now) {
+  bool raised = false;
+  const std::int64_t again = transit.deliver(now, [&](std::uint32_t counter) {
+    memory_.counter(target, counter).fetch_add(1, std::memory_order_seq_cst);
+    raised = true;
+  });
+  if (raised) ring_if_asleep(*memory_.bells[target]);
+  return again;
+}
+
+std::int64_t Links::deliver() {
+  std::int64_t again = Transit::kNothing, now = 0;
+  for (Transit& transit : inbound_) {
+    if (transit.empty()) continue;
+    if (now == 0) now = now_ns();
+    again = std::min(again, deliver(transit, rank_, now));
+  }
+  return again;
+}
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// One op's paced links as one rank sees them: its signals to ranks of other hosts go into transit, and those of others
+// to it come out when their time has come (transport/pace.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "weft/exec/cpu/memory.h"
+#include "weft/transport/pace.h"
+
+namespace weft {
+
+class Expander;
+class Transport;
+
+class Links {
+ public:
+  // Signals that may be under way to `rank` from one peer before the sender has to wait: those of two runs.
+  static std::uint32_t slots_of(const Expander& expander, int rank);
+  static std::size_t bytes_of(const Expander& expander, int rank, int num_ranks);
+
+  // transits[q] is rank q's memory of bytes_of(), with a Transit from every rank.
+  Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
+        const Expander& expander, Transport& transport);
+
+  bool paces(int target) const { return outbound_[target].transit.has_value(); }
+  // Hands a signal to the link, after `bytes` that it covers. Where too many are under way, waits for some to arrive;
+  // throws where a rank has failed meanwhile.
+  Passage signal(int target, std::int64_t counter, std::int64_t bytes);
+
+  // Raises what is due here. Returns when to look again, or Transit::kNothing.
+  std::int64_t deliver();
+
+ private:
+  struct Outbound {
+    std::optional<Transit> transit;  // none: the same host
+    std::atomic<std::int64_t>* clock = nullptr;
+  };
+  std::int64_t deliver(Transit& transit, int target, std::int64_t now);
+
+  Pace pace_;
+  int rank_;
+  const Memory& memory_;
+  Transport& transport_;
+  std::vector<Outbound> outbound_;
+  std::vector<Transit> inbound_;
+};
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// One timeline file of all ranks. Every rank writes its part, FILE.RANK, when its world ends; whoever finds all parts
+// there joins them into FILE. So ranks may end in any order, and none waits for another.
+#pragma once
+
+#include <string>
+
+#include "weft/base/trace.h"
+
+namespace weft {
+
+class TraceFile {
+ public:
+  // Removes what an earlier run may have left. Throws bad_input where the file cannot be written.
+  TraceFile(std::string path, int rank, int num_ranks);
+
+  TraceText& text() { return text_; }
+  void finish() noexcept;  // writes the part, and joins all where they are there; a failure to write is silent
+
+ private:
+  std::string part(int rank) const;
+  bool all_there() const;
+  void join() const;
+
+  std::string path_;
+  int rank_, num_ranks_;
+  TraceText text_;
+};
+
+}  // namespace weft
