@@ -9,10 +9,10 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "weft/plan/estimate_cost.h"
-#include "weft/transport/threads.h"
 #include "weft/transport/wait.h"
 #include "weft/weft.h"
 
@@ -44,7 +44,19 @@ struct Trial {
 };
 
 // The trials, by their place in the list.
-enum { one_tile, many_tiles, long_rows, short_rows, brief_gemm, full_gemm, scattered_gemm, lookup, cached, num_trials };
+enum {
+  one_tile,
+  many_tiles,
+  long_rows,
+  short_rows,
+  brief_gemm,
+  full_gemm,
+  scattered_gemm,
+  lookup,
+  cached,
+  ping_pong,
+  num_trials
+};
 
 constexpr std::int64_t kTiles = 4096, kTileCols = 16;  // tiles of a cache line: nothing but what a tile costs
 constexpr std::int64_t kLongRow = 2048, kShortRow = 64, kLongRows = 4096, kShortRows = 131072;
@@ -85,7 +97,29 @@ Trial lookup_trial(World& world) {
   }};
 }
 
-std::vector<Trial> trials(World& world) {
+struct alignas(64) Line {
+  std::atomic<std::uint32_t> value{0};
+};
+
+// A round trip between two ranks that wait for each other's counter.
+Trial ping_pong_trial(World& world, Line* lines) {
+  return {[me = world.rank(), lines, trips = std::uint32_t{0}]() mutable {
+            ++trips;
+            const auto signal = [&] { lines[1 - me].value.fetch_add(1); };
+            const auto wait = [&] {
+              for (int spins = 0; lines[me].value.load() < trips; ++spins) {
+                if (spins > 10'000) std::this_thread::yield();  // a machine with one core
+                cpu_pause();
+              }
+            };
+            if (me == 0) signal();
+            wait();
+            if (me == 1) signal();
+          },
+          100};
+}
+
+std::vector<Trial> trials(World& world, Line* lines) {
   const Space scatter = reduce_scatter(world.mesh({{"all", world.size()}}), "all", {.route = Route::ring});
   const auto tiles = [](std::int64_t count) {
     return copy({.rows = count, .cols = kTileCols, .tile = {1, kTileCols}});
@@ -101,6 +135,7 @@ std::vector<Trial> trials(World& world) {
   out[scattered_gemm] = trial(world, square(kBriefK), scatter);
   out[lookup] = lookup_trial(world);
   out[cached] = trial(world, copy({.rows = kCachedSide, .cols = kCachedSide}), scatter, 10);
+  out[ping_pong] = ping_pong_trial(world, lines);
   return out;
 }
 
@@ -108,9 +143,10 @@ std::vector<Trial> trials(World& world) {
 // of them a little, and each finds the caches full of something else. Seconds of each, on the slower rank.
 std::array<double, num_trials> run_trials() {
   std::array<std::array<double, num_trials>, kRanks> seconds{};
+  Line lines[kRanks];
   std::atomic<bool> more{true};
   World::local(kRanks, [&](World& world) {
-    const std::vector<Trial> all = trials(world);
+    const std::vector<Trial> all = trials(world, lines);
     for (const Trial& t : all) t.work();
     std::vector<std::vector<double>> times(all.size());
     const auto begin = Clock::now();
@@ -141,6 +177,7 @@ double rest(double whole, double known) { return std::max(whole - known, whole /
 void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->step_s = rest(t[many_tiles], t[one_tile]) / (kTiles - 1);
   c->run_s = rest(t[one_tile], c->step_s);
+  c->signal_s = c->local.latency_s = t[ping_pong] / 2;
 
   // Long rows of weights give the rate of memory, short ones what an output costs.
   const double short_bytes = kShortRows * kShortRow * kFloat, long_bytes = kLongRows * kLongRow * kFloat;
@@ -171,38 +208,11 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->cache_bytes_per_s = part * passes / rest(t[cached], part / 32768 * c->step_s + c->run_s + c->signal_s);
 }
 
-// Half a round trip between two ranks that wait as executors do: spin, then sleep on the bell.
-double signal_s() {
-  constexpr std::uint32_t kTrips = 1000;
-  struct alignas(64) Line {
-    std::atomic<std::uint32_t> value{0};
-  };
-  Line lines[2];
-  double each = 0;
-  run_thread_ranks(2, [&](Transport& transport) {
-    const int me = transport.rank(), peer = 1 - me;
-    const Patience patience = patience_from_env();
-    const auto trip = [&](std::uint32_t i) {
-      if (me == 0) lines[1].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
-      wait_until(
-          transport, patience, [&] { return lines[me].value.load() >= i; }, [](auto) {});
-      if (me == 1) lines[0].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
-    };
-    for (std::uint32_t i = 1; i <= kTrips; ++i) trip(i);
-    const auto start = Clock::now();
-    for (std::uint32_t i = kTrips + 1; i <= 10 * kTrips; ++i) trip(i);
-    if (me == 0) each = seconds_since(start) / (2.0 * 9 * kTrips);
-  });
-  return each;
-}
-
 }  // namespace
 
 Cluster calibrate(int ranks) {
   Cluster cluster = default_cluster(std::max(ranks, 1));
   cluster.name = "measured";
-  cluster.signal_s = std::min({signal_s(), signal_s(), signal_s()});
-  cluster.local.latency_s = cluster.signal_s;
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL2_CACHE_SIZE)); cache > 0)
     cluster.cache_bytes = 2 * cache;  // a rank's own, and as much again of what is shared
   solve(run_trials(), &cluster);

@@ -27,6 +27,7 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
       if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
   for (const double bytes : touched) memory_.push_back(memory_for(bytes));
+  cold_read_ = hint_.weights_in_turn > 0 ? memory_for(hint_.weights_in_turn).read : 1 / cluster_.read_bytes_per_s;
 }
 
 double Costs::bytes(const VPiece& piece) const {
@@ -67,13 +68,14 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   const Box& box = m_.boxes[act.box];
   const auto rows = static_cast<double>(box.size(0)), cols = static_cast<double>(box.size(1)),
              k = static_cast<double>(p.k);
+  // What an earlier step has read is as near as all else that the run touches.
   const double weights = weight_bytes(p, cols);
+  const double first_read = weights * (first_with_weights(act) ? std::max(cold_read_, memory.read) : memory.read);
   switch (p.kind) {
     case ProducerKind::gemm:
-      return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read +
-             weights / cluster_.read_bytes_per_s;
+      return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read + first_read;
     case ProducerKind::gemv:
-      return rows * cols * cluster_.row_s + weights / cluster_.read_bytes_per_s + (rows - 1) * weights * memory.read;
+      return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
       return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
     case ProducerKind::copy:
@@ -82,9 +84,15 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   return 0;
 }
 
+// Steps of a rank are in listed order, and those of one producer follow one another.
+bool Costs::first_with_weights(const Act& act) const {
+  const Range all = m_.acts_of[act.rank];
+  for (const Act* before = &act; before > m_.acts.data() + all.begin; --before)
+    if (before[-1].is_step && before[-1].box >= 0) return before[-1].producer != act.producer;
+  return true;
+}
+
 Cost Costs::of(const Act& act) const {
-  Cost out;
-  if (act.box < 0 || act.targets.size() == 0) return out;
   const Memory& memory = memory_[act.rank];
   double read = 0, store = 0;
   for (const VPiece& p : m_.pieces_of(act.sources)) read += bytes(p) * memory.read;
@@ -92,7 +100,7 @@ Cost Costs::of(const Act& act) const {
   double tiles = static_cast<double>(act.lanes) * cluster_.step_s;
   for (const verifying::VSignal& g : m_.signals_of(act))
     if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
-  if (!act.is_step) return {tiles + pass(read, store), 0};
+  if (!act.is_step || act.box < 0) return {tiles + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
   const bool copies = m_.plan->producers[act.producer].kind == ProducerKind::copy;
   const double own_read = copies ? values * memory.read : 0;

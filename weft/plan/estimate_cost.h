@@ -1,6 +1,6 @@
 // What one action costs the rank that runs it, apart from waiting and links:
 //
-//   step_s for every tile, and signal_s for every counter of another rank that it raises: the counter is in that rank's
+//   step_s for every tile (of a trigger too, moving or not), and signal_s for every counter of another rank that it raises: the counter is in that rank's
 //                              cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
 //                              gemv: row_s for every output, and its weights;
@@ -11,8 +11,8 @@
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
-// twice as much or more, and between the two in proportion. Weights always come from memory: a model's next layer is
-// not in the cache either.
+// twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
+// otherwise: a model's next layer is not in the cache either.
 #pragma once
 
 #include <vector>
@@ -47,11 +47,13 @@ class Costs {
   Memory memory_for(double touched) const;
   double touched_by(const verifying::Act& act) const;
   double produce(const verifying::Act& act, const Memory& memory) const;
+  bool first_with_weights(const verifying::Act& act) const;
 
   const verifying::Model& m_;
   const Cluster& cluster_;
   const EstimateHint hint_;
   std::vector<Memory> memory_;  // of each rank
+  double cold_read_;            // seconds a byte of weights that no step before has read
 };
 
 }  // namespace weft::estimating
