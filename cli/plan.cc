@@ -17,6 +17,7 @@
 #include "weft/plan/verify.h"
 
 #include "cli/command.h"
+#include "cli/hint.h"
 #include "cli/ops.h"
 
 namespace weft::cli {
@@ -65,7 +66,7 @@ Report examine(const Flags& flags) {
   if (flags.load.empty()) {
     const OpSpec spec = parse_op(flags.op, kMaxPlanRanks);
     report.plan = build(spec, cluster);
-    if (spec.pooling > 0) hint.pooled_rows = static_cast<double>(spec.pooling);
+    hint = hint_of(spec);
   } else {
     report.plan = load_plan(flags.load);
   }
