@@ -51,7 +51,8 @@ enum {
   short_rows,
   brief_gemm,
   full_gemm,
-  scattered_gemm,
+  copied,
+  scattered,
   lookup,
   cached,
   ping_pong,
@@ -132,7 +133,8 @@ std::vector<Trial> trials(World& world, Line* lines) {
   out[short_rows] = trial(world, gemv({.n = kShortRows, .k = kShortRow}), keep());
   out[brief_gemm] = trial(world, square(kBriefK), keep());
   out[full_gemm] = trial(world, square(kFullK), keep());
-  out[scattered_gemm] = trial(world, square(kBriefK), scatter);
+  out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
+  out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
   out[lookup] = lookup_trial(world);
   out[cached] = trial(world, copy({.rows = kCachedSide, .cols = kCachedSide}), scatter, 10);
   out[ping_pong] = ping_pong_trial(world, lines);
@@ -173,6 +175,12 @@ std::array<double, num_trials> run_trials() {
 // What is left of a time when its known parts are taken off; never less than a tenth of it, however noisy the machine.
 double rest(double whole, double known) { return std::max(whole - known, whole / 10); }
 
+// The other part of a pass over memory, of which one is known: pass = longer + kExposed * shorter.
+double other_of_pass(double pass, double known) {
+  const double longer = pass - kExposed * known;
+  return longer >= known ? longer : std::max((pass - known) / kExposed, pass / 10);
+}
+
 // Solves the terms of weft/plan/estimate_cost.h for the rates, one after another.
 void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->step_s = rest(t[many_tiles], t[one_tile]) / (kTiles - 1);
@@ -189,14 +197,15 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
   const double for_each_k = rest(t[full_gemm], t[brief_gemm]) / (kFullK - kBriefK);
   const double made = kBriefK * for_each_k + elements / (64 * 64) * c->step_s + c->run_s;
   c->flops_per_s = 2 * elements / rest(for_each_k, operands);
-  c->write_bytes_per_s = elements * kFloat / rest(t[brief_gemm], made);
+  c->tile_bytes_per_s = elements * kFloat / rest(t[brief_gemm], made);
 
-  // Half of the tiles go to the peer; for the others its tiles are read, and weights are read twice.
-  const double half = elements * kFloat / 2, to_read = half / c->read_bytes_per_s,
-               to_keep = half / c->write_bytes_per_s;
-  const double kept = std::max(to_read, to_keep) + kExposed * std::min(to_read, to_keep);
-  c->local.bytes_per_s =
-      half / rest(t[scattered_gemm], made + kBriefK * operands / 2 + elements / 2 / (64 * 64) * c->signal_s + kept);
+  // A copy reads and stores; then half of it goes to the peer, and for the other half rows and inbox are summed.
+  const double bytes = elements * kFloat, copied_tiles = elements / 16384 * c->step_s + c->run_s;
+  const double to_read = bytes / c->read_bytes_per_s;
+  const double to_write = other_of_pass(rest(t[copied], copied_tiles), to_read);
+  c->write_bytes_per_s = bytes / to_write;
+  const double summed = std::max(to_read, to_write / 2) + kExposed * std::min(to_read, to_write / 2);
+  c->local.bytes_per_s = bytes / 2 / other_of_pass(rest(t[scattered], copied_tiles + summed), to_read / 2);
 
   const double looked_up = kTables * kBatch * kDim * kFloat;
   c->gather_bytes_per_s =

@@ -42,8 +42,9 @@ std::string gemm_kernel() {
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
   return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
           {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
-          {"memory write", format_rate(c.write_bytes_per_s), "tiles stored to the rank's own output"},
-          {"store to a peer", format_rate(c.local.bytes_per_s), "tiles stored to another rank's memory"},
+          {"memory write", format_rate(c.write_bytes_per_s), "copies and sums, to the rank's own output"},
+          {"tiles written", format_rate(c.tile_bytes_per_s), "as a gemm makes them, beside its arithmetic"},
+          {"store to a peer", format_rate(c.local.bytes_per_s), "copies and sums, to another rank's memory"},
           {"table lookup", format_rate(c.gather_bytes_per_s), "random rows of an embedding table"},
           {"in the cache", format_rate(c.cache_bytes_per_s),
            fmt::format("runs that touch up to {} on a rank", format_bytes(c.cache_bytes))},

@@ -58,9 +58,17 @@ double Costs::touched_by(const Act& act) const {
 Costs::Memory Costs::memory_for(double touched) const {
   const double beyond =
       cluster_.cache_bytes > 0 ? std::clamp(touched / cluster_.cache_bytes - 1, 0.0, 1.0) : (touched > 0 ? 1.0 : 0.0);
-  const double cached = 1 / cluster_.cache_bytes_per_s;
-  const auto a_byte = [&](double rate) { return cached + beyond * (std::max(1 / rate, cached) - cached); };
-  return {a_byte(cluster_.read_bytes_per_s), a_byte(cluster_.write_bytes_per_s), a_byte(cluster_.local.bytes_per_s)};
+  const auto a_byte = [&](double rate) {
+    const double cached = 1 / std::max(cluster_.cache_bytes_per_s, rate);
+    return cached + beyond * (1 / rate - cached);
+  };
+  return {a_byte(cluster_.read_bytes_per_s), a_byte(cluster_.write_bytes_per_s), a_byte(cluster_.tile_bytes_per_s),
+          a_byte(cluster_.local.bytes_per_s)};
+}
+
+bool Costs::made_in_place(const Act& act) const {
+  return m_.plan->producers[act.producer].kind == ProducerKind::gemm && !act.finish && act.sources.size() <= 1 &&
+         act.targets.size() == 1;
 }
 
 double Costs::produce(const Act& act, const Memory& memory) const {
@@ -104,9 +112,11 @@ Cost Costs::of(const Act& act) const {
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
   const bool copies = m_.plan->producers[act.producer].kind == ProducerKind::copy;
   const double own_read = copies ? values * memory.read : 0;
-  const double made = produce(act, memory);
-  return {tiles + made + pass(read + own_read, store),
-          static_cast<double>(act.lanes) * cluster_.step_s + made + pass(own_read, values * memory.write)};
+  const double made = produce(act, memory), a_tile = static_cast<double>(act.lanes) * cluster_.step_s;
+  const bool multiplies = m_.plan->producers[act.producer].kind == ProducerKind::gemm;
+  const double kept = multiplies ? values * memory.tile : pass(own_read, values * memory.write);
+  const double moved = made_in_place(act) ? values * memory.tile + kExposed * read : pass(read + own_read, store);
+  return {tiles + made + moved, a_tile + made + kept};
 }
 
 }  // namespace weft::estimating

@@ -9,6 +9,8 @@
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this
 //                              host or (through the transport) on another, at the local link's rate where they are kept
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
+//                              A gemm's tiles with one target and at most one source are made where they belong: they
+//                              cost tile_bytes_per_s, and half of reading the source
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
 // twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
@@ -42,11 +44,12 @@ class Costs {
 
  private:
   struct Memory {
-    double read, write, store;  // seconds a byte; store: into a peer's memory
+    double read, write, tile, store;  // seconds a byte; store: into a peer's memory
   };
   Memory memory_for(double touched) const;
   double touched_by(const verifying::Act& act) const;
   double produce(const verifying::Act& act, const Memory& memory) const;
+  bool made_in_place(const verifying::Act& act) const;
   bool first_with_weights(const verifying::Act& act) const;
 
   const verifying::Model& m_;

@@ -19,7 +19,8 @@ Cluster free_cluster(int num_hosts, int ranks_per_host) {
   Cluster c = default_cluster(ranks_per_host);
   c.num_hosts = num_hosts;
   c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
-  c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.gather_bytes_per_s = c.cache_bytes_per_s = 1e18;
+  c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.tile_bytes_per_s = c.gather_bytes_per_s =
+      c.cache_bytes_per_s = 1e18;
   c.cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
   return c;
 }
@@ -108,11 +109,21 @@ TEST(Estimate, WhatFitsIntoTheCacheIsServedByIt) {
   c.read_bytes_per_s = 128, c.cache_bytes_per_s = 1280;
   const double touched = 128 * (1 + 3 + 3 + 1);  // rows, their stores, the slots of the sum, and its store
   c.cache_bytes = touched;
-  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (0.3 + 0.05) + (0.3 + 0.05), 1e-9);
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 0.1 + 0.3, 1e-9);
   c.cache_bytes = touched / 1.5;  // half of the way from the cache to memory: a read takes 0.55
-  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (0.55 + 0.15) + (1.65 + 0.05), 1e-9);
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 0.55 + 1.65, 1e-9);
   c.cache_bytes = touched / 2;
-  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (1 + 0.15) + (3 + 0.05), 1e-9);
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1 + 3, 1e-9);
+}
+
+TEST(Estimate, GemmTilesAreMadeWhereTheyBelong) {
+  Plan plan = pair_plan();
+  plan.producers[0].kind = ProducerKind::gemm;
+  plan.producers[0].k = 1;
+  Cluster c = free_cluster(1, 2);
+  c.write_bytes_per_s = 1, c.tile_bytes_per_s = 128;
+  EXPECT_NEAR(estimate(plan, c).seconds, 2, 1e-9);  // one half to the peer, one kept
+  EXPECT_NEAR(estimate(plan, c).compute_seconds, 2, 1e-9);
 }
 
 TEST(Estimate, AHintTellsHowManyRowsAreLookedUp) {
@@ -134,6 +145,7 @@ TEST(Estimate, AFasterClusterIsNeverSlower) {
                                                              [](Cluster& c) { c.read_bytes_per_s *= 1.9; },
                                                              [](Cluster& c) { c.write_bytes_per_s *= 2.9; },
                                                              [](Cluster& c) { c.gather_bytes_per_s *= 1.3; },
+                                                             [](Cluster& c) { c.tile_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.cache_bytes *= 1.4; },
                                                              [](Cluster& c) { c.cache_bytes_per_s *= 1.4; },
                                                              [](Cluster& c) { c.row_s *= 0.4; },
