@@ -48,22 +48,22 @@ enum {
   one_tile,
   many_tiles,
   long_rows,
-  short_rows,
   brief_gemm,
   full_gemm,
   copied,
   scattered,
   lookup,
-  cached,
+  hot_long,
+  hot_short,
   ping_pong,
   num_trials
 };
 
 constexpr std::int64_t kTiles = 4096, kTileCols = 16;  // tiles of a cache line: nothing but what a tile costs
-constexpr std::int64_t kLongRow = 2048, kShortRow = 64, kLongRows = 4096, kShortRows = 131072;
+constexpr std::int64_t kLongRow = 2048, kLongRows = 4096;
 constexpr std::int64_t kSide = 2048, kBriefK = 32, kFullK = 192;  // outputs larger than the caches
 constexpr std::int64_t kTables = 2, kTableRows = 100'000, kDim = 128, kBatch = 2048, kPooled = 8, kTurns = 8;
-constexpr std::int64_t kCachedSide = 256;
+constexpr std::int64_t kHotLong = 1024, kHotShort = 64;  // as many rows of the other length: 256 KB
 
 Trial trial(World& world, const Producer& p, const Space& space, int batch = 1) {
   auto op = std::make_shared<Op>(world.compile(p, space));
@@ -130,13 +130,13 @@ std::vector<Trial> trials(World& world, Line* lines) {
   out[one_tile] = trial(world, tiles(1), keep(), 50);
   out[many_tiles] = trial(world, tiles(kTiles), keep(), 2);
   out[long_rows] = trial(world, gemv({.n = kLongRows, .k = kLongRow}), keep());
-  out[short_rows] = trial(world, gemv({.n = kShortRows, .k = kShortRow}), keep());
   out[brief_gemm] = trial(world, square(kBriefK), keep());
   out[full_gemm] = trial(world, square(kFullK), keep());
   out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
   out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
   out[lookup] = lookup_trial(world);
-  out[cached] = trial(world, copy({.rows = kCachedSide, .cols = kCachedSide}), scatter, 10);
+  out[hot_long] = trial(world, gemv({.n = kHotShort, .k = kHotLong}), keep(), 20);
+  out[hot_short] = trial(world, gemv({.n = kHotLong, .k = kHotShort}), keep(), 20);
   out[ping_pong] = ping_pong_trial(world, lines);
   return out;
 }
@@ -187,10 +187,13 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->run_s = rest(t[one_tile], c->step_s);
   c->signal_s = c->local.latency_s = t[ping_pong] / 2;
 
-  // Long rows of weights give the rate of memory, short ones what an output costs.
-  const double short_bytes = kShortRows * kShortRow * kFloat, long_bytes = kLongRows * kLongRow * kFloat;
-  c->row_s = rest(t[short_rows], kShortRows / 256 * c->step_s + short_bytes / long_bytes * t[long_rows]) / kShortRows;
-  c->read_bytes_per_s = long_bytes / rest(t[long_rows], kLongRows * (c->row_s + c->step_s / 256) + c->run_s);
+  // The same bytes of weights in long rows and in short ones: the difference is what an output costs.
+  constexpr double kGemvTile = 256, kOutputs = kHotLong - kHotShort;
+  c->row_s = rest(t[hot_short] - t[hot_long], kOutputs / kGemvTile * c->step_s) / kOutputs;
+  const double hot = rest(t[hot_long], kHotShort * c->row_s + c->step_s + c->run_s);
+  c->cache_bytes_per_s = kHotLong * kHotShort * kFloat / hot;
+  const double rows = kLongRows * (c->row_s + c->step_s / 256) + c->run_s;
+  c->read_bytes_per_s = kLongRows * kLongRow * kFloat / rest(t[long_rows], rows);
 
   // Two lengths of sums: the slope is arithmetic and operands, what is left is storing.
   const double elements = kSide * kSide, operands = 2 * kSide * kFloat / c->read_bytes_per_s;
@@ -211,10 +214,6 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->gather_bytes_per_s =
       looked_up * kPooled /
       rest(t[lookup], kTables * kBatch / 64 * c->step_s + c->run_s + looked_up / c->write_bytes_per_s);
-
-  // Half of the rows are read and stored to the peer; for the other half rows and inbox are read, and the sums stored.
-  const double part = kCachedSide * kCachedSide * kFloat / 2, passes = (1 + kExposed) + (2 + kExposed);
-  c->cache_bytes_per_s = part * passes / rest(t[cached], part / 32768 * c->step_s + c->run_s + c->signal_s);
 }
 
 }  // namespace
@@ -224,6 +223,8 @@ Cluster calibrate(int ranks) {
   cluster.name = "measured";
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL2_CACHE_SIZE)); cache > 0)
     cluster.cache_bytes = 2 * cache;  // a rank's own, and as much again of what is shared
+  if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)); cache > 0)
+    cluster.shared_cache_bytes = cache / std::max(ranks, 1);
   solve(run_trials(), &cluster);
   return cluster;
 }

@@ -64,7 +64,7 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   check_fields(object,
                {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "fabric", "flops_per_s",
                 "read_bytes_per_s", "write_bytes_per_s", "tile_bytes_per_s", "gather_bytes_per_s", "cache_bytes",
-                "cache_bytes_per_s", "row_s", "signal_s", "step_s", "run_s"},
+                "cache_bytes_per_s", "shared_cache_bytes", "row_s", "signal_s", "step_s", "run_s"},
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);
@@ -81,6 +81,7 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   cluster.gather_bytes_per_s = get_rate(object, "gather_bytes_per_s", where);
   cluster.cache_bytes = get_double(object, "cache_bytes", where, 0, kMaxRate);
   cluster.cache_bytes_per_s = get_rate(object, "cache_bytes_per_s", where);
+  cluster.shared_cache_bytes = get_double(object, "shared_cache_bytes", where, 0, kMaxRate);
   cluster.row_s = get_seconds(object, "row_s", where);
   cluster.signal_s = get_seconds(object, "signal_s", where);
   cluster.step_s = get_seconds(object, "step_s", where);
@@ -107,6 +108,7 @@ std::string to_json(const Cluster& cluster) {
       {"gather_bytes_per_s", cluster.gather_bytes_per_s},
       {"cache_bytes", cluster.cache_bytes},
       {"cache_bytes_per_s", cluster.cache_bytes_per_s},
+      {"shared_cache_bytes", cluster.shared_cache_bytes},
       {"row_s", cluster.row_s},
       {"signal_s", cluster.signal_s},
       {"step_s", cluster.step_s},
@@ -129,7 +131,8 @@ Cluster default_cluster(int num_ranks) {
   cluster.tile_bytes_per_s = 25e9;
   cluster.gather_bytes_per_s = 7.1e9;
   cluster.cache_bytes = 2e6;
-  cluster.cache_bytes_per_s = 19e9;
+  cluster.cache_bytes_per_s = 35e9;
+  cluster.shared_cache_bytes = 16e6;
   cluster.row_s = 1.8e-9;
   cluster.signal_s = 0.1e-6;
   cluster.step_s = 0.05e-6;

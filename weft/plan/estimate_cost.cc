@@ -26,8 +26,9 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
     for (const Producer& p : m_.plan->producers)
       if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
-  for (const double bytes : touched) memory_.push_back(memory_for(bytes));
-  cold_read_ = hint_.weights_in_turn > 0 ? memory_for(hint_.weights_in_turn).read : 1 / cluster_.read_bytes_per_s;
+  for (const double bytes : touched) memory_.push_back(memory_for(bytes, cluster_.cache_bytes));
+  cold_read_ = hint_.weights_in_turn > 0 ? memory_for(hint_.weights_in_turn, cluster_.shared_cache_bytes).read
+                                         : 1 / cluster_.read_bytes_per_s;
 }
 
 double Costs::bytes(const VPiece& piece) const {
@@ -55,9 +56,9 @@ double Costs::touched_by(const Act& act) const {
   return out;
 }
 
-Costs::Memory Costs::memory_for(double touched) const {
-  const double beyond =
-      cluster_.cache_bytes > 0 ? std::clamp(touched / cluster_.cache_bytes - 1, 0.0, 1.0) : (touched > 0 ? 1.0 : 0.0);
+Costs::Memory Costs::memory_for(double touched, double cache_bytes) const {
+  const double times = cache_bytes > 0 ? touched / cache_bytes : 2;
+  const double beyond = std::clamp(times - 1, 0.0, 1.0);
   const auto a_byte = [&](double rate) {
     const double cached = 1 / std::max(cluster_.cache_bytes_per_s, rate);
     return cached + beyond * (1 / rate - cached);
@@ -78,7 +79,7 @@ double Costs::produce(const Act& act, const Memory& memory) const {
              k = static_cast<double>(p.k);
   // What an earlier step has read is as near as all else that the run touches.
   const double weights = weight_bytes(p, cols);
-  const double first_read = weights * (first_with_weights(act) ? std::max(cold_read_, memory.read) : memory.read);
+  const double first_read = weights * (first_with_weights(act) ? cold_read_ : std::min(cold_read_, memory.read));
   switch (p.kind) {
     case ProducerKind::gemm:
       return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read + first_read;
@@ -88,6 +89,8 @@ double Costs::produce(const Act& act, const Memory& memory) const {
       return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory
+    case ProducerKind::window:
+      return 0;  // made by the caller
   }
   return 0;
 }

@@ -14,7 +14,7 @@
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
 // twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
-// otherwise: a model's next layer is not in the cache either.
+// that they fit into the rank's part of the last-level cache: a model's next layer does not.
 #pragma once
 
 #include <vector>
@@ -46,7 +46,7 @@ class Costs {
   struct Memory {
     double read, write, tile, store;  // seconds a byte; store: into a peer's memory
   };
-  Memory memory_for(double touched) const;
+  Memory memory_for(double touched, double cache_bytes) const;
   double touched_by(const verifying::Act& act) const;
   double produce(const verifying::Act& act, const Memory& memory) const;
   bool made_in_place(const verifying::Act& act) const;

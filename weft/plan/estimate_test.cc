@@ -21,7 +21,7 @@ Cluster free_cluster(int num_hosts, int ranks_per_host) {
   c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
   c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.tile_bytes_per_s = c.gather_bytes_per_s =
       c.cache_bytes_per_s = 1e18;
-  c.cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
+  c.cache_bytes = c.shared_cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
   return c;
 }
 
@@ -147,6 +147,7 @@ TEST(Estimate, AFasterClusterIsNeverSlower) {
                                                              [](Cluster& c) { c.gather_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.tile_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.cache_bytes *= 1.4; },
+                                                             [](Cluster& c) { c.shared_cache_bytes *= 1.4; },
                                                              [](Cluster& c) { c.cache_bytes_per_s *= 1.4; },
                                                              [](Cluster& c) { c.row_s *= 0.4; },
                                                              [](Cluster& c) { c.run_s *= 0.4; },
