@@ -224,7 +224,7 @@ Cluster calibrate(int ranks) {
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL2_CACHE_SIZE)); cache > 0)
     cluster.cache_bytes = 2 * cache;  // a rank's own, and as much again of what is shared
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)); cache > 0)
-    cluster.shared_cache_bytes = cache / std::max(ranks, 1);
+    cluster.shared_cache_bytes = std::min(cache / std::max(ranks, 1), 4 * cluster.cache_bytes);  // neighbours share it
   solve(run_trials(), &cluster);
   return cluster;
 }
