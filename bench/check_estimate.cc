@@ -18,6 +18,7 @@
 
 #include "cli/bench_clock.h"
 #include "cli/bench_inputs.h"
+#include "cli/hint.h"
 #include "cli/ops.h"
 
 namespace weft::cli {
@@ -46,7 +47,7 @@ class Case {
  public:
   Case(World& world, OpSpec spec, const std::string& text)
       : world_(world), spec_(std::move(spec)), text_(text), inputs_(spec_, world.rank()), clock_(world) {
-    hint_.pooled_rows = static_cast<double>(spec_.pooling);
+    hint_ = bench_hint(spec_);
     if (!spec_.alone()) add_parts();
     for (const Route route : routes(spec_.space.kind)) add(std::string(to_string(route)), spec_, route);
   }

@@ -9,10 +9,10 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "weft/plan/estimate_cost.h"
-#include "weft/transport/threads.h"
 #include "weft/transport/wait.h"
 #include "weft/weft.h"
 
@@ -44,13 +44,26 @@ struct Trial {
 };
 
 // The trials, by their place in the list.
-enum { one_tile, many_tiles, long_rows, short_rows, brief_gemm, full_gemm, scattered_gemm, lookup, cached, num_trials };
+enum {
+  one_tile,
+  many_tiles,
+  long_rows,
+  brief_gemm,
+  full_gemm,
+  copied,
+  scattered,
+  lookup,
+  hot_long,
+  hot_short,
+  ping_pong,
+  num_trials
+};
 
 constexpr std::int64_t kTiles = 4096, kTileCols = 16;  // tiles of a cache line: nothing but what a tile costs
-constexpr std::int64_t kLongRow = 2048, kShortRow = 64, kLongRows = 4096, kShortRows = 131072;
+constexpr std::int64_t kLongRow = 2048, kLongRows = 4096;
 constexpr std::int64_t kSide = 2048, kBriefK = 32, kFullK = 192;  // outputs larger than the caches
 constexpr std::int64_t kTables = 2, kTableRows = 100'000, kDim = 128, kBatch = 2048, kPooled = 8, kTurns = 8;
-constexpr std::int64_t kCachedSide = 256;
+constexpr std::int64_t kHotLong = 1024, kHotShort = 64;  // as many rows of the other length: 256 KB
 
 Trial trial(World& world, const Producer& p, const Space& space, int batch = 1) {
   auto op = std::make_shared<Op>(world.compile(p, space));
@@ -85,7 +98,29 @@ Trial lookup_trial(World& world) {
   }};
 }
 
-std::vector<Trial> trials(World& world) {
+struct alignas(64) Line {
+  std::atomic<std::uint32_t> value{0};
+};
+
+// A round trip between two ranks that wait for each other's counter.
+Trial ping_pong_trial(World& world, Line* lines) {
+  return {[me = world.rank(), lines, trips = std::uint32_t{0}]() mutable {
+            ++trips;
+            const auto signal = [&] { lines[1 - me].value.fetch_add(1); };
+            const auto wait = [&] {
+              for (int spins = 0; lines[me].value.load() < trips; ++spins) {
+                if (spins > 10'000) std::this_thread::yield();  // a machine with one core
+                cpu_pause();
+              }
+            };
+            if (me == 0) signal();
+            wait();
+            if (me == 1) signal();
+          },
+          100};
+}
+
+std::vector<Trial> trials(World& world, Line* lines) {
   const Space scatter = reduce_scatter(world.mesh({{"all", world.size()}}), "all", {.route = Route::ring});
   const auto tiles = [](std::int64_t count) {
     return copy({.rows = count, .cols = kTileCols, .tile = {1, kTileCols}});
@@ -95,12 +130,14 @@ std::vector<Trial> trials(World& world) {
   out[one_tile] = trial(world, tiles(1), keep(), 50);
   out[many_tiles] = trial(world, tiles(kTiles), keep(), 2);
   out[long_rows] = trial(world, gemv({.n = kLongRows, .k = kLongRow}), keep());
-  out[short_rows] = trial(world, gemv({.n = kShortRows, .k = kShortRow}), keep());
   out[brief_gemm] = trial(world, square(kBriefK), keep());
   out[full_gemm] = trial(world, square(kFullK), keep());
-  out[scattered_gemm] = trial(world, square(kBriefK), scatter);
+  out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
+  out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
   out[lookup] = lookup_trial(world);
-  out[cached] = trial(world, copy({.rows = kCachedSide, .cols = kCachedSide}), scatter, 10);
+  out[hot_long] = trial(world, gemv({.n = kHotShort, .k = kHotLong}), keep(), 20);
+  out[hot_short] = trial(world, gemv({.n = kHotLong, .k = kHotShort}), keep(), 20);
+  out[ping_pong] = ping_pong_trial(world, lines);
   return out;
 }
 
@@ -108,9 +145,10 @@ std::vector<Trial> trials(World& world) {
 // of them a little, and each finds the caches full of something else. Seconds of each, on the slower rank.
 std::array<double, num_trials> run_trials() {
   std::array<std::array<double, num_trials>, kRanks> seconds{};
+  Line lines[kRanks];
   std::atomic<bool> more{true};
   World::local(kRanks, [&](World& world) {
-    const std::vector<Trial> all = trials(world);
+    const std::vector<Trial> all = trials(world, lines);
     for (const Trial& t : all) t.work();
     std::vector<std::vector<double>> times(all.size());
     const auto begin = Clock::now();
@@ -137,63 +175,45 @@ std::array<double, num_trials> run_trials() {
 // What is left of a time when its known parts are taken off; never less than a tenth of it, however noisy the machine.
 double rest(double whole, double known) { return std::max(whole - known, whole / 10); }
 
+// The other part of a pass over memory, of which one is known: pass = longer + kExposed * shorter.
+double other_of_pass(double pass, double known) {
+  const double longer = pass - kExposed * known;
+  return longer >= known ? longer : std::max((pass - known) / kExposed, pass / 10);
+}
+
 // Solves the terms of weft/plan/estimate_cost.h for the rates, one after another.
 void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->step_s = rest(t[many_tiles], t[one_tile]) / (kTiles - 1);
   c->run_s = rest(t[one_tile], c->step_s);
+  c->signal_s = c->local.latency_s = t[ping_pong] / 2;
 
-  // Long rows of weights give the rate of memory, short ones what an output costs.
-  const double short_bytes = kShortRows * kShortRow * kFloat, long_bytes = kLongRows * kLongRow * kFloat;
-  c->row_s = rest(t[short_rows], kShortRows / 256 * c->step_s + short_bytes / long_bytes * t[long_rows]) / kShortRows;
-  c->read_bytes_per_s = long_bytes / rest(t[long_rows], kLongRows * (c->row_s + c->step_s / 256) + c->run_s);
+  // The same bytes of weights in long rows and in short ones: the difference is what an output costs.
+  constexpr double kGemvTile = 256, kOutputs = kHotLong - kHotShort;
+  c->row_s = rest(t[hot_short] - t[hot_long], kOutputs / kGemvTile * c->step_s) / kOutputs;
+  const double hot = rest(t[hot_long], kHotShort * c->row_s + c->step_s + c->run_s);
+  c->cache_bytes_per_s = kHotLong * kHotShort * kFloat / hot;
+  const double rows = kLongRows * (c->row_s + c->step_s / 256) + c->run_s;
+  c->read_bytes_per_s = kLongRows * kLongRow * kFloat / rest(t[long_rows], rows);
 
   // Two lengths of sums: the slope is arithmetic and operands, what is left is storing.
   const double elements = kSide * kSide, operands = 2 * kSide * kFloat / c->read_bytes_per_s;
   const double for_each_k = rest(t[full_gemm], t[brief_gemm]) / (kFullK - kBriefK);
   const double made = kBriefK * for_each_k + elements / (64 * 64) * c->step_s + c->run_s;
   c->flops_per_s = 2 * elements / rest(for_each_k, operands);
-  c->write_bytes_per_s = elements * kFloat / rest(t[brief_gemm], made);
+  c->tile_bytes_per_s = elements * kFloat / rest(t[brief_gemm], made);
 
-  // Half of the tiles go to the peer; for the others its tiles are read, and weights are read twice.
-  const double half = elements * kFloat / 2, to_read = half / c->read_bytes_per_s,
-               to_keep = half / c->write_bytes_per_s;
-  const double kept = std::max(to_read, to_keep) + kExposed * std::min(to_read, to_keep);
-  c->local.bytes_per_s =
-      half / rest(t[scattered_gemm], made + kBriefK * operands / 2 + elements / 2 / (64 * 64) * c->signal_s + kept);
+  // A copy reads and stores; then half of it goes to the peer, and for the other half rows and inbox are summed.
+  const double bytes = elements * kFloat, copied_tiles = elements / 16384 * c->step_s + c->run_s;
+  const double to_read = bytes / c->read_bytes_per_s;
+  const double to_write = other_of_pass(rest(t[copied], copied_tiles), to_read);
+  c->write_bytes_per_s = bytes / to_write;
+  const double summed = std::max(to_read, to_write / 2) + kExposed * std::min(to_read, to_write / 2);
+  c->local.bytes_per_s = bytes / 2 / other_of_pass(rest(t[scattered], copied_tiles + summed), to_read / 2);
 
   const double looked_up = kTables * kBatch * kDim * kFloat;
   c->gather_bytes_per_s =
       looked_up * kPooled /
       rest(t[lookup], kTables * kBatch / 64 * c->step_s + c->run_s + looked_up / c->write_bytes_per_s);
-
-  // Half of the rows are read and stored to the peer; for the other half rows and inbox are read, and the sums stored.
-  const double part = kCachedSide * kCachedSide * kFloat / 2, passes = (1 + kExposed) + (2 + kExposed);
-  c->cache_bytes_per_s = part * passes / rest(t[cached], part / 32768 * c->step_s + c->run_s + c->signal_s);
-}
-
-// Half a round trip between two ranks that wait as executors do: spin, then sleep on the bell.
-double signal_s() {
-  constexpr std::uint32_t kTrips = 1000;
-  struct alignas(64) Line {
-    std::atomic<std::uint32_t> value{0};
-  };
-  Line lines[2];
-  double each = 0;
-  run_thread_ranks(2, [&](Transport& transport) {
-    const int me = transport.rank(), peer = 1 - me;
-    const Patience patience = patience_from_env();
-    const auto trip = [&](std::uint32_t i) {
-      if (me == 0) lines[1].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
-      wait_until(
-          transport, patience, [&] { return lines[me].value.load() >= i; }, [](auto) {});
-      if (me == 1) lines[0].value.fetch_add(1), ring_if_asleep(transport.bell(peer));
-    };
-    for (std::uint32_t i = 1; i <= kTrips; ++i) trip(i);
-    const auto start = Clock::now();
-    for (std::uint32_t i = kTrips + 1; i <= 10 * kTrips; ++i) trip(i);
-    if (me == 0) each = seconds_since(start) / (2.0 * 9 * kTrips);
-  });
-  return each;
 }
 
 }  // namespace
@@ -201,10 +221,10 @@ double signal_s() {
 Cluster calibrate(int ranks) {
   Cluster cluster = default_cluster(std::max(ranks, 1));
   cluster.name = "measured";
-  cluster.signal_s = std::min({signal_s(), signal_s(), signal_s()});
-  cluster.local.latency_s = cluster.signal_s;
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL2_CACHE_SIZE)); cache > 0)
     cluster.cache_bytes = 2 * cache;  // a rank's own, and as much again of what is shared
+  if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)); cache > 0)
+    cluster.shared_cache_bytes = std::min(cache / std::max(ranks, 1), 4 * cluster.cache_bytes);  // neighbours share it
   solve(run_trials(), &cluster);
   return cluster;
 }

@@ -1,6 +1,7 @@
 // `weft info`: what this build and this machine can do, and with --calibrate how fast.
 #include <sched.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
@@ -9,7 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
-#include "weft/cluster/cluster.h"
+#include "weft/cluster/find_cluster.h"
 #include "weft/kernel/gemm.h"
 #include "weft/kernel/isa.h"
 #include "weft/transport/memory.h"
@@ -22,7 +23,7 @@ namespace weft::cli {
 namespace {
 
 struct Flags {
-  bool json = false, calibrate = false;
+  bool json = false, calibrate = false, saves = false;
   std::string save;
 };
 
@@ -41,8 +42,9 @@ std::string gemm_kernel() {
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
   return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
           {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
-          {"memory write", format_rate(c.write_bytes_per_s), "tiles stored to the rank's own output"},
-          {"store to a peer", format_rate(c.local.bytes_per_s), "tiles stored to another rank's memory"},
+          {"memory write", format_rate(c.write_bytes_per_s), "copies and sums, to the rank's own output"},
+          {"tiles written", format_rate(c.tile_bytes_per_s), "as a gemm makes them, beside its arithmetic"},
+          {"store to a peer", format_rate(c.local.bytes_per_s), "copies and sums, to another rank's memory"},
           {"table lookup", format_rate(c.gather_bytes_per_s), "random rows of an embedding table"},
           {"in the cache", format_rate(c.cache_bytes_per_s),
            fmt::format("runs that touch up to {} on a rank", format_bytes(c.cache_bytes))},
@@ -88,25 +90,39 @@ void print_text(const Cluster* rates) {
 }
 
 void save(const Cluster& rates, const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // writing will tell
+  if (path == saved_cluster_path()) std::filesystem::create_directories(folder, ignored);
   std::ofstream file(path);
   file << to_json(rates) << "\n";
   file.close();
   if (!file) bad_input("cannot write \"{}\"; give a path in a folder that can be written", path);
 }
 
-int run(const Flags& flags) {
-  if (!flags.save.empty() && !flags.calibrate) bad_input("--save writes what --calibrate measures; add --calibrate");
+// What the caller does with the file, or how to get one.
+void print_use(const std::string& path) {
+  if (path.empty())
+    fmt::print(stderr, "`auto` takes routes by such rates; keep these with `weft info --calibrate --save`\n");
+  else if (path == saved_cluster_path())
+    fmt::print(stderr, "saved to {}: from now on what `auto` and `weft plan` go by; delete it to go back\n", path);
+  else
+    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`, or set WEFT_CLUSTER={} for programs\n", path,
+               path, path);
+}
+
+int run(Flags flags) {
+  if (flags.saves && !flags.calibrate) bad_input("--save writes what --calibrate measures; add --calibrate");
+  if (flags.saves && flags.save.empty()) flags.save = saved_cluster_path();
+  if (flags.saves && flags.save.empty())
+    bad_input("--save has no file, and neither XDG_CACHE_HOME nor HOME says where");
   Cluster rates;
   if (flags.calibrate) rates = calibrate(usable_cores());
   if (flags.json)
     print_json(flags.calibrate ? &rates : nullptr);
   else
     print_text(flags.calibrate ? &rates : nullptr);
-  if (!flags.save.empty()) {
-    save(rates, flags.save);
-    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`, or set WEFT_CLUSTER={} for programs\n",
-               flags.save, flags.save, flags.save);
-  }
+  if (flags.saves) save(rates, flags.save);
+  if (flags.calibrate) print_use(flags.save);
   return 0;
 }
 
@@ -117,9 +133,15 @@ void add_info(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<Flags>();
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (four seconds)");
-  command->add_option("--save", flags->save, "write the measured rates as a cluster")->type_name("FILE");
-  command->footer("Example:\n  weft info --calibrate --save here.json");
-  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+  auto* save = command->add_option("--save", flags->save,
+                                   "write the measured rates as a cluster; without FILE where `auto` looks for them: "
+                                   "$XDG_CACHE_HOME/weft/cluster.json, or ~/.cache/weft/cluster.json");
+  save->type_name("[FILE]")->expected(0, 1);
+  command->footer("Examples:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
+  command->callback([=] {
+    flags->saves = save->count() > 0;
+    *chosen = [flags] { return run(*flags); };
+  });
 }
 
 }  // namespace weft::cli

@@ -8,7 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
-#include "weft/cluster/cluster.h"
+#include "weft/cluster/find_cluster.h"
 #include "weft/plan/estimate.h"
 #include "weft/plan/print.h"
 #include "weft/plan/program.h"
@@ -17,6 +17,7 @@
 #include "weft/plan/verify.h"
 
 #include "cli/command.h"
+#include "cli/hint.h"
 #include "cli/ops.h"
 
 namespace weft::cli {
@@ -59,12 +60,13 @@ Report examine(const Flags& flags) {
     bad_input("{}", flags.load.empty() ? "no op to plan; give one, as in `weft plan gemm-rs`, or --load FILE"
                                        : "both an op and --load are given; leave one out");
   Report report;
-  std::optional<Cluster> cluster;
-  if (!flags.cluster.empty()) cluster = load_cluster(flags.cluster);
+  const Cluster cluster = flags.cluster.empty() ? find_cluster() : load_cluster(flags.cluster);
+  EstimateHint hint;
   auto start = std::chrono::steady_clock::now();
   if (flags.load.empty()) {
     const OpSpec spec = parse_op(flags.op, kMaxPlanRanks);
-    report.plan = build(spec, cluster.value_or(default_cluster(spec.ranks)));
+    report.plan = build(spec, cluster);
+    hint = hint_of(spec);
   } else {
     report.plan = load_plan(flags.load);
   }
@@ -74,7 +76,7 @@ Report examine(const Flags& flags) {
   report.verify_ms = milliseconds_since(start);
   if (!report.verdict.ok()) return report;
   count_actions(&report);
-  report.estimate = estimate(report.plan, cluster.value_or(default_cluster(report.plan.num_ranks)));
+  report.estimate = estimate(report.plan, cluster, hint);
   return report;
 }
 
@@ -153,7 +155,10 @@ void add_plan(CLI::App& app, Run* chosen) {
                    "gemm-rs, gemm-ar, gemv-ar, gemm-a2a, embedding-a2a, ag-gemm, rs, ar, ag, a2a, bcast, ...")
       ->type_name("OP");
   add_op_flags(*command, &flags->op, kMaxPlanRanks);
-  command->add_option("--cluster", flags->cluster, "price routes on this cluster (clusters/*.json)")->type_name("FILE");
+  command
+      ->add_option("--cluster", flags->cluster,
+                   "price routes on this cluster (clusters/*.json; else WEFT_CLUSTER, else as calibrated)")
+      ->type_name("FILE");
   command->add_option("--save", flags->save, "write the plan as JSON")->type_name("FILE");
   command->add_option("--load", flags->load, "read a plan instead of building one")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");

@@ -63,8 +63,8 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where);
   check_fields(object,
                {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "fabric", "flops_per_s",
-                "read_bytes_per_s", "write_bytes_per_s", "gather_bytes_per_s", "cache_bytes", "cache_bytes_per_s",
-                "row_s", "signal_s", "step_s", "run_s"},
+                "read_bytes_per_s", "write_bytes_per_s", "tile_bytes_per_s", "gather_bytes_per_s", "cache_bytes",
+                "cache_bytes_per_s", "shared_cache_bytes", "row_s", "signal_s", "step_s", "run_s"},
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);
@@ -77,9 +77,11 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   cluster.flops_per_s = get_rate(object, "flops_per_s", where);
   cluster.read_bytes_per_s = get_rate(object, "read_bytes_per_s", where);
   cluster.write_bytes_per_s = get_rate(object, "write_bytes_per_s", where);
+  cluster.tile_bytes_per_s = get_rate(object, "tile_bytes_per_s", where);
   cluster.gather_bytes_per_s = get_rate(object, "gather_bytes_per_s", where);
   cluster.cache_bytes = get_double(object, "cache_bytes", where, 0, kMaxRate);
   cluster.cache_bytes_per_s = get_rate(object, "cache_bytes_per_s", where);
+  cluster.shared_cache_bytes = get_double(object, "shared_cache_bytes", where, 0, kMaxRate);
   cluster.row_s = get_seconds(object, "row_s", where);
   cluster.signal_s = get_seconds(object, "signal_s", where);
   cluster.step_s = get_seconds(object, "step_s", where);
@@ -102,9 +104,11 @@ std::string to_json(const Cluster& cluster) {
       {"flops_per_s", cluster.flops_per_s},
       {"read_bytes_per_s", cluster.read_bytes_per_s},
       {"write_bytes_per_s", cluster.write_bytes_per_s},
+      {"tile_bytes_per_s", cluster.tile_bytes_per_s},
       {"gather_bytes_per_s", cluster.gather_bytes_per_s},
       {"cache_bytes", cluster.cache_bytes},
       {"cache_bytes_per_s", cluster.cache_bytes_per_s},
+      {"shared_cache_bytes", cluster.shared_cache_bytes},
       {"row_s", cluster.row_s},
       {"signal_s", cluster.signal_s},
       {"step_s", cluster.step_s},
@@ -124,9 +128,11 @@ Cluster default_cluster(int num_ranks) {
   cluster.flops_per_s = 112e9;
   cluster.read_bytes_per_s = 15e9;
   cluster.write_bytes_per_s = 9.8e9;
+  cluster.tile_bytes_per_s = 25e9;
   cluster.gather_bytes_per_s = 7.1e9;
   cluster.cache_bytes = 2e6;
-  cluster.cache_bytes_per_s = 19e9;
+  cluster.cache_bytes_per_s = 35e9;
+  cluster.shared_cache_bytes = 16e6;
   cluster.row_s = 1.8e-9;
   cluster.signal_s = 0.1e-6;
   cluster.step_s = 0.05e-6;
@@ -135,8 +141,9 @@ Cluster default_cluster(int num_ranks) {
 }
 
 Cluster with_cores(Cluster cluster, double cores_a_rank) {
-  for (double* rate : {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s,
-                       &cluster.gather_bytes_per_s, &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
+  for (double* rate :
+       {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s, &cluster.tile_bytes_per_s,
+        &cluster.gather_bytes_per_s, &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
     *rate = std::clamp(*rate * cores_a_rank, kMinRate, kMaxRate);
   cluster.row_s /= cores_a_rank;
   cluster.step_s /= cores_a_rank;

@@ -31,10 +31,12 @@ struct Cluster {
   Fabric fabric = Fabric::nic;
   double flops_per_s = 0;         // gemm, f32: multiply-adds alone
   double read_bytes_per_s = 0;    // from memory, streaming
-  double write_bytes_per_s = 0;   // to memory
+  double write_bytes_per_s = 0;   // to memory: copies and sums
+  double tile_bytes_per_s = 0;    // to memory, as a gemm makes its tiles where they belong: beside its arithmetic
   double gather_bytes_per_s = 0;  // rows of a table, looked up at random
   double cache_bytes = 0;         // a run that touches no more than this on a rank is served by the rank's cache,
   double cache_bytes_per_s = 0;   // at this rate, whatever it does
+  double shared_cache_bytes = 0;  // a rank's part of the last-level cache: weights no larger than this stay in it
   double row_s = 0;               // an output of a gemv beside reading its weights
   double signal_s = 0;            // raising a counter a peer on the host is waiting for, until it sees it
   double step_s = 0;              // a tile beside its arithmetic

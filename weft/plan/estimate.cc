@@ -146,10 +146,10 @@ class EventModel {
     rank.busy += cost.busy;
     rank.compute += cost.compute;
     Front made = ready(act);
-    if (act.is_step)
-      made = occupy(&rank.steps_free, made, cost.busy, lanes);
-    else if (act.targets.size() > 0)
-      made = occupy(&rank.triggers_free, made, cost.busy, lanes);
+    if (act.is_step || act.targets.size() > 0)
+      made = occupy(act.is_step ? &rank.steps_free : &rank.triggers_free, made, cost.busy, lanes);
+    else  // only signals: whoever has a moment does it
+      made = {made.first + cost.busy / lanes, made.last + cost.busy / lanes};
     send(act, made, lanes);
     out_.seconds = std::max(out_.seconds, made.last);
     for (const verifying::VSignal& g : m_.signals_of(act)) {

@@ -33,6 +33,8 @@ struct Estimate {
 // What a plan does not know, for it comes with the inputs.
 struct EstimateHint {
   double pooled_rows = 32;  // rows of a table that an embedding bag pools into one
+  // Bytes of weights that a rank's runs take in turn. 0: more than any cache holds, as the layers of a model do.
+  double weights_in_turn = 0;
 };
 
 // Rank r of the plan is rank r of the cluster, fitted to the plan's number of ranks. Throws bad_input where

@@ -26,7 +26,9 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
     for (const Producer& p : m_.plan->producers)
       if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
-  for (const double bytes : touched) memory_.push_back(memory_for(bytes));
+  for (const double bytes : touched) memory_.push_back(memory_for(bytes, cluster_.cache_bytes));
+  cold_read_ = hint_.weights_in_turn > 0 ? memory_for(hint_.weights_in_turn, cluster_.shared_cache_bytes).read
+                                         : 1 / cluster_.read_bytes_per_s;
 }
 
 double Costs::bytes(const VPiece& piece) const {
@@ -54,12 +56,20 @@ double Costs::touched_by(const Act& act) const {
   return out;
 }
 
-Costs::Memory Costs::memory_for(double touched) const {
-  const double beyond =
-      cluster_.cache_bytes > 0 ? std::clamp(touched / cluster_.cache_bytes - 1, 0.0, 1.0) : (touched > 0 ? 1.0 : 0.0);
-  const double cached = 1 / cluster_.cache_bytes_per_s;
-  const auto a_byte = [&](double rate) { return cached + beyond * (std::max(1 / rate, cached) - cached); };
-  return {a_byte(cluster_.read_bytes_per_s), a_byte(cluster_.write_bytes_per_s), a_byte(cluster_.local.bytes_per_s)};
+Costs::Memory Costs::memory_for(double touched, double cache_bytes) const {
+  const double times = cache_bytes > 0 ? touched / cache_bytes : 2;
+  const double beyond = std::clamp(times - 1, 0.0, 1.0);
+  const auto a_byte = [&](double rate) {
+    const double cached = 1 / std::max(cluster_.cache_bytes_per_s, rate);
+    return cached + beyond * (1 / rate - cached);
+  };
+  return {a_byte(cluster_.read_bytes_per_s), a_byte(cluster_.write_bytes_per_s), a_byte(cluster_.tile_bytes_per_s),
+          a_byte(cluster_.local.bytes_per_s)};
+}
+
+bool Costs::made_in_place(const Act& act) const {
+  return m_.plan->producers[act.producer].kind == ProducerKind::gemm && !act.finish && act.sources.size() <= 1 &&
+         act.targets.size() == 1;
 }
 
 double Costs::produce(const Act& act, const Memory& memory) const {
@@ -67,13 +77,14 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   const Box& box = m_.boxes[act.box];
   const auto rows = static_cast<double>(box.size(0)), cols = static_cast<double>(box.size(1)),
              k = static_cast<double>(p.k);
+  // What an earlier step has read is as near as all else that the run touches.
   const double weights = weight_bytes(p, cols);
+  const double first_read = weights * (first_with_weights(act) ? cold_read_ : std::min(cold_read_, memory.read));
   switch (p.kind) {
     case ProducerKind::gemm:
-      return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read +
-             weights / cluster_.read_bytes_per_s;
+      return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read + first_read;
     case ProducerKind::gemv:
-      return rows * cols * cluster_.row_s + weights / cluster_.read_bytes_per_s + (rows - 1) * weights * memory.read;
+      return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
       return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
     case ProducerKind::copy:
@@ -84,9 +95,15 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   return 0;
 }
 
+// Steps of a rank are in listed order, and those of one producer follow one another.
+bool Costs::first_with_weights(const Act& act) const {
+  const Range all = m_.acts_of[act.rank];
+  for (const Act* before = &act; before > m_.acts.data() + all.begin; --before)
+    if (before[-1].is_step && before[-1].box >= 0) return before[-1].producer != act.producer;
+  return true;
+}
+
 Cost Costs::of(const Act& act) const {
-  Cost out;
-  if (act.box < 0 || act.targets.size() == 0) return out;
   const Memory& memory = memory_[act.rank];
   double read = 0, store = 0;
   for (const VPiece& p : m_.pieces_of(act.sources)) read += bytes(p) * memory.read;
@@ -94,13 +111,15 @@ Cost Costs::of(const Act& act) const {
   double tiles = static_cast<double>(act.lanes) * cluster_.step_s;
   for (const verifying::VSignal& g : m_.signals_of(act))
     if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
-  if (!act.is_step) return {tiles + pass(read, store), 0};
+  if (!act.is_step || act.box < 0) return {tiles + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
   const bool copies = m_.plan->producers[act.producer].kind == ProducerKind::copy;
   const double own_read = copies ? values * memory.read : 0;
-  const double made = produce(act, memory);
-  return {tiles + made + pass(read + own_read, store),
-          static_cast<double>(act.lanes) * cluster_.step_s + made + pass(own_read, values * memory.write)};
+  const double made = produce(act, memory), a_tile = static_cast<double>(act.lanes) * cluster_.step_s;
+  const bool multiplies = m_.plan->producers[act.producer].kind == ProducerKind::gemm;
+  const double kept = multiplies ? values * memory.tile : pass(own_read, values * memory.write);
+  const double moved = made_in_place(act) ? values * memory.tile + kExposed * read : pass(read + own_read, store);
+  return {tiles + made + moved, a_tile + made + kept};
 }
 
 }  // namespace weft::estimating

@@ -1,6 +1,6 @@
 // What one action costs the rank that runs it, apart from waiting and links:
 //
-//   step_s for every tile, and signal_s for every counter of another rank that it raises: the counter is in that rank's
+//   step_s for every tile (of a trigger too, moving or not), and signal_s for every counter of another rank that it raises: the counter is in that rank's
 //                              cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
 //                              gemv: row_s for every output, and its weights;
@@ -9,10 +9,12 @@
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this
 //                              host or (through the transport) on another, at the local link's rate where they are kept
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
+//                              A gemm's tiles with one target and at most one source are made where they belong: they
+//                              cost tile_bytes_per_s, and half of reading the source
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
-// twice as much or more, and between the two in proportion. Weights always come from memory: a model's next layer is
-// not in the cache either.
+// twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
+// that they fit into the rank's part of the last-level cache: a model's next layer does not.
 #pragma once
 
 #include <vector>
@@ -42,16 +44,19 @@ class Costs {
 
  private:
   struct Memory {
-    double read, write, store;  // seconds a byte; store: into a peer's memory
+    double read, write, tile, store;  // seconds a byte; store: into a peer's memory
   };
-  Memory memory_for(double touched) const;
+  Memory memory_for(double touched, double cache_bytes) const;
   double touched_by(const verifying::Act& act) const;
   double produce(const verifying::Act& act, const Memory& memory) const;
+  bool made_in_place(const verifying::Act& act) const;
+  bool first_with_weights(const verifying::Act& act) const;
 
   const verifying::Model& m_;
   const Cluster& cluster_;
   const EstimateHint hint_;
   std::vector<Memory> memory_;  // of each rank
+  double cold_read_;            // seconds a byte of weights that no step before has read
 };
 
 }  // namespace weft::estimating

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/cluster/find_cluster.h"
 #include "weft/collective/build.h"
 #include "weft/plan/estimate.h"
 #include "weft/plan/save.h"
@@ -29,11 +30,7 @@ int threads_from_env() {
   return threads;
 }
 
-Cluster cluster_of(const WorldOptions& options) {
-  if (options.cluster) return *options.cluster;
-  const char* path = std::getenv("WEFT_CLUSTER");
-  return path == nullptr ? default_cluster() : load_cluster(path);
-}
+Cluster cluster_of(const WorldOptions& options) { return options.cluster ? *options.cluster : find_cluster(); }
 
 std::optional<Link> link_of(const WorldOptions& options) {
   if (options.link) return options.link;

@@ -27,8 +27,7 @@ struct WorldOptions {
   // the speed of memory. Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
   std::optional<Link> link;
   int ranks_per_host = 1;
-  // What `auto` prices routes on; none: the file that WEFT_CLUSTER names, or the default machine. A link replaces its
-  // network.
+  // What `auto` prices routes on; none: that of find_cluster() (weft/cluster/find_cluster.h). A link replaces its network.
   std::optional<Cluster> cluster;
   // Where to write a timeline of all ranks when they end, for Perfetto (world/trace.h); empty: WEFT_TRACE, or none.
   std::string trace;

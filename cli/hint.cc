@@ -1,0 +1,23 @@
+#include "cli/hint.h"
+
+#include "cli/bench_inputs.h"
+
+namespace weft::cli {
+
+EstimateHint hint_of(const OpSpec& spec) {
+  EstimateHint hint;
+  double pooled = 0, tables = 0;
+  for (const auto& of_rank : spec.bags)
+    for (const BagTable& bag : of_rank) pooled += static_cast<double>(bag.pooling), ++tables;
+  if (tables > 0) hint.pooled_rows = pooled / tables;
+  return hint;
+}
+
+EstimateHint bench_hint(const OpSpec& spec) {
+  EstimateHint hint = hint_of(spec);
+  const Producer& p = spec.producer;
+  if (p.k > 0) hint.weights_in_turn = RankInputs::bytes(spec) - static_cast<double>(p.m) * static_cast<double>(p.k) * 4;
+  return hint;
+}
+
+}  // namespace weft::cli

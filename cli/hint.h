@@ -1,0 +1,13 @@
+// What a plan does not know of an op and a command does: hints for the estimate.
+#pragma once
+
+#include "weft/plan/estimate.h"
+
+#include "cli/ops.h"
+
+namespace weft::cli {
+
+EstimateHint hint_of(const OpSpec& spec);     // rows that a bag pools, over all tables of all ranks
+EstimateHint bench_hint(const OpSpec& spec);  // and the weights that a benchmark's runs take in turn
+
+}  // namespace weft::cli
