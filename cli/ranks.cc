@@ -45,9 +45,4 @@ bool speaks_of(const Error& error) {
   return std::max(error.rank(), 0) == launched_rank();
 }
 
-const char* rank_in_environment() {
-  static const std::string rank = std::to_string(std::max(launched_rank(), 0));
-  return rank.c_str();
-}
-
 }  // namespace weft::cli
