@@ -192,17 +192,19 @@ void Rounds::count(Measurement* out) {
 
 void Rounds::predict(Measurement* out) {
   const Cluster cluster = world_.cluster(world_.size());
-  const auto us = [&](const Op* op) { return estimate(op->plan(), cluster).seconds * 1e6; };
+  EstimateHint hint;
+  if (spec_.pooling > 0) hint.pooled_rows = spec_.pooling;
+  const auto us = [&](const Plan& plan) { return estimate(plan, cluster, hint).seconds * 1e6; };
   Measurement::Predicted& p = out->predicted;
-  p.fused_us = us(&contest_.fused());
+  p.fused_us = us(contest_.fused().plan());
   if (contest_.producer() != nullptr) {  // of the rank with the most columns, where they differ
     Producer widest = producer_alone(spec_, world_.rank()).producer;
     for (int rank = 0; rank < world_.size(); ++rank) widest.n = std::max(widest.n, spec_.producer.columns(rank));
-    p.compute_us = estimate(weft::build(widest, keep(), cluster), cluster).seconds * 1e6;
+    p.compute_us = us(weft::build(widest, keep(), cluster));
   }
-  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective());
+  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective()->plan());
   if (p.comm_us) p.sequential_us = *p.compute_us + *p.comm_us;
-  if (contest_.panels() != nullptr) p.decomposed_us = contest_.panels()->predicted_seconds(cluster) * 1e6;
+  if (contest_.panels() != nullptr) p.decomposed_us = contest_.panels()->predicted_seconds(cluster, hint) * 1e6;
 }
 
 }  // namespace

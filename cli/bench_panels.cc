@@ -210,13 +210,13 @@ void Panels::place(const Step& step, std::size_t p, const Matrix& y, Result* out
   }
 }
 
-double Panels::predicted_seconds(const Cluster& cluster) const {
+double Panels::predicted_seconds(const Cluster& cluster, const EstimateHint& hint) const {
   double made = 0, sent = 0;
   for (const Step& step : steps_) {
     Producer producer = step.producer;
     if (!producer.n_of.empty()) producer.n = *std::max_element(producer.n_of.begin(), producer.n_of.end());
     producer.n_of.clear();
-    const double compute = estimate(weft::build(producer, keep(), cluster), cluster).seconds;
+    const double compute = estimate(weft::build(producer, keep(), cluster), cluster, hint).seconds;
     const double comm = estimate(step.collective->plan(), cluster).seconds;
     if (cluster.num_hosts == 1) {
       made += compute + comm;

@@ -275,7 +275,7 @@ TEST(Cli, BenchTakesRoutesTypesAndThreads) {
         "gemm-ar --wire bf16 --route two_shot", "gemm-rs --weight bf16", "gemv-ar --weight bf16 --m 3",
         "gemm-rs --threads 2", "gemm-a2a --stack columns", "bcast --root 1", "embedding-a2a --pool mean",
         "gemm-rs --threads 2 --transport threads", "gemm-rs --tile 16,32 --link shm"}) {
-    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --json", words)));
+    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --n 96 --k 64 --json", words)));
     EXPECT_EQ(report["verified"], true) << words;
   }
 }
