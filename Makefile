@@ -6,7 +6,7 @@ SOURCES = $(shell find weft cli tests examples -name '*.h' -o -name '*.cc' -o -n
 .PHONY: help run test bench lint format install clean setup-run setup-test release
 
 help:
-	@echo "make run      build what the demo needs and run it"
+	@echo "make run      build what the ledger needs and print it"
 	@echo "make test     the folder law and all tests: release, ASan + UBSan, TSan"
 	@echo "make bench    measure this machine and write the tables in docs/results/"
 	@echo "make lint     layout, folder law, clang-tidy"
@@ -17,7 +17,7 @@ help:
 run: setup-run
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target weft_cli
-	@build/weft demo
+	@build/weft ledger
 
 test: setup-test
 	@tools/test.sh
@@ -25,6 +25,7 @@ test: setup-test
 bench: setup-test release
 	@python3 tools/bench.py
 	@python3 tools/page_cpu.py
+	@python3 tools/page_ledger.py
 
 lint:
 	@clang-format --dry-run -Werror $(SOURCES)

@@ -1,7 +1,10 @@
 // gemv and embedding_bag, which are bound by what they read: beside a loop that reads as many bytes and only adds them
 // up. For gemv those are the same weights; for embedding_bag, whose rows lie anywhere, a stream of equal length, which
 // no random access can beat.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -49,7 +52,7 @@ Row measure_gemv(World& world, std::int64_t n, std::int64_t k, int rounds) {
 }
 
 struct Bags {
-  std::vector<std::vector<float>> tables;
+  std::vector<std::unique_ptr<float[], void (*)(void*)>> tables;  // on 64-byte boundaries, as frameworks keep them
   std::vector<std::vector<std::int64_t>> indices;
   std::vector<std::int64_t> offsets;
   std::vector<const float*> table_pointers;
@@ -59,11 +62,14 @@ struct Bags {
     const std::vector<float> one = values(num_rows * dim);
     for (std::int64_t b = 0; b <= batch; ++b) offsets.push_back(b * pooling);
     for (std::int64_t t = 0; t < num_tables; ++t) {
-      tables.push_back(one);
+      auto* table = static_cast<float*>(std::aligned_alloc(64, one.size() * sizeof(float)));
+      if (table == nullptr) fail(Code::no_memory, "no memory for a table of {} floats", one.size());
+      std::copy(one.begin(), one.end(), table);
+      tables.emplace_back(table, std::free);
       indices.emplace_back(static_cast<std::size_t>(batch * pooling));
     }
     for (std::int64_t t = 0; t < num_tables; ++t) {
-      table_pointers.push_back(tables[static_cast<std::size_t>(t)].data());
+      table_pointers.push_back(tables[static_cast<std::size_t>(t)].get());
       index_pointers.push_back(indices[static_cast<std::size_t>(t)].data());
       offset_pointers.push_back(offsets.data());
     }

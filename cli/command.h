@@ -12,6 +12,7 @@ namespace weft::cli {
 
 using Run = std::function<int()>;  // returns the exit code
 
+void add_ledger(CLI::App& app, Run* run);
 void add_info(CLI::App& app, Run* run);
 void add_plan(CLI::App& app, Run* run);
 void add_run(CLI::App& app, Run* run);

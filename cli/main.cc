@@ -78,8 +78,9 @@ int main(int argc, char** argv) {
   CLI::App app("Weft hides the communication of distributed ML behind its computation.", "weft");
   app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
   app.require_subcommand(1);
-  app.footer("Example:\n  weft demo\n  weft COMMAND --help");
+  app.footer("Example:\n  weft ledger\n  weft COMMAND --help");
   Run run;
+  add_ledger(app, &run);
   add_demo(app, &run);
   add_bench(app, &run);
   add_plan(app, &run);

@@ -8,7 +8,12 @@
 namespace weft::testing {
 
 SeededScheduler::SeededScheduler(int num_ranks, std::uint64_t seed)
-    : turn_(num_ranks), random_(seed), present_(num_ranks, 0), blocked_(num_ranks, 0), expected_(num_ranks) {}
+    : turn_(num_ranks),
+      random_(seed),
+      present_(num_ranks, 0),
+      blocked_(num_ranks, 0),
+      runs_(num_ranks, 0),
+      expected_(num_ranks) {}
 
 void SeededScheduler::enter(int rank) {
   std::unique_lock lock(mutex_);
@@ -28,7 +33,7 @@ void SeededScheduler::leave(int rank) {
 SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
   for (Parcel& p : parcels_)
     if (p.open && p.rank == rank && p.target == target) return p;
-  parcels_.push_back({rank, target, true, {}, {}});
+  parcels_.push_back({rank, target, runs_[rank], true, {}, {}});
   return parcels_.back();
 }
 
@@ -50,11 +55,19 @@ void SeededScheduler::end_lane(int rank) {
     if (p.rank == rank) p.open = false;
 }
 
+void SeededScheduler::begin_run(int rank) { ++runs_[rank]; }
+
+bool SeededScheduler::may_land(const Parcel& parcel) const {
+  return !parcel.open && std::none_of(parcels_.begin(), parcels_.end(), [&](const Parcel& other) {
+    return other.rank == parcel.rank && other.target == parcel.target && other.run < parcel.run;
+  });
+}
+
 // Lands one store or signal of a parcel chosen by the seed.
 bool SeededScheduler::land_one() {
   std::vector<std::size_t> closed;
   for (std::size_t i = 0; i < parcels_.size(); ++i)
-    if (!parcels_[i].open) closed.push_back(i);
+    if (may_land(parcels_[i])) closed.push_back(i);
   if (closed.empty()) return false;
   const std::size_t at = closed[random_() % closed.size()];
   Parcel& p = parcels_[at];

@@ -1,7 +1,7 @@
 // A scheduler that owns all timing: one rank runs at a time, and a seed decides who is next and when each store and
 // each signal lands. Stores of a lane land before its signals to the same rank, and at once in the rank's own memory;
-// nothing else is ordered. The same seed
-// gives the same run, so a failing seed replays.
+// what a rank sends to another in one run lands before what it sends there in the next. Nothing else is ordered. The
+// same seed gives the same schedule, so a failing seed replays.
 #pragma once
 
 #include <condition_variable>
@@ -27,6 +27,7 @@ class SeededScheduler : public Hooks {
            const Strip& to) override;
   void signal(int rank, int target, std::uint32_t* counter) override;
   void end_lane(int rank) override;
+  void begin_run(int rank) override;
   void pause(int rank, bool blocked) override;  // throws internal when no rank can go on and nothing is left to land
 
   std::int64_t events() const { return events_; }
@@ -40,13 +41,14 @@ class SeededScheduler : public Hooks {
   };
   // What one lane sends to one rank: its stores, and then its signals.
   struct Parcel {
-    int rank, target;
+    int rank, target, run;
     bool open = true;  // the lane is still adding to it
     std::vector<Store> stores;
     std::vector<std::uint32_t*> signals;
   };
 
   Parcel& parcel(int rank, int target);
+  bool may_land(const Parcel& parcel) const;
   bool land_one();
   void choose();
   void wait_turn(std::unique_lock<std::mutex>& lock, int rank);
@@ -56,6 +58,7 @@ class SeededScheduler : public Hooks {
   std::mt19937_64 random_;
   std::deque<Parcel> parcels_;
   std::vector<char> present_, blocked_;
+  std::vector<int> runs_;  // begun by each rank
   int expected_, entered_ = 0, running_ = -1;
   bool stuck_ = false;
   std::int64_t events_ = 0;

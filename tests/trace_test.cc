@@ -85,7 +85,7 @@ TEST_F(Trace, ALinkCarriesAllBytesOneAfterAnother) {
     std::sort(busy.begin(), busy.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
     for (std::size_t i = 0; i < busy.size(); ++i) {
       bytes += busy[i].event["args"]["bytes"].get<std::int64_t>();
-      if (i > 0) EXPECT_GE(busy[i].begin, busy[i - 1].end - 2e-3);
+      EXPECT_GE(busy[i].begin, i > 0 ? busy[i - 1].end - 2e-3 : 0);
       EXPECT_NEAR(busy[i].end - busy[i].begin, busy[i].event["args"]["bytes"].get<double>() / 2e9 * 1e6, 2e-3);
     }
     EXPECT_EQ(bytes, 2 * 64 * 128 * 4);
@@ -104,7 +104,7 @@ TEST_F(Trace, SlicesOfAThreadNest) {
     std::vector<double> open;
     for (const Slice& s : all) {
       while (!open.empty() && open.back() <= s.begin + 2e-3) open.pop_back();
-      if (!open.empty()) EXPECT_LE(s.end, open.back() + 2e-3) << s.event.dump();
+      EXPECT_LE(s.end, open.empty() ? s.end : open.back() + 2e-3) << s.event.dump();
       open.push_back(s.end);
     }
   }

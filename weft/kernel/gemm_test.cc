@@ -201,6 +201,33 @@ TEST(Gemm, EveryKernelWithFmaIsOneChainInOrderOfK) {
       }
 }
 
+// One panel and several, whole registers and a part of one, one block of k and two.
+TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
+  for (std::int64_t rows : {1, 4, 9})
+    for (std::int64_t cols : {5, 64, 150})
+      for (std::int64_t k : {0, 33, 1100})
+        for (const Choice& choice : choices()) {
+          const Problem problem(rows, cols, k, k == 33 ? Dtype::bf16 : Dtype::f32);
+          const GemmKernel kernel(problem.shape(rows, cols), {}, {}, choice.kind, choice.isa);
+          const std::vector<float> addend = random_floats(rows * (cols + 2), 3);
+          std::vector<float> expected = problem.run(kernel, cols + 1);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < cols; ++j) {
+              float& value = expected[static_cast<std::size_t>(i * (cols + 1) + j)];
+              value = addend[static_cast<std::size_t>(i * (cols + 2) + j)] + value;
+            }
+          std::vector<float> packed(static_cast<std::size_t>(kernel.packed_floats(cols)));
+          kernel.pack(cols, problem.b.data(), packed.data());
+          std::vector<float> c(expected.size(), kUntouched), whole = c;
+          kernel.run_packed(rows, cols, problem.a.data(), packed.data(), {c.data(), cols + 1, addend.data(), cols + 2});
+          EXPECT_TRUE(same_bits(c, expected)) << describe(problem, choice);
+          std::vector<char> scratch(kernel.scratch_bytes());
+          kernel.run(rows, cols, problem.a.data(), problem.b.data(), {whole.data(), cols + 1, addend.data(), cols + 2},
+                     scratch.data());
+          EXPECT_TRUE(same_bits(whole, expected)) << describe(problem, choice);
+        }
+}
+
 TEST(Gemm, NameSaysWhatRuns) {
   const Problem problem(64, 64, 64, Dtype::f32);
   const std::int64_t sizes[] = {64};

@@ -1,7 +1,9 @@
 #include "weft/kernel/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -83,6 +85,30 @@ void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double
   const double scale = 1 / std::sqrt(squares / static_cast<double>(cols) + static_cast<double>(norm.eps));
   for (std::int64_t j = 0; j < cols; ++j)
     y[j] = static_cast<double>(x[j]) * scale * static_cast<double>(norm.weight[j]);
+}
+
+void attention_f64(const AttentionShape& s, const float* q, const float* k, const float* v, double* y) {
+  const auto dot = [&](const float* a, const float* b) {
+    double total = 0;
+    for (std::int64_t d = 0; d < s.qk_dim; ++d) total += static_cast<double>(a[d]) * static_cast<double>(b[d]);
+    return total / std::sqrt(static_cast<double>(s.qk_dim));
+  };
+  for (std::int64_t h = 0; h < s.heads; ++h)
+    for (std::int64_t i = 0; i < s.sequence; ++i) {
+      const std::int64_t shared = h / (s.heads / s.kv_heads);
+      std::vector<double> weights;
+      for (std::int64_t j = 0; j <= i; ++j)
+        weights.push_back(dot(q + i * s.ldq + h * s.qk_dim, k + j * s.ldk + shared * s.qk_dim));
+      const double largest = *std::max_element(weights.begin(), weights.end());
+      double sum = 0;
+      for (double& weight : weights) sum += weight = std::exp(weight - largest);
+      for (std::int64_t d = 0; d < s.v_dim; ++d) {
+        double total = 0;
+        for (std::int64_t j = 0; j <= i; ++j)
+          total += weights[static_cast<std::size_t>(j)] * static_cast<double>(v[j * s.ldv + shared * s.v_dim + d]);
+        y[(i * s.heads + h) * s.v_dim + d] = total / sum;
+      }
+    }
 }
 
 void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target) {

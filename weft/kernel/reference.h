@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "weft/kernel/attention.h"
 #include "weft/kernel/embedding_bag.h"
 #include "weft/kernel/epilogue.h"
 #include "weft/kernel/norm.h"
@@ -31,6 +32,9 @@ double activation_f64(Activation activation, double x);
 
 // y (cols) of one row x (cols).
 void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double* y);
+
+// y (sequence, heads * v_dim), packed, as Attention::run.
+void attention_f64(const AttentionShape& shape, const float* q, const float* k, const float* v, double* y);
 
 // As sum: the same bits.
 void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target);

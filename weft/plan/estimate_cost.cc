@@ -78,6 +78,8 @@ double Costs::produce(const Act& act, const Memory& memory) const {
       return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory
+    case ProducerKind::window:
+      return 0;  // the caller's own time; its stores are counted as the targets' are
   }
   return 0;
 }

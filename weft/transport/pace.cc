@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/clock.h"
+#include "weft/transport/wait.h"
+
 namespace weft {
 
 Passage occupy(std::atomic<std::int64_t>& clock, const Pace& pace, std::int64_t bytes, std::int64_t now) {
@@ -14,6 +17,11 @@ Passage occupy(std::atomic<std::int64_t>& clock, const Pace& pace, std::int64_t 
     begin = std::max(free, now);
   } while (!clock.compare_exchange_weak(free, begin + took, std::memory_order_relaxed));
   return {begin, begin + took, begin + took + latency};
+}
+
+std::chrono::nanoseconds sleep_until(std::int64_t due_ns) {
+  if (due_ns == Transit::kNothing) return kSleepSlice;
+  return std::clamp<std::chrono::nanoseconds>(std::chrono::nanoseconds(due_ns - now_ns()), {}, kSleepSlice);
 }
 
 std::size_t Transit::bytes_for(std::uint32_t slots) { return sizeof(Header) + slots * sizeof(Slot); }

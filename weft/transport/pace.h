@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,6 +67,9 @@ class Transit {
   Slot* slots_;
   std::uint32_t mask_;
 };
+
+// How long to sleep at the most where a signal is due at that time, or Transit::kNothing.
+std::chrono::nanoseconds sleep_until(std::int64_t due_ns);
 
 template <class Raise>
 std::int64_t Transit::deliver(std::int64_t now, Raise&& raise) {

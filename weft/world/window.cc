@@ -152,13 +152,16 @@ float* Window::State::open() {
     try {
       op->executor->finish();  // everything of a run precedes everything of the next, on a rank
       const Wait* missing = nullptr;
+      std::int64_t due = Transit::kNothing;
       const auto ready = [&] {
         if (may_write(&missing)) return true;
-        for (CpuExecutor* executor : op->world->live) executor->poll();
+        due = Transit::kNothing;
+        for (CpuExecutor* executor : op->world->live) due = std::min(due, executor->poll());
         return may_write(&missing);
       };
-      wait_until(transport, op->world->patience, ready,
-                 [&](std::chrono::nanoseconds waited) { stuck(*missing, waited); });
+      wait_until(
+          transport, op->world->patience, ready, [&](std::chrono::nanoseconds waited) { stuck(*missing, waited); },
+          [&] { return sleep_until(due); });
     } catch (...) {
       abort_with_current_exception(transport);
       throw;

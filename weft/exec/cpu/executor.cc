@@ -97,6 +97,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   peers_.assign(counts.peers.begin(), counts.peers.end());  // triggers look at them after the caller's are gone
   lanes_.begin(&bindings_, {counts.rows, peers_}, runs_);
   ++runs_;
+  if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
   for (auto& trigger : triggers_) {
@@ -222,7 +223,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
                    lane, runs_ - 1);
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
-      [&] { return due == Transit::kNothing ? kSleepSlice : std::chrono::nanoseconds(due - now_ns()); });
+      [&] { return sleep_until(due); });
 }
 
 // Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.

@@ -18,6 +18,8 @@ class Hooks {
                    const Strip& to) = 0;
   virtual void signal(int rank, int target, std::uint32_t* counter) = 0;
   virtual void end_lane(int rank) = 0;  // what follows belongs to another lane
+  // What follows lands after all that the rank has sent to the same target (the drain rule of plan.h).
+  virtual void begin_run(int rank) = 0;
 
   // Called before every lane and, again and again, while nothing that `rank` waits for has happened.
   virtual void pause(int rank, bool blocked) = 0;
