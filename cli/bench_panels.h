@@ -51,7 +51,7 @@ class Panels {
 
   // From the plans of its parts: panels are made one after another, collectives go one after another beside them where
   // a network carries them, and take turns with the panels where the rank itself does.
-  double predicted_seconds(const Cluster& cluster, const EstimateHint& hint) const;
+  double predicted_seconds(const Cluster& cluster, const EstimateHint& hint = {}) const;
 
  private:
   struct Step {
