@@ -24,6 +24,7 @@ test: setup-test
 
 bench: setup-test release
 	@python3 tools/bench.py
+	@python3 tools/page_cpu.py
 	@python3 tools/page_ledger.py
 
 lint:

@@ -1,6 +1,7 @@
 // `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
 // rank 0 prints what bench_measure.h found.
 #include <algorithm>
+#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -20,6 +21,7 @@
 #include "cli/bench_measure.h"
 #include "cli/bench_report.h"
 #include "cli/bench_sizes.h"
+#include "cli/bench_sweep.h"
 #include "cli/bench_variants.h"
 #include "cli/command.h"
 #include "cli/ops.h"
@@ -33,13 +35,16 @@ struct Flags {
   OpFlags op;
   int threads = 1, rounds = 15;
   std::string transport = "shm", link = "shm", trace;
-  std::string sizes = "4K:64M";
+  std::string sizes = "4K:64M", svg;
+  bool axis = false, sweep = false;
   int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
 };
 
 constexpr double kShortUs = 50;  // a common start costs more than this
 constexpr int kPairedRuns = 2000;
+constexpr int kSweepRounds = 41;
+constexpr double kSweepBudgetS = 1.5, kAxisBudgetS = 4;  // of a cell; of a point
 
 double op_bytes(const OpSpec& spec) {
   const Plan plan = build(spec, default_cluster(spec.ranks));
@@ -78,6 +83,14 @@ void check_flags(const Flags& flags) {
     bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
   parse_link(flags.link);  // says so where it is no link at all
   if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
+}
+
+void check_walk(const Flags& flags, const OpSpec& spec) {
+  if (flags.axis && flags.sweep) bad_input("--axis and --sweep are two walks; ask for one at a time");
+  if (!flags.svg.empty() && !flags.axis && !flags.sweep) bad_input("--svg draws --axis or --sweep; add one of them");
+  if ((flags.axis || flags.sweep) && !has_collective(spec))
+    bad_input("--axis and --sweep need a producer and a collective on 2 ranks or more; {} on {} has not", spec.name,
+              spec.ranks);
 }
 
 WorldOptions world_options(const Flags& flags) {
@@ -140,9 +153,45 @@ void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& p
   if (world.rank() == 0) fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
 }
 
+void write_svg(const std::string& path, const std::string& svg) {
+  if (path.empty()) return;
+  std::ofstream file(path, std::ios::binary);
+  file << svg;
+  if (!file) fail(Code::io, "cannot write {}; is its folder there?", path);
+}
+
+void bench_axis(World& world, const Flags& flags, Progress& progress) {
+  OpFlags op = flags.op;
+  op.ranks = world.size();
+  MeasureOptions options = measure_options(flags);
+  options.budget_s = kAxisBudgetS;
+  const auto points = walk_axis(world, op, kMaxLocalRanks, options, progress);
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, flags.link};
+  write_svg(flags.svg, axis_svg(points, context));
+  fmt::print("{}", flags.json ? axis_json(points, context) : axis_text(points, context));
+}
+
+void bench_sweep(World& world, const Flags& flags, Progress& progress) {
+  OpFlags op = flags.op;
+  op.ranks = world.size();
+  MeasureOptions options = measure_options(flags);
+  options.rounds = std::max(flags.rounds, kSweepRounds);
+  options.budget_s = kSweepBudgetS;
+  options.decomposed = false;
+  options.routes = true;
+  const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, flags.link};
+  write_svg(flags.svg, sweep_svg(results, context));
+  fmt::print("{}", flags.json ? sweep_json(results, context) : sweep_text(results, context));
+}
+
 void bench_rank(World& world, const Flags& flags) {
   Progress progress(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
   const OpSpec spec = spec_of(flags, world.size());
+  if (flags.axis) return bench_axis(world, flags, progress);
+  if (flags.sweep) return bench_sweep(world, flags, progress);
   if (over_sizes(flags, spec)) return bench_sizes(world, flags, progress);
   bench_one(world, flags, spec, progress);
 }
@@ -158,7 +207,10 @@ int run(const Flags& flags) {
     return 0;
   }
   const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
-  if (over_sizes(flags, spec))
+  check_walk(flags, spec);
+  if (flags.sweep)
+    check_memory(sweep_cells(flags.op, kMaxLocalRanks).back().spec);
+  else if (over_sizes(flags, spec))
     for (const OpSpec& one : specs_of_sizes(flags, spec.ranks)) check_memory(one);
   else
     check_memory(spec);
@@ -191,6 +243,9 @@ void add_bench(CLI::App& app, Run* chosen) {
       ->type_name("RUNS")
       ->expected(0, 1)
       ->default_str(std::to_string(kPairedRuns));
+  command->add_flag("--axis", flags->axis, "walk compute : communication from 0.1 to 10");
+  command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
+  command->add_option("--svg", flags->svg, "draw the axis or the sweep into this file")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"
@@ -199,6 +254,8 @@ void add_bench(CLI::App& app, Run* chosen) {
       "  weft bench ar --sizes 4K:64M                                     a collective alone, as nccl-tests\n"
       "  weft bench gemv-ar --n 1024 --k 64 --paired 2000                 back to back\n"
       "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"
+      "  weft bench gemm-rs --axis --link 10gbit,10us --svg axis.svg\n"
+      "  weft bench gemm-ar --sweep --svg regimes.svg\n"
       "  mpirun -n 2 build/weft bench gemm-rs --m 2048 --n 2048 --k 128   beside MPI");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }

@@ -21,6 +21,7 @@ namespace {
 // Products that checking may take on each rank: in the round that warms up, and in each that counts.
 constexpr std::int64_t kFirstTerms = 20'000'000;
 constexpr std::int64_t kLaterTerms = 200'000;
+constexpr int kLeastRounds = 5;
 constexpr double kErrorUnit = 1e-15;  // errors travel as whole numbers
 
 struct Samples {
@@ -38,14 +39,18 @@ class Rounds {
                  {.threads = options.threads,
                   .sequential = options.sequential,
                   .decomposed = options.decomposed,
-                  .outside = options.outside}),
+                  .outside = options.outside,
+                  .routes = options.routes}),
         reference_(spec) {}
 
   void run() {
     round(0, nullptr, kFirstTerms);
-    for (int i = 1; i <= options_.rounds; ++i) {
+    rounds_ = options_.rounds;
+    const std::int64_t start = CommonClock::now_ns();
+    for (int i = 1; i <= rounds_; ++i) {
       round(static_cast<std::uint64_t>(i), &samples_, kLaterTerms);
-      if (options_.progress) options_.progress(i, options_.rounds);
+      if (i == 1 && options_.budget_s > 0) fit_budget(CommonClock::now_ns() - start);
+      if (options_.progress) options_.progress(i, rounds_);
     }
   }
 
@@ -57,6 +62,7 @@ class Rounds {
   void judge(const Variant& variant, std::span<const std::int64_t> told);
   std::optional<double> median_of(const std::string& name) const;
   std::int64_t of_all_ranks(std::int64_t mine);
+  void fit_budget(std::int64_t round_ns);
   void count(Measurement* out);
   void predict(Measurement* out);
 
@@ -68,18 +74,24 @@ class Rounds {
   Reference reference_;
   std::map<std::string, Samples> samples_;
   double max_error_ = 0;
+  int rounds_ = 0;
 };
 
-// The fused op has two turns, first and last; which of them is the A of A/A changes from round to round, so that
-// neither always follows the same thing.
+// The fused op has two turns, one of them half a round after the other. Who begins changes from round to round, so that
+// nobody always follows the same thing or always finds the caches as fresh inputs left them.
 void Rounds::round(std::uint64_t round, std::map<std::string, Samples>* into, std::int64_t terms) {
   const auto& variants = contest_.variants();
   contest_.refresh(round);
   Samples unused;
-  const auto samples = [&](const std::string& name) { return into == nullptr ? &unused : &(*into)[name]; };
-  turn(variants[0], round, terms, samples(round % 2 == 0 ? "fused" : "again"));
-  for (std::size_t v = 1; v < variants.size(); ++v) turn(variants[v], round, terms, samples(variants[v].name));
-  turn(variants[0], round, terms, samples(round % 2 == 0 ? "again" : "fused"));
+  const std::size_t turns = variants.size() + 1, again = turns / 2;
+  for (std::size_t i = 0; i < turns; ++i) {
+    const std::size_t at = (i + round) % turns;
+    const bool second = at == again;
+    const Variant& variant = variants[second ? 0 : at < again ? at : at - 1];
+    std::string name = variant.name;
+    if (name == "fused" && second == (round % 2 == 0)) name = "again";
+    turn(variant, round, terms, into == nullptr ? &unused : &(*into)[name]);
+  }
 }
 
 void Rounds::turn(const Variant& variant, std::uint64_t round, std::int64_t terms, Samples* into) {
@@ -123,6 +135,12 @@ std::optional<double> Rounds::median_of(const std::string& name) const {
   return median(found->second.us);
 }
 
+// All ranks agree: the sum of what they saw decides.
+void Rounds::fit_budget(std::int64_t round_ns) {
+  const double round_s = static_cast<double>(of_all_ranks(round_ns)) * 1e-9 / world_.size();
+  rounds_ = std::clamp(static_cast<int>(options_.budget_s / round_s), std::min(kLeastRounds, rounds_), rounds_);
+}
+
 std::int64_t Rounds::of_all_ranks(std::int64_t mine) {
   std::int64_t sum = 0;
   const auto all = clock_.tell({&mine, 1});
@@ -135,7 +153,7 @@ Measurement Rounds::result() {
   out.transport = world_.transport();
   out.route = route_of(contest_.fused().plan());
   if (contest_.collective() != nullptr) out.comm_route = route_of(contest_.collective()->plan());
-  out.rounds = options_.rounds;
+  out.rounds = rounds_;
   out.fused_us = *median_of("fused");
   out.aa_band = std::abs(out.fused_us / *median_of("again") - 1);
   out.start_late_us = median(samples_["fused"].late_us);
@@ -151,6 +169,8 @@ Measurement Rounds::result() {
   out.mpi_gemm = contest_.has_onednn() ? "onednn" : "weft";
   out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
   if (out.comm_us && out.mpi_comm_us) out.comm_us = std::min(*out.comm_us, *out.mpi_comm_us);
+  for (const auto& [name, samples] : samples_)
+    if (name.starts_with(kRoutePrefix)) out.route_us[name.substr(kRoutePrefix.size())] = median(samples.us);
   count(&out);
   predict(&out);
   return out;
@@ -163,7 +183,7 @@ void Rounds::count(Measurement* out) {
     out->cpu_us = median(samples_["fused"].cpu_us);
     if (samples_.count("comm") != 0) out->comm_cpu_us = median(samples_["comm"].cpu_us) / world_.size();
   }
-  const std::int64_t runs = 2 * (options_.rounds + 1);  // with the round that warmed up
+  const std::int64_t runs = 2 * (rounds_ + 1);  // with the round that warmed up
   const Sent sent = contest_.fused().sent();
   out->bytes_sent = of_all_ranks(sent.bytes) / runs;
   out->signals_sent = of_all_ranks(sent.signals) / runs;
@@ -174,15 +194,15 @@ void Rounds::count(Measurement* out) {
 void Rounds::predict(Measurement* out) {
   const Cluster cluster = world_.cluster(world_.size());
   const EstimateHint hint = bench_hint(spec_);
-  const auto us = [&](const Op* op) { return estimate(op->plan(), cluster, hint).seconds * 1e6; };
+  const auto us = [&](const Plan& plan) { return estimate(plan, cluster, hint).seconds * 1e6; };
   Measurement::Predicted& p = out->predicted;
-  p.fused_us = us(&contest_.fused());
+  p.fused_us = us(contest_.fused().plan());
   if (contest_.producer() != nullptr) {  // of the rank with the most columns, where they differ
     Producer widest = producer_alone(spec_, world_.rank()).producer;
     for (int rank = 0; rank < world_.size(); ++rank) widest.n = std::max(widest.n, spec_.producer.columns(rank));
-    p.compute_us = estimate(weft::build(widest, keep(), cluster), cluster, hint).seconds * 1e6;
+    p.compute_us = us(weft::build(widest, keep(), cluster));
   }
-  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective());
+  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective()->plan());
   if (p.comm_us) p.sequential_us = *p.compute_us + *p.comm_us;
   if (contest_.panels() != nullptr) p.decomposed_us = contest_.panels()->predicted_seconds(cluster, hint) * 1e6;
 }

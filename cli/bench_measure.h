@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,7 @@ struct Measurement {
   std::optional<double> onednn_us;      // keep: oneDNN's gemm of the same shape
   std::string sequential_gemm, mpi_gemm, mpi_call;
   int panels = 0;
+  std::map<std::string, double> route_us;  // of every route by name, where MeasureOptions asks for them
   double fused_us = 0;
   double start_late_us = 0;      // how long after the common start the last rank set off; all times include it
   double aa_band = 0;            // |a / b - 1| of the same fused op measured twice in the same rounds
@@ -52,8 +54,9 @@ struct Measurement {
 struct MeasureOptions {
   int rounds = 15;
   int threads = 1;
-  bool sequential = true, decomposed = true, outside = true;  // as in ContestOptions
-  std::function<void(int done, int of)> progress;             // called on every rank after each round; may be empty
+  bool sequential = true, decomposed = true, outside = true, routes = false;  // as in ContestOptions
+  double budget_s = 0;                             // not 0: as many rounds as fit, from kLeastRounds to `rounds`
+  std::function<void(int done, int of)> progress;  // called on every rank after each round; may be empty
 };
 
 // Collective; all ranks get the same result. Throws internal, naming variant and rank, where a result is wrong.

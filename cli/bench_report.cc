@@ -108,7 +108,8 @@ std::string time_table(const Measurement& m) {
        m.mpi_comm_us && m.mpi_comm_us == m.comm_us ? "alone, by MPI"
                                                    : fmt::format("alone, by its fastest route ({})", m.comm_route)},
       m, &rows);
-  add_line({"sequential", m.sequential_us, p.sequential_us, gemm_word(m.sequential_gemm) + ", then the collective"}, m, &rows);
+  add_line({"sequential", m.sequential_us, p.sequential_us, gemm_word(m.sequential_gemm) + ", then the collective"}, m,
+           &rows);
   add_line({"decomposed", m.decomposed_us, p.decomposed_us, fmt::format("by hand, in {} panels", m.panels)}, m, &rows);
   add_line({"MPI", m.mpi_us, {}, gemm_word(m.mpi_gemm) + ", then " + m.mpi_call}, m, &rows);
   add_line({"fused", m.fused_us, p.fused_us, fmt::format("one call, {}; A/A band {:.1f} %", m.route, m.aa_band * 100)},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "weft/collective/build.h"
 #include "weft/world/world.h"
 
@@ -58,6 +60,7 @@ Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const Con
     return fused_.output();
   });
   if (!spec.alone()) add_parts();
+  if (options.routes) add_routes();
   add_mpi();
 }
 
@@ -97,6 +100,21 @@ void Contest::add_parts() {
   if (!collective_ && onednn_) add("onednn", Expect::op, [this] { return onednn_(inputs_.next()); });
 }
 
+void Contest::add_routes() {
+  const auto known = routes(spec_.space.kind);
+  if (known.size() < 2) return;  // `auto` is the only one
+  for (const Route route : known) {
+    OpSpec spec = spec_;
+    spec.space.options.route = route;
+    if (route == Route::one_shot && one_shot_bytes(collective_alone(spec_)) > kMaxOneShotBytes) continue;
+    Op* op = routes_.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
+    add(fmt::format("{}{}", kRoutePrefix, to_string(route)), Expect::op, [this, op] {
+      op->run(inputs_.next());
+      return op->output();
+    });
+  }
+}
+
 void Contest::add_sequential() {
   add("sequential", Expect::op, [this] {
     if (!spec_.gathers) return run_collective(idle_ ? stand_in_.data() : gemm_(inputs_.next()).data);
@@ -104,7 +122,8 @@ void Contest::add_sequential() {
     in.x = run_collective(in.x).data;
     return gemm_(in);
   });
-  add("comm", Expect::op, [this] { return run_collective(stand_in_.data()); });
+  // Rows that are gathered stay right for the producer alone.
+  add("comm", Expect::op, [this] { return run_collective(spec_.gathers ? inputs_.next().x : stand_in_.data()); });
   variants_.back().stand_in = true;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/world/op.h"
@@ -31,11 +32,14 @@ struct Variant {
   bool stand_in = false;        // moves constants: the same calls are checked within another variant
 };
 
+inline constexpr std::string_view kRoutePrefix = "route ";  // of the names of variants that are routes
+
 struct ContestOptions {
   int threads = 1;
   bool sequential = true;  // and the collective alone
   bool decomposed = true;
   bool outside = true;  // oneDNN, and MPI where mpirun started the ranks
+  bool routes = false;  // every route by name, beside the one that `auto` takes
 };
 
 class Contest {
@@ -59,6 +63,7 @@ class Contest {
   void add_sequential();
   void add_decomposed();
   void add_mpi();
+  void add_routes();
   void choose_gemm();
   void choose_collective();
   void choose_panels();
@@ -78,6 +83,7 @@ class Contest {
   std::string gemm_name_;
   Make onednn_;
   std::unique_ptr<Panels> panels_;
+  std::vector<std::unique_ptr<Op>> routes_;
   std::function<const float*(const float*)> mpi_;  // the best call for the collective: from its input to its output
   std::string mpi_call_;
   std::vector<float> stand_in_;  // what the collective alone moves

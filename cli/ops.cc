@@ -163,6 +163,12 @@ void check_embedding(const OpFlags& f, std::int64_t dim, std::int64_t batch,
   }
 }
 
+std::int64_t reads_of(const std::vector<BagTable>& bags) {
+  std::int64_t reads = 0;
+  for (const BagTable& bag : bags) reads += bag.pooling;
+  return reads;
+}
+
 void take_embedding(const OpFlags& f, OpSpec* spec) {
   if (f.tables_of != "all" && f.tables_of != "one-hot" && f.tables_of != "multi-hot")
     bad_input("--tables-of is \"{}\"; use one-hot, multi-hot or all", f.tables_of);
@@ -184,13 +190,16 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
   spec->zipf = f.zipf;
   EmbeddingOptions options{.dim = dim, .batch = batch, .pooling = parse_pooling(f.pool), .tile_rows = f.tile[0]};
   bool differ = false;
+  std::int64_t most_reads = 0;
   for (const auto& of_rank : spec->bags) {
+    most_reads = std::max(most_reads, reads_of(of_rank));
     options.tables_of.push_back(static_cast<std::int64_t>(of_rank.size()));
     options.tables = std::max(options.tables, options.tables_of.back());
     differ = differ || of_rank.size() != spec->bags[0].size();
     for (const BagTable& bag : of_rank) options.rows = std::max(options.rows, bag.rows);
   }
   if (!differ) options.tables_of.clear();
+  spec->pooling = static_cast<double>(most_reads) / static_cast<double>(options.tables);
   spec->producer = embedding_bag(options);
 }
 
@@ -272,16 +281,6 @@ Plan build(const OpSpec& spec, const Cluster& cluster) {
 Op compile(World& world, const OpSpec& spec) {
   return spec.gathers ? world.compile(spec.space, spec.producer) : world.compile(spec.producer, spec.space);
 }
-
-namespace {
-
-std::int64_t reads_of(const std::vector<BagTable>& bags) {
-  std::int64_t reads = 0;
-  for (const BagTable& bag : bags) reads += bag.pooling;
-  return reads;
-}
-
-}  // namespace
 
 nlohmann::ordered_json shape_json(const OpSpec& spec) {
   const Producer& p = spec.producer;

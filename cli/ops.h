@@ -54,6 +54,7 @@ struct OpSpec {
   Space space;
   bool gathers = false;                     // the space feeds the producer
   std::vector<std::vector<BagTable>> bags;  // embedding_bag: the tables of every rank
+  double pooling = 0;                       // embedding_bag: rows of a table a sample reads, on the busiest rank
   double zipf = 0;                          // embedding_bag: exponent of the popularity of rows; 0: all alike
   std::string workload;                     // embedding_bag: where the tables come from, as "dlrm-v2 one-hot"
   int ranks = 1;                            // that were asked for; with keep, each is a group of its own

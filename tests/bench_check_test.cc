@@ -1,16 +1,21 @@
 // The judge of `weft bench` must itself be right: it agrees with the reference executor and notices a single bad element.
 #include "cli/bench_check.h"
 
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "weft/base/error.h"
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
 
 #include "cli/bench_inputs.h"
 #include "cli/bench_panels.h"
+#include "cli/bench_sizes.h"
+#include "cli/bench_sweep.h"
+#include "cli/bench_values.h"
 #include "cli/ops.h"
 
 namespace weft::cli {
@@ -110,6 +115,82 @@ TEST(BenchReference, ResultInBlocksMustCoverAllOfIt) {
   Placed wrong = rest;
   wrong.row = 3;
   EXPECT_GT(reference.error_of(Result{top, wrong}, Expect::op, 3, 0, kAll), 0.01) << "a block in another place";
+}
+
+TEST(Zipf, PopularRowsAreReadAsOftenAsTheirRankSays) {
+  constexpr std::int64_t kRows = 1000, kSamples = 200'000;
+  for (const double exponent : {0.8, 1.0, 1.2}) {
+    double all = 0;
+    for (int i = 1; i <= kRows; ++i) all += std::pow(i, -exponent);
+    std::vector<int> seen(kRows);
+    for (std::int64_t i = 0; i < kSamples; ++i) ++seen[static_cast<std::size_t>(zipf_rank_at(42, i, kRows, exponent))];
+    // The share of [i, i + 1) is below 1 / i^a for the first rows and meets it soon.
+    for (const int rank : {10, 30, 100})
+      EXPECT_NEAR(seen[static_cast<std::size_t>(rank - 1)], kSamples * std::pow(rank, -exponent) / all,
+                  0.3 * kSamples * std::pow(rank, -exponent) / all)
+          << exponent << " " << rank;
+    EXPECT_GT(seen[0], seen[1]);
+  }
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    const std::int64_t index = zipf_index_at(7, i, 3, 1.1);
+    EXPECT_TRUE(index >= 0 && index < 3);
+  }
+}
+
+TEST(Sizes, AreReadAsNcclTestsWritesThem) {
+  EXPECT_EQ(parse_sizes("4K:64K"), (std::vector<std::int64_t>{4096, 16384, 65536}));
+  EXPECT_EQ(parse_sizes("8:64:2"), (std::vector<std::int64_t>{8, 16, 32, 64}));
+  EXPECT_EQ(parse_sizes("1M"), (std::vector<std::int64_t>{1 << 20}));
+  EXPECT_EQ(parse_sizes("4K:64M").size(), 8u);
+  for (const char* bad : {"", ":", "64K:4K", "1K:2K:1", "1K:2K:2:2", "x"}) EXPECT_THROW(parse_sizes(bad), Error) << bad;
+}
+
+TEST(Sizes, BusBandwidthCountsWhatALinkCarries) {
+  struct Case {
+    const char* op;
+    double factor;
+  };
+  for (const Case& one : {Case{"ar", 1.5}, Case{"rs", 0.75}, Case{"ag", 0.75}, Case{"a2a", 0.75}, Case{"bcast", 1}}) {
+    OpFlags flags;
+    flags.op = one.op;
+    flags.ranks = 4;
+    set_size(parse_op(flags, 8).space.kind, 4, 1 << 20, &flags);
+    const WireSize size = wire_size(parse_op(flags, 8));
+    EXPECT_EQ(size.bytes, 1 << 20) << one.op;
+    EXPECT_DOUBLE_EQ(size.bus_factor, one.factor) << one.op;
+  }
+}
+
+TEST(Sweep, HasFortyShapesFromThinToFat) {
+  for (const char* op : {"gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "embedding-a2a"}) {
+    OpFlags flags;
+    flags.op = op;
+    const auto cells = sweep_cells(flags, 8);
+    EXPECT_EQ(cells.size(), 40u) << op;
+    EXPECT_EQ(cells.front().bytes, 4096);
+    EXPECT_EQ(cells.back().bytes, 64 << 20);
+  }
+}
+
+TEST(Workload, TablesOfDlrmAreDealtAndCapped) {
+  OpFlags flags;
+  flags.op = "embedding-a2a";
+  flags.workload = "dlrm-v2";
+  flags.rows = 5000;
+  std::size_t one_hot = 0, multi_hot = 0;
+  for (const auto& [which, tables] : {std::pair{"one-hot", &one_hot}, std::pair{"multi-hot", &multi_hot}}) {
+    flags.tables_of = which;
+    const OpSpec spec = parse_op(flags, 8);
+    EXPECT_EQ(spec.producer.m, 2048);
+    EXPECT_EQ(spec.producer.dim, 128);
+    for (const auto& bags : spec.bags)
+      for (const BagTable& bag : bags) {
+        ++*tables;
+        EXPECT_LE(bag.rows, 5000);
+        EXPECT_EQ(bag.pooling == 1, flags.tables_of == "one-hot");
+      }
+  }
+  EXPECT_EQ(one_hot + multi_hot, 26u);
 }
 
 }  // namespace

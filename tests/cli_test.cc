@@ -210,6 +210,9 @@ const Bad kBad[] = {
     {"bench gemm-rs --link pigeon", "pigeon"},
     {"bench gemm-rs --link 10gbit,soon", "soon"},
     {"bench gemm-rs --bogus", "--bogus"},
+    {"bench gemm-rs --axis --sweep", "--axis"},
+    {"bench gemm-rs --svg x.svg", "--svg"},
+    {"bench rs --sweep", "--sweep"},
     {"plan", "--load"},
     {"plan nothing", "nothing"},
     {"plan gemm-rs --ranks 0", "--ranks is 0"},
@@ -273,15 +276,56 @@ TEST(Cli, BenchTakesRoutesTypesAndThreads) {
         "gemm-ar --wire bf16 --route two_shot", "gemm-rs --weight bf16", "gemv-ar --weight bf16 --m 3",
         "gemm-rs --threads 2", "gemm-a2a --stack columns", "bcast --root 1", "embedding-a2a --pool mean",
         "gemm-rs --threads 2 --transport threads", "gemm-rs --tile 16,32 --link shm"}) {
-    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --json", words)));
+    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --n 96 --k 64 --json", words)));
     EXPECT_EQ(report["verified"], true) << words;
   }
+}
+
+TEST(Cli, BenchOfACollectiveIsATableOverSizes) {
+  const Json report = parsed(weft("bench ar --ranks 2 --sizes 4K:64K --rounds 2 --json"));
+  expect_keys(report, kBenchKeys);
+  ASSERT_EQ(report["sizes"].size(), 3u);
+  for (const Json& row : report["sizes"]) {
+    expect_keys(row, {"size_bytes", "count", "type", "time_us", "algbw_gbps", "busbw_gbps", "wrong"});
+    EXPECT_EQ(row["wrong"], 0);
+  }
+  const Ended text = weft("bench rs --ranks 2 --sizes 8K --rounds 2");
+  for (const char* part : {"size", "algbw", "busbw", "#wrong", "Avg bus bandwidth"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+}
+
+TEST(Cli, BenchRunsShortOpsBackToBack) {
+  const Json report = parsed(weft("bench gemv-ar --ranks 2 --n 64 --k 16 --rounds 2 --paired 200 --json"));
+  ASSERT_TRUE(report.contains("paired")) << report.dump();
+  expect_keys(report["paired"], {"fused_us", "compute_us", "extra_us", "mpi_allreduce_us", "ratio", "runs"});
+  EXPECT_EQ(report["paired"]["runs"], 200);
+}
+
+TEST(Cli, BenchTakesTheTablesOfAWorkload) {
+  const Json report = parsed(weft(
+      "bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --rows 50 --batch 64 --zipf 1.1 --ranks 3 --rounds 2 "
+      "--json"));
+  EXPECT_EQ(report["verified"], true);
+  EXPECT_EQ(report["shape"]["tables_of_ranks"].size(), 3u);
+  EXPECT_TRUE(report["decomposed_us"].is_number());
+}
+
+TEST_F(CliFile, BenchWalksTheAxisAndDrawsIt) {
+  const Json report =
+      parsed(weft({"bench", "gemm-ar", "--axis", "--m", "64", "--n", "64", "--rounds", "2", "--json", "--svg", path_}));
+  ASSERT_TRUE(report.contains("points")) << report.dump();
+  expect_keys(report["points"][0], kBenchKeys);
+  std::ifstream file(path_);
+  const std::string svg((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(svg.rfind("<svg", 0), 0u) << svg.substr(0, 80);
+  EXPECT_NE(svg.find("decomposed"), std::string::npos);
 }
 
 TEST(Cli, BenchSaysWhatItMeasured) {
   const Ended ended = weft("bench gemm-rs --ranks 2 --m 128 --n 128 --k 64 --rounds 3");
   EXPECT_EQ(ended.code, 0);
-  for (const char* part : {"compute", "collective", "sequential", "fused", "Verified against float64"})
+  for (const char* part :
+       {"compute", "collective", "sequential", "decomposed", "fused", "predicted", "Verified against float64"})
     EXPECT_NE(ended.out.find(part), std::string::npos) << ended.out;
 }
 
