@@ -15,12 +15,15 @@
 #include "weft/transport/shm.h"
 #include "weft/world/world.h"
 
+#include "cli/baseline/modules.h"
 #include "cli/bench_inputs.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_report.h"
+#include "cli/bench_sizes.h"
 #include "cli/bench_variants.h"
 #include "cli/command.h"
 #include "cli/ops.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
@@ -30,8 +33,13 @@ struct Flags {
   OpFlags op;
   int threads = 1, rounds = 15;
   std::string transport = "shm", link = "shm", trace;
+  std::string sizes = "4K:64M";
+  int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
 };
+
+constexpr double kShortUs = 50;  // a common start costs more than this
+constexpr int kPairedRuns = 2000;
 
 double op_bytes(const OpSpec& spec) {
   const Plan plan = build(spec, default_cluster(spec.ranks));
@@ -55,8 +63,10 @@ void check_memory(const OpSpec& spec) {
   if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
   if (has_collective(spec)) {
     const OpSpec collective = collective_alone(spec);
-    bytes += RankInputs::bytes(collective) + 2 * op_bytes(collective) +
-             std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    // Panels by hand are tried in three numbers, each with the memory of the whole op.
+    bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
+             3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));
   }
   check_fits(spec, bytes);
 }
@@ -66,38 +76,95 @@ void check_flags(const Flags& flags) {
   if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
   if (flags.transport != "shm" && flags.transport != "threads")
     bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
-  parse_link(flags.link);  // says so where it is no link
+  parse_link(flags.link);  // says so where it is no link at all
+  if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
 }
 
-void bench_rank(World& world, const Flags& flags) {
-  OpFlags op = flags.op;
-  op.ranks = world.size();
-  const OpSpec spec = parse_op(op, kMaxLocalRanks);
-  const Measurement m = measure(world, spec, {.rounds = flags.rounds, .threads = flags.threads});
-  if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads};
-  fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
-}
-
-WorldOptions options_of(const Flags& flags) {
-  WorldOptions options{.threads = flags.threads};
+WorldOptions world_options(const Flags& flags) {
+  WorldOptions options;
+  options.threads = flags.threads;
   if (flags.link != "shm") options.link = parse_link(flags.link);
   options.trace = flags.trace;
   return options;
 }
 
+OpSpec spec_of(const Flags& flags, int ranks) {
+  OpFlags op = flags.op;
+  op.ranks = ranks;
+  return parse_op(op, kMaxLocalRanks);
+}
+
+// A collective alone, with no shape given, is shown over sizes.
+bool over_sizes(const Flags& flags, const OpSpec& spec) {
+  return spec.alone() && spec.space.kind != SpaceKind::keep && !flags.op.m && !flags.op.n;
+}
+
+MeasureOptions measure_options(const Flags& flags) {
+  MeasureOptions options;
+  options.rounds = flags.rounds;
+  options.threads = flags.threads;
+  return options;
+}
+
+std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
+  const SpaceKind kind = spec_of(flags, ranks).space.kind;
+  std::vector<OpSpec> out;
+  for (const std::int64_t bytes : parse_sizes(flags.sizes)) {
+    Flags one = flags;
+    set_size(kind, ranks, bytes, &one.op);
+    out.push_back(spec_of(one, ranks));
+  }
+  return out;
+}
+
+void bench_sizes(World& world, const Flags& flags, Progress& progress) {
+  std::vector<SizeRow> rows;
+  const auto specs = specs_of_sizes(flags, world.size());
+  for (const OpSpec& spec : specs) {
+    progress.show(spec.name, static_cast<int>(rows.size()), static_cast<int>(specs.size()));
+    rows.push_back({spec, measure(world, spec, measure_options(flags))});
+  }
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, flags.link};
+  fmt::print("{}", flags.json ? sizes_json(rows, context) : sizes_text(rows, context));
+}
+
+void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& progress) {
+  MeasureOptions options = measure_options(flags);
+  options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
+  const Measurement m = measure(world, spec, options);
+  ReportContext context{world.size(), flags.threads, flags.link};
+  const bool paired = flags.paired > 0 || (has_collective(spec) && m.fused_us < kShortUs);
+  if (paired && !spec.alone())
+    context.paired = measure_paired(world, spec, {.runs = flags.paired > 0 ? flags.paired : kPairedRuns});
+  if (world.rank() == 0) fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
+}
+
+void bench_rank(World& world, const Flags& flags) {
+  Progress progress(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
+  const OpSpec spec = spec_of(flags, world.size());
+  if (over_sizes(flags, spec)) return bench_sizes(world, flags, progress);
+  bench_one(world, flags, spec, progress);
+}
+
 int run(const Flags& flags) {
   check_flags(flags);
-  if (launched()) {
-    World world = World::init(0, nullptr, options_of(flags));
-    bench_rank(world, flags);
+  if (launched() || under_mpirun()) {
+    {
+      World world = World::init(0, nullptr, world_options(flags));
+      bench_rank(world, flags);
+    }
+    if (baseline::Mpi* mpi = load_mpi(); mpi != nullptr) mpi->finish();
     return 0;
   }
   const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
-  check_memory(spec);
+  if (over_sizes(flags, spec))
+    for (const OpSpec& one : specs_of_sizes(flags, spec.ranks)) check_memory(one);
+  else
+    check_memory(spec);
   if (flags.transport == "shm") return relaunch(spec.ranks);
   World::local(
-      spec.ranks, [&](World& world) { bench_rank(world, flags); }, options_of(flags));
+      spec.ranks, [&](World& world) { bench_rank(world, flags); }, world_options(flags));
   return 0;
 }
 
@@ -115,13 +182,24 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
   command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command->add_option("--link", flags->link, "between ranks: shm, or a rate and latency as 10gbit,10us")
+  command->add_option("--link", flags->link, "between ranks: shm, or RATE[,LATENCY] to pace it to, as 10gbit,10us")
       ->type_name("LINK");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
+      ->type_name("SIZES");
+  command->add_option("--paired", flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)")
+      ->type_name("RUNS")
+      ->expected(0, 1)
+      ->default_str(std::to_string(kPairedRuns));
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"
-      "  weft bench embedding-a2a --ranks 2 --tables 8 --rows 100000 --dim 64 --batch 1024 --json");
+      "  weft bench gemm-ar --ranks 4 --link 10gbit,10us --json\n"
+      "  weft bench gemm --m 2048 --n 2048 --k 1024                       beside oneDNN\n"
+      "  weft bench ar --sizes 4K:64M                                     a collective alone, as nccl-tests\n"
+      "  weft bench gemv-ar --n 1024 --k 64 --paired 2000                 back to back\n"
+      "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"
+      "  mpirun -n 2 build/weft bench gemm-rs --m 2048 --n 2048 --k 128   beside MPI");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 

@@ -34,12 +34,13 @@ double Reference::made(std::uint64_t round, int rank, std::int64_t i, std::int64
   if (p.kind == ProducerKind::copy) return value_at(x, i * p.n + j);
   if (p.kind != ProducerKind::embedding_bag) return product(p, x, stream_of(Input::w, rank, 0), i, j);
   const auto table = static_cast<std::uint64_t>(j / p.dim);
+  const BagTable& bag = spec_.bags[static_cast<std::size_t>(rank)][table];
   const std::uint64_t values = stream_of(Input::table, rank, 0, table),
                       indices = stream_of(Input::index, rank, round, table);
   double sum = 0;
-  for (std::int64_t q = i * spec_.pooling; q < (i + 1) * spec_.pooling; ++q)
-    sum += value_at(values, index_at(indices, q, p.rows) * p.dim + j % p.dim);
-  return p.pooling == Pooling::mean ? sum / static_cast<double>(spec_.pooling) : sum;
+  for (std::int64_t q = i * bag.pooling; q < (i + 1) * bag.pooling; ++q)
+    sum += value_at(values, zipf_index_at(indices, q, bag.rows, spec_.zipf) * p.dim + j % p.dim);
+  return p.pooling == Pooling::mean ? sum / static_cast<double>(bag.pooling) : sum;
 }
 
 // Rows of every rank's x, this rank's w.
@@ -69,8 +70,11 @@ double Reference::element(Expect what, std::uint64_t round, int rank, std::int64
     case SpaceKind::all_gather:
       return made(round, static_cast<int>(i / p.m), i % p.m, j);
     case SpaceKind::all_to_all:
-      if (spec_.space.options.stack == Stack::columns)
-        return made(round, static_cast<int>(j / p.n), begin + i, j % p.n);
+      if (spec_.space.options.stack == Stack::columns) {
+        int from = 0;
+        for (; j >= p.columns(from); ++from) j -= p.columns(from);
+        return made(round, from, begin + i, j);
+      }
       return made(round, static_cast<int>(i / part), begin + i % part, j);
     case SpaceKind::broadcast:
       return made(round, spec_.space.options.root, i, j);
@@ -82,14 +86,16 @@ Reference::Size Reference::size(Expect what, int rank) const {
   const Producer& p = spec_.producer;
   const std::int64_t ranks = spec_.ranks, part = cut(p.m, ranks, rank + 1) - cut(p.m, ranks, rank);
   if (spec_.gathers) return {p.m * ranks, p.n};
-  if (what == Expect::producer) return {p.m, p.n};
+  if (what == Expect::producer || spec_.space.kind == SpaceKind::keep) return {p.m, p.columns(rank)};
+  std::int64_t all_columns = 0;
+  for (int q = 0; q < spec_.ranks; ++q) all_columns += p.columns(q);
   switch (spec_.space.kind) {
     case SpaceKind::reduce_scatter:
       return {part, p.n};
     case SpaceKind::all_gather:
       return {p.m * ranks, p.n};
     case SpaceKind::all_to_all:
-      return spec_.space.options.stack == Stack::columns ? Size{part, p.n * ranks} : Size{part * ranks, p.n};
+      return spec_.space.options.stack == Stack::columns ? Size{part, all_columns} : Size{part * ranks, p.n};
     default:
       return {p.m, p.n};
   }
@@ -98,7 +104,10 @@ Reference::Size Reference::size(Expect what, int rank) const {
 std::int64_t Reference::terms_of_an_element() const {
   const Producer& p = spec_.producer;
   const bool sums = spec_.space.kind == SpaceKind::reduce_scatter || spec_.space.kind == SpaceKind::all_reduce;
-  return std::max<std::int64_t>({1, p.k, spec_.pooling}) * (sums ? spec_.ranks : 1);
+  std::int64_t pooling = 1;
+  for (const auto& of_rank : spec_.bags)
+    for (const BagTable& bag : of_rank) pooling = std::max(pooling, bag.pooling);
+  return std::max(p.k, pooling) * (sums ? spec_.ranks : 1);
 }
 
 double Reference::tolerance() const {
@@ -106,21 +115,48 @@ double Reference::tolerance() const {
   return 1e-6 + 2.5e-7 * std::sqrt(static_cast<double>(terms_of_an_element()));
 }
 
-double Reference::error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
-  const Size expected = size(what, rank);
-  if (y.rows != expected.rows || y.cols != expected.cols) return std::numeric_limits<double>::infinity();
-  const std::int64_t elements = y.rows * y.cols;
-  const std::int64_t checked = std::min(elements, std::max<std::int64_t>(terms / terms_of_an_element(), 64));
-  double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
+struct Reference::Check {
+  Expect what;
+  std::uint64_t round;
+  int rank;
+  std::int64_t elements;  // of the block to look at
+};
+
+// One element of each of `elements` stretches of the block.
+void Reference::check(const Placed& block, const Check& how, double* worst, double* largest) const {
+  const Matrix& y = block.values;
+  const std::int64_t all = y.rows * y.cols, checked = std::min(all, how.elements);
   for (std::int64_t s = 0; s < checked; ++s) {
-    // One element of each of `checked` stretches of the output.
-    const std::int64_t begin = cut(elements, checked, s), length = cut(elements, checked, s + 1) - begin;
-    const std::int64_t at = begin + index_at(round, s, length);
-    const double wanted = element(what, round, rank, at / y.cols, at % y.cols);
+    const std::int64_t begin = cut(all, checked, s), length = cut(all, checked, s + 1) - begin;
+    const std::int64_t at = begin + index_at(how.round, s, length);
+    const double wanted = element(how.what, how.round, how.rank, block.row + at / y.cols, block.col + at % y.cols);
     const double off = std::abs(y.data[at] - wanted);
-    if (std::isnan(off)) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, off);
-    largest = std::max(largest, std::abs(wanted));
+    *worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(*worst, off);
+    if (std::isinf(*worst)) return;
+    *largest = std::max(*largest, std::abs(wanted));
+  }
+}
+
+double Reference::error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
+  return error_of(Result{{y}}, what, round, rank, terms);
+}
+
+double Reference::error_of(const Result& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const {
+  const Size expected = size(what, rank);
+  std::int64_t covered = 0;
+  for (const Placed& block : y) {
+    covered += block.values.rows * block.values.cols;
+    if (block.row < 0 || block.col < 0 || block.row + block.values.rows > expected.rows ||
+        block.col + block.values.cols > expected.cols)
+      return std::numeric_limits<double>::infinity();
+  }
+  if (covered != expected.rows * expected.cols) return std::numeric_limits<double>::infinity();
+  const std::int64_t blocks = std::max<std::int64_t>(1, static_cast<std::int64_t>(y.size()));
+  const std::int64_t elements = std::max<std::int64_t>(terms / terms_of_an_element() / blocks, ceil_div(64, blocks));
+  double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
+  for (const Placed& block : y) {
+    check(block, {what, round, rank, elements}, &worst, &largest);
+    if (std::isinf(worst)) return worst;
   }
   return worst / largest;
 }

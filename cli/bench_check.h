@@ -31,18 +31,23 @@ class Reference {
   // Largest |y - reference| over the largest |reference|, over all elements where that takes at most `terms` products,
   // else over a spread of them that differs from round to round. Infinite where the shape is wrong.
   double error_of(const Matrix& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const;
+  // The same for a result in blocks, which must cover it.
+  double error_of(const Result& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const;
 
   // What rounding may cost: f32 sums grow errors with the root of their length; bf16 on the wire keeps 8 bits.
   double tolerance() const;
 
- private:
   struct Size {
     std::int64_t rows, cols;
   };
-  Size size(Expect what, int rank) const;
+  Size size(Expect what, int rank) const;  // of a rank's result
+
+ private:
   double made(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const;  // by the producer of `rank`
   double gathered(std::uint64_t round, int rank, std::int64_t i, std::int64_t j) const;
   std::int64_t terms_of_an_element() const;
+  struct Check;
+  void check(const Placed& block, const Check& how, double* worst, double* largest) const;
 
   const OpSpec& spec_;
 };

@@ -33,9 +33,17 @@ std::int64_t copies_of(const Producer& p) {
 double RankInputs::bytes(const OpSpec& spec) {
   const Producer& p = spec.producer;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
-  if (p.kind == ProducerKind::embedding_bag)
-    return n * static_cast<double>(p.rows) * 4 +
-           n / static_cast<double>(p.dim) * m * static_cast<double>(spec.pooling + 1) * 8;
+  if (p.kind == ProducerKind::embedding_bag) {
+    double most = 0;
+    for (const auto& of_rank : spec.bags) {
+      double bytes = 0;
+      for (const BagTable& bag : of_rank)  // indices twice: panels by hand hold them in their own order
+        bytes += static_cast<double>(bag.rows) * static_cast<double>(p.dim) * 4 +
+                 m * static_cast<double>(bag.pooling + 1) * 8 * 2;
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
   if (p.kind == ProducerKind::copy) return m * n * 4;
   return m * k * 4 + k * n * static_cast<double>(size_of(p.weight)) * static_cast<double>(copies_of(p));
 }
@@ -43,14 +51,13 @@ double RankInputs::bytes(const OpSpec& spec) {
 RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank), copies_(copies_of(spec.producer)) {
   const Producer& p = spec.producer;
   if (p.kind == ProducerKind::embedding_bag) {
-    const std::int64_t tables = p.n / p.dim;
-    for (std::int64_t t = 0; t < tables; ++t) {
-      const std::uint64_t stream = stream_of(Input::table, rank, 0, static_cast<std::uint64_t>(t));
-      auto& table = tables_.emplace_back(p.rows * p.dim);
+    for (const BagTable& bag : spec.bags[static_cast<std::size_t>(rank)]) {
+      const std::uint64_t stream = stream_of(Input::table, rank, 0, tables_.size());
+      auto& table = tables_.emplace_back(bag.rows * p.dim);
       for (std::size_t i = 0; i < table.size(); ++i) table[i] = value_at(stream, static_cast<std::int64_t>(i));
-      indices_.emplace_back(p.m * spec.pooling);
+      indices_.emplace_back(p.m * bag.pooling);
       auto& offsets = offsets_.emplace_back(p.m + 1);
-      for (std::int64_t b = 0; b <= p.m; ++b) offsets[static_cast<std::size_t>(b)] = b * spec.pooling;
+      for (std::int64_t b = 0; b <= p.m; ++b) offsets[static_cast<std::size_t>(b)] = b * bag.pooling;
       table_pointers_.push_back(table.data());
       index_pointers_.push_back(indices_.back().data());
       offset_pointers_.push_back(offsets.data());
@@ -78,14 +85,21 @@ void RankInputs::refresh(std::uint64_t round) {
   for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = value_at(stream, static_cast<std::int64_t>(i));
   for (std::size_t t = 0; t < indices_.size(); ++t) {
     const std::uint64_t indices = stream_of(Input::index, rank_, round, t);
+    const std::int64_t rows = spec_.bags[static_cast<std::size_t>(rank_)][t].rows;
     for (std::size_t i = 0; i < indices_[t].size(); ++i)
-      indices_[t][i] = index_at(indices, static_cast<std::int64_t>(i), spec_.producer.rows);
+      indices_[t][i] = zipf_index_at(indices, static_cast<std::int64_t>(i), rows, spec_.zipf);
   }
 }
 
 const void* RankInputs::weights() {
   const std::int64_t at = turn_++ % copies_ * weight_elements_;
   return w_bf16_.empty() ? static_cast<const void*>(w_.data() + at) : w_bf16_.data() + at;
+}
+
+std::vector<const float*> RankInputs::weight_copies() const {
+  std::vector<const float*> out;
+  for (std::int64_t c = 0; c < copies_ && !w_.empty(); ++c) out.push_back(w_.data() + c * weight_elements_);
+  return out;
 }
 
 Inputs RankInputs::next() {

@@ -19,6 +19,7 @@ class RankInputs {
   void refresh(std::uint64_t round);
   Inputs next();  // of this round, with the next copy of the weights; valid until the next refresh
   bool rotates() const { return copies_ > 1; }
+  std::vector<const float*> weight_copies() const;  // that next() takes in turn; none unless they are f32
 
   static double bytes(const OpSpec& spec);  // of one rank; a double, for it may be absurdly much
 

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
+#include "weft/plan/estimate.h"
 #include "weft/world/world.h"
 
 #include "cli/bench_variants.h"
+#include "cli/median.h"
 
 namespace weft::cli {
 namespace {
@@ -23,24 +26,29 @@ struct Samples {
   std::vector<double> us, cpu_us, late_us;  // of the slowest rank; of all ranks together; of the last to set off
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 class Rounds {
  public:
-  Rounds(World& world, const OpSpec& spec)
-      : world_(world), spec_(spec), clock_(world), contest_(world, spec, clock_), reference_(spec) {}
+  Rounds(World& world, const OpSpec& spec, const MeasureOptions& options)
+      : world_(world),
+        spec_(spec),
+        options_(options),
+        clock_(world),
+        contest_(world, spec, clock_,
+                 {.threads = options.threads,
+                  .sequential = options.sequential,
+                  .decomposed = options.decomposed,
+                  .outside = options.outside}),
+        reference_(spec) {}
 
-  void run(int rounds) {
+  void run() {
     round(0, nullptr, kFirstTerms);
-    for (int i = 1; i <= rounds; ++i) round(static_cast<std::uint64_t>(i), &samples_, kLaterTerms);
+    for (int i = 1; i <= options_.rounds; ++i) {
+      round(static_cast<std::uint64_t>(i), &samples_, kLaterTerms);
+      if (options_.progress) options_.progress(i, options_.rounds);
+    }
   }
 
-  Measurement result(const MeasureOptions& options);
+  Measurement result();
 
  private:
   void round(std::uint64_t round, std::map<std::string, Samples>* into, std::int64_t terms);
@@ -48,9 +56,12 @@ class Rounds {
   void judge(const Variant& variant, std::span<const std::int64_t> told);
   std::optional<double> median_of(const std::string& name) const;
   std::int64_t of_all_ranks(std::int64_t mine);
+  void count(Measurement* out);
+  void predict(Measurement* out);
 
   World& world_;
   const OpSpec& spec_;
+  const MeasureOptions& options_;
   CommonClock clock_;
   Contest contest_;
   Reference reference_;
@@ -62,7 +73,7 @@ class Rounds {
 // neither always follows the same thing.
 void Rounds::round(std::uint64_t round, std::map<std::string, Samples>* into, std::int64_t terms) {
   const auto& variants = contest_.variants();
-  contest_.inputs().refresh(round);
+  contest_.refresh(round);
   Samples unused;
   const auto samples = [&](const std::string& name) { return into == nullptr ? &unused : &(*into)[name]; };
   turn(variants[0], round, terms, samples(round % 2 == 0 ? "fused" : "again"));
@@ -73,11 +84,10 @@ void Rounds::round(std::uint64_t round, std::map<std::string, Samples>* into, st
 void Rounds::turn(const Variant& variant, std::uint64_t round, std::int64_t terms, Samples* into) {
   const std::int64_t start = clock_.start_together();
   const std::int64_t late = CommonClock::now_ns() - start, cpu = clock_.cpu_ns();
-  const Matrix y = variant.idle ? Matrix{} : variant.run();
+  const Result y = variant.idle ? Result{} : variant.run();
   const std::int64_t end = CommonClock::now_ns();
   std::int64_t values[4] = {end - start, clock_.cpu_ns() - cpu, 0, late};
-  const bool stand_in = variant.name == "comm";  // moves constants: the same op is checked within "sequential"
-  if (!variant.idle && !stand_in) {
+  if (!variant.idle && !variant.stand_in) {
     const double error = reference_.error_of(y, variant.expect, round, world_.rank(), terms);
     values[2] = static_cast<std::int64_t>(std::min(error, 1e3) / kErrorUnit);
   }
@@ -119,30 +129,60 @@ std::int64_t Rounds::of_all_ranks(std::int64_t mine) {
   return sum;
 }
 
-Measurement Rounds::result(const MeasureOptions& options) {
+Measurement Rounds::result() {
   Measurement out;
   out.transport = world_.transport();
   out.route = route_of(contest_.fused().plan());
-  out.comm_route = contest_.comm_route();
-  out.rounds = options.rounds;
+  if (contest_.collective() != nullptr) out.comm_route = route_of(contest_.collective()->plan());
+  out.rounds = options_.rounds;
   out.fused_us = *median_of("fused");
   out.aa_band = std::abs(out.fused_us / *median_of("again") - 1);
   out.start_late_us = median(samples_["fused"].late_us);
   out.compute_us = median_of("compute");
-  out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
   out.sequential_us = median_of("sequential");
-  const bool own_clock = out.transport != "threads" || options.threads == 1;
-  if (own_clock) {
-    out.cpu_us = median(samples_["fused"].cpu_us);
-    if (samples_.count("comm") != 0) out.comm_cpu_us = median(samples_["comm"].cpu_us) / world_.size();
-  }
-  const std::int64_t runs = 2 * (options.rounds + 1);  // with the round that warmed up
-  const Sent sent = contest_.fused().sent();
-  out.bytes_sent = of_all_ranks(sent.bytes) / runs;
-  out.signals_sent = of_all_ranks(sent.signals) / runs;
-  out.max_rel_err = max_error_;
-  out.weights_rotate = contest_.inputs().rotates();
+  out.sequential_gemm = contest_.gemm_name();
+  out.decomposed_us = median_of("decomposed");
+  out.panels = contest_.panels() == nullptr ? 0 : contest_.panels()->count();
+  out.onednn_us = median_of("onednn");
+  out.mpi_us = median_of("mpi");
+  out.mpi_comm_us = spec_.alone() ? out.mpi_us : median_of("mpi_comm");
+  out.mpi_call = contest_.mpi_call();
+  out.mpi_gemm = contest_.has_onednn() ? "onednn" : "weft";
+  out.comm_us = spec_.alone() && world_.size() > 1 ? out.fused_us : median_of("comm");
+  if (out.comm_us && out.mpi_comm_us) out.comm_us = std::min(*out.comm_us, *out.mpi_comm_us);
+  count(&out);
+  predict(&out);
   return out;
+}
+
+// What was used beside time.
+void Rounds::count(Measurement* out) {
+  const bool own_clock = out->transport != "threads" || options_.threads == 1;
+  if (own_clock) {
+    out->cpu_us = median(samples_["fused"].cpu_us);
+    if (samples_.count("comm") != 0) out->comm_cpu_us = median(samples_["comm"].cpu_us) / world_.size();
+  }
+  const std::int64_t runs = 2 * (options_.rounds + 1);  // with the round that warmed up
+  const Sent sent = contest_.fused().sent();
+  out->bytes_sent = of_all_ranks(sent.bytes) / runs;
+  out->signals_sent = of_all_ranks(sent.signals) / runs;
+  out->max_rel_err = max_error_;
+  out->weights_rotate = contest_.inputs().rotates();
+}
+
+void Rounds::predict(Measurement* out) {
+  const Cluster cluster = world_.cluster(world_.size());
+  const auto us = [&](const Op* op) { return estimate(op->plan(), cluster).seconds * 1e6; };
+  Measurement::Predicted& p = out->predicted;
+  p.fused_us = us(&contest_.fused());
+  if (contest_.producer() != nullptr) {  // of the rank with the most columns, where they differ
+    Producer widest = producer_alone(spec_, world_.rank()).producer;
+    for (int rank = 0; rank < world_.size(); ++rank) widest.n = std::max(widest.n, spec_.producer.columns(rank));
+    p.compute_us = estimate(weft::build(widest, keep(), cluster), cluster).seconds * 1e6;
+  }
+  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective());
+  if (p.comm_us) p.sequential_us = *p.compute_us + *p.comm_us;
+  if (contest_.panels() != nullptr) p.decomposed_us = contest_.panels()->predicted_seconds(cluster) * 1e6;
 }
 
 }  // namespace
@@ -154,7 +194,7 @@ std::optional<double> Measurement::ideal_us() const {
 
 std::optional<double> Measurement::speedup() const {
   if (!sequential_us) return {};
-  return *sequential_us / fused_us;
+  return std::min(*sequential_us, decomposed_us.value_or(*sequential_us)) / fused_us;
 }
 
 std::optional<double> Measurement::hidden() const {
@@ -166,9 +206,9 @@ std::optional<double> Measurement::hidden() const {
 }
 
 Measurement measure(World& world, const OpSpec& spec, const MeasureOptions& options) {
-  Rounds rounds(world, spec);
-  rounds.run(options.rounds);
-  return rounds.result(options);
+  Rounds rounds(world, spec, options);
+  rounds.run();
+  return rounds.result();
 }
 
 }  // namespace weft::cli

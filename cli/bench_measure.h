@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,9 +20,15 @@ struct Measurement {
   std::string transport, route, comm_route;
   int rounds = 0;
   std::optional<double> compute_us;     // the same producer, output kept local
-  std::optional<double> comm_us;        // the collective alone, by the best of its routes
+  std::optional<double> comm_us;        // the collective alone: the better of ours, by its best route, and MPI's
   std::optional<double> comm_cpu_us;    // CPU time it costs a rank
-  std::optional<double> sequential_us;  // compute, then the collective
+  std::optional<double> sequential_us;  // the strongest gemm, then the collective
+  std::optional<double> decomposed_us;  // by hand, in `panels` panels
+  std::optional<double> mpi_us;         // oneDNN, then MPI's best call
+  std::optional<double> mpi_comm_us;    // that call alone
+  std::optional<double> onednn_us;      // keep: oneDNN's gemm of the same shape
+  std::string sequential_gemm, mpi_gemm, mpi_call;
+  int panels = 0;
   double fused_us = 0;
   double start_late_us = 0;      // how long after the common start the last rank set off; all times include it
   double aa_band = 0;            // |a / b - 1| of the same fused op measured twice in the same rounds
@@ -30,8 +37,14 @@ struct Measurement {
   std::int64_t bytes_sent = 0, signals_sent = 0;  // to other ranks in a fused run, by all ranks
   bool weights_rotate = false;
 
+  // From the plans' estimates on the world's cluster, in the same words.
+  struct Predicted {
+    double fused_us = 0;
+    std::optional<double> compute_us, comm_us, sequential_us, decomposed_us;
+  } predicted;
+
   std::optional<double> ideal_us() const;  // max(compute + comm_cpu, comm)
-  std::optional<double> speedup() const;   // sequential / fused
+  std::optional<double> speedup() const;   // min(sequential, decomposed) / fused
   // (sequential - fused) / (sequential - ideal); none where there is little to hide or no room to hide it.
   std::optional<double> hidden() const;
 };
@@ -39,6 +52,8 @@ struct Measurement {
 struct MeasureOptions {
   int rounds = 15;
   int threads = 1;
+  bool sequential = true, decomposed = true, outside = true;  // as in ContestOptions
+  std::function<void(int done, int of)> progress;             // called on every rank after each round; may be empty
 };
 
 // Collective; all ranks get the same result. Throws internal, naming variant and rank, where a result is wrong.

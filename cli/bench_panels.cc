@@ -23,7 +23,9 @@ Route unblocking_route(SpaceKind kind, std::int64_t elements) {
   return std::find(known.begin(), known.end(), Route::direct) != known.end() ? Route::direct : Route::automatic;
 }
 
-std::int64_t cut_length(const OpSpec& spec, PanelBy by) { return by == PanelBy::columns ? spec.producer.n : spec.producer.m; }
+std::int64_t cut_length(const OpSpec& spec, PanelBy by) {
+  return by == PanelBy::columns ? spec.producer.n : spec.producer.m;
+}
 
 std::int64_t part_of(const OpSpec& spec, int rank) {
   return cut(spec.producer.m, spec.ranks, rank + 1) - cut(spec.producer.m, spec.ranks, rank);
@@ -59,8 +61,7 @@ bool panels_fit(const OpSpec& spec, int panels) {
   if (!has_collective(spec)) return false;
   const PanelBy by = panel_by(spec);
   if (by == PanelBy::owners) return part_of(spec, spec.ranks - 1) >= panels;  // the last part is the smallest
-  if (by == PanelBy::columns && spec.space.kind == SpaceKind::all_to_all &&
-      spec.space.options.stack == Stack::columns)
+  if (by == PanelBy::columns && spec.space.kind == SpaceKind::all_to_all && spec.space.options.stack == Stack::columns)
     return false;  // what a rank gets from a panel would lie in pieces of rows
   return cut_length(spec, by) >= panels;
 }
@@ -100,8 +101,7 @@ void Panels::add(World& world, int p, int panels, const MakerOf& maker) {
   OpSpec alone = spec_;
   alone.producer = step.producer;
   OpSpec collective = collective_alone(alone);
-  collective.space.options.route =
-      unblocking_route(spec_.space.kind, collective.producer.m * collective.producer.n);
+  collective.space.options.route = unblocking_route(spec_.space.kind, collective.producer.m * collective.producer.n);
   step.collective = std::make_unique<Op>(compile(world, collective));
   if (spec_.gathers) step.producer.m *= spec_.ranks;
   step.make = maker(step.producer);
@@ -204,8 +204,7 @@ void Panels::place(const Step& step, std::size_t p, const Matrix& y, Result* out
     for (int from = 0; from < spec_.ranks; ++from)
       out->push_back({rows_of(y, from * rows, rows), from * part + inside, 0});
   } else if (spec_.gathers || spec_.space.kind == SpaceKind::all_gather) {
-    for (int from = 0; from < spec_.ranks; ++from)
-      out->push_back({rows_of(y, from * size, size), from * m + begin, 0});
+    for (int from = 0; from < spec_.ranks; ++from) out->push_back({rows_of(y, from * size, size), from * m + begin, 0});
   } else {
     out->push_back({y, begin, 0});
   }

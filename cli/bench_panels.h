@@ -74,8 +74,8 @@ class Panels {
   const OpSpec& spec_;
   PanelBy by_;
   int rank_;
-  bool idle_;              // broadcast: only the root makes something
-  std::vector<float> x_;   // in panel order; empty where x serves as it is
+  bool idle_;             // broadcast: only the root makes something
+  std::vector<float> x_;  // in panel order; empty where x serves as it is
   std::vector<Step> steps_;
 };
 

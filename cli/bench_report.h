@@ -4,11 +4,14 @@
 #include <string>
 
 #include "cli/bench_measure.h"
+#include "cli/bench_paired.h"
 
 namespace weft::cli {
 
 struct ReportContext {
   int ranks = 1, threads = 1;
+  std::string link = "shm";      // as asked for
+  std::optional<Paired> paired;  // where it was measured back to back too
 };
 
 std::string json_report(const OpSpec& spec, const ReportContext& context, const Measurement& m);

@@ -5,15 +5,21 @@
 #include "weft/collective/build.h"
 #include "weft/world/world.h"
 
+#include "cli/bench_outside.h"
+#include "cli/bench_trial.h"
+
 namespace weft::cli {
+
 bool has_collective(const OpSpec& spec) {
   return !spec.alone() && spec.ranks > 1 && spec.space.kind != SpaceKind::keep;
 }
 
-OpSpec producer_alone(const OpSpec& spec) {
+OpSpec producer_alone(const OpSpec& spec, int rank) {
   OpSpec out = spec;
   out.gathers = false;
   if (spec.gathers) out.producer.m *= spec.ranks;
+  if (!spec.producer.n_of.empty()) out.producer.n = spec.producer.columns(rank);
+  out.producer.n_of.clear();
   out.space = keep();
   return out;
 }
@@ -38,54 +44,38 @@ double one_shot_bytes(const OpSpec& collective) {
 // A plan's reason begins with its route.
 std::string route_of(const Plan& plan) { return plan.why.substr(0, plan.why.find(':')); }
 
-Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock)
-    : world_(world), spec_(spec), clock_(clock), inputs_(spec, world.rank()), fused_(compile(world, spec)) {
-  add_fused();
+Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const ContestOptions& options)
+    : world_(world),
+      spec_(spec),
+      clock_(clock),
+      options_(options),
+      inputs_(spec, world.rank()),
+      fused_(compile(world, spec)),
+      idle_(spec.space.kind == SpaceKind::broadcast && world.rank() != spec.space.options.root) {
+  inputs_.refresh(0);
+  add("fused", Expect::op, [this] {
+    fused_.run(inputs_.next());
+    return fused_.output();
+  });
   if (!spec.alone()) add_parts();
+  add_mpi();
 }
 
-void Contest::add_fused() {
-  variants_.push_back({"fused", Expect::op, [this] {
-                         fused_.run(inputs_.next());
-                         return fused_.output();
-                       }});
+void Contest::add(std::string name, Expect expect, std::function<Matrix()> run) {
+  variants_.push_back({std::move(name), expect, [run = std::move(run)] { return Result{{run()}}; }});
 }
 
-// Broadcast: only the root has something to make.
-void Contest::add_parts() {
-  const bool idle = spec_.space.kind == SpaceKind::broadcast && world_.rank() != spec_.space.options.root;
-  producer_ = std::make_unique<Op>(compile(world_, producer_alone(spec_)));
-  if (has_collective(spec_)) choose_collective();
-  if (!spec_.gathers) {
-    variants_.push_back({"compute", Expect::producer, [this] { return run_producer(); }, idle});
-  } else {
-    variants_.push_back({"compute", Expect::op, [this] {
-                           Inputs in = inputs_.next();
-                           in.x = collective_ ? collective_->output().data : in.x;  // gathered in the turn before
-                           producer_->run(in);
-                           return producer_->output();
-                         }});
-  }
-  if (!collective_) return;
-  const Variant comm{"comm", Expect::op, [this] { return run_collective(stand_in_.data()); }};
-  const Variant sequential{"sequential", Expect::op, [this, idle] {
-                             if (!spec_.gathers) return run_collective(idle ? stand_in_.data() : run_producer().data);
-                             Inputs in = inputs_.next();
-                             in.x = run_collective(in.x).data;
-                             producer_->run(in);
-                             return producer_->output();
-                           }};
-  // Gathered rows must be there before the producer alone can use them.
-  if (spec_.gathers)
-    variants_.insert(variants_.begin() + 1, sequential);
-  else
-    variants_.push_back(sequential);
-  variants_.push_back(comm);
+void Contest::refresh(std::uint64_t round) {
+  inputs_.refresh(round);
+  const Inputs in = inputs_.next();
+  if (spec_.gathers && collective_) run_collective(in.x);
+  if (panels_) panels_->refresh(in);
 }
 
-Matrix Contest::run_producer() {
-  producer_->run(inputs_.next());
-  return producer_->output();
+Inputs Contest::whole_inputs() {
+  Inputs in = inputs_.next();
+  if (spec_.gathers && collective_) in.x = collective_->output().data;
+  return in;
 }
 
 Matrix Contest::run_collective(const float* x) {
@@ -93,31 +83,110 @@ Matrix Contest::run_collective(const float* x) {
   return collective_->output();
 }
 
-// The best sequential version takes the best route: each is tried three times, and the ranks agree on the fastest.
+void Contest::add_parts() {
+  producer_ = std::make_unique<Op>(compile(world_, producer_alone(spec_, world_.rank())));
+  if (has_collective(spec_)) choose_collective();
+  add("compute", spec_.gathers ? Expect::op : Expect::producer, [this] {
+    producer_->run(whole_inputs());
+    return producer_->output();
+  });
+  variants_.back().idle = idle_;
+  choose_gemm();
+  if (collective_ && options_.sequential) add_sequential();
+  if (collective_ && options_.decomposed) add_decomposed();
+  if (!collective_ && onednn_) add("onednn", Expect::op, [this] { return onednn_(inputs_.next()); });
+}
+
+void Contest::add_sequential() {
+  add("sequential", Expect::op, [this] {
+    if (!spec_.gathers) return run_collective(idle_ ? stand_in_.data() : gemm_(inputs_.next()).data);
+    Inputs in = inputs_.next();
+    in.x = run_collective(in.x).data;
+    return gemm_(in);
+  });
+  add("comm", Expect::op, [this] { return run_collective(stand_in_.data()); });
+  variants_.back().stand_in = true;
+}
+
+void Contest::add_decomposed() {
+  choose_panels();
+  if (panels_) variants_.push_back({"decomposed", Expect::op, [this] { return panels_->run(inputs_.next()); }});
+}
+
+// The strongest product that is here: Weft's own tiles, or oneDNN's whole gemm.
+void Contest::choose_gemm() {
+  gemm_ = [this](const Inputs& in) {
+    producer_->run(in);
+    return producer_->output();
+  };
+  gemm_name_ = "weft";
+  if (options_.outside)
+    onednn_ = onednn_maker(inputs_.weight_copies(), options_.threads)(producer_alone(spec_, world_.rank()).producer);
+  if (!onednn_) return;
+  const auto turn = [this](const Make& make) {
+    if (!idle_) make(whole_inputs());
+  };
+  if (pick_fastest(clock_, {[&] { turn(gemm_); }, [&] { turn(onednn_); }}) == 0) return;
+  gemm_ = onednn_;
+  gemm_name_ = "onednn";
+}
+
+// The best sequential version takes the best route.
 void Contest::choose_collective() {
   OpSpec spec = collective_alone(spec_);
-  stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.n), 0.5f);
-  std::int64_t best = 0;
+  stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
+  std::vector<std::unique_ptr<Op>> ops;
+  std::vector<std::function<void()>> turns;
   for (const Route route : routes(spec.space.kind)) {
     if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
     spec.space.options.route = route;
-    auto op = std::make_unique<Op>(compile(world_, spec));
-    std::int64_t fastest = INT64_MAX;
-    for (int turn = 0; turn < 4; ++turn) {
-      const std::int64_t start = clock_.start_together();
+    Op* op = ops.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
+    turns.push_back([this, op] {
       op->run(stand_in_.data());
       op->output();
-      const std::int64_t mine = CommonClock::now_ns() - start;
-      const auto all = clock_.tell({&mine, 1});
-      std::int64_t slowest = 0;
-      for (std::size_t at = 0; at < all.size(); at += CommonClock::kValues) slowest = std::max(slowest, all[at]);
-      if (turn > 0) fastest = std::min(fastest, slowest);  // the first turn touches new memory
-    }
-    if (collective_ && fastest >= best) continue;
-    best = fastest;
-    collective_ = std::move(op);
-    comm_route_ = route_of(collective_->plan());
+    });
   }
+  collective_ = std::move(ops[pick_fastest(clock_, turns)]);
+}
+
+void Contest::choose_panels() {
+  const MakerOf maker =
+      gemm_name_ == "onednn" ? onednn_maker(inputs_.weight_copies(), options_.threads) : own_maker(world_);
+  std::vector<std::unique_ptr<Panels>> tried;
+  std::vector<std::function<void()>> turns;
+  for (const int count : {2, 4, 8}) {
+    if (!panels_fit(spec_, count)) continue;
+    Panels* panels = tried.emplace_back(std::make_unique<Panels>(world_, spec_, count, maker)).get();
+    panels->refresh(inputs_.next());
+    turns.push_back([this, panels] { panels->run(inputs_.next()); });
+  }
+  if (!tried.empty()) panels_ = std::move(tried[pick_fastest(clock_, turns)]);
+}
+
+void Contest::add_mpi() {
+  baseline::Mpi* mpi = options_.outside && spec_.space.kind != SpaceKind::keep ? load_mpi() : nullptr;
+  if (mpi == nullptr) return;
+  const OpSpec collective = spec_.alone() ? spec_ : collective_alone(spec_);
+  const std::vector<MpiCall> calls = mpi_calls(*mpi, collective);
+  if (calls.empty()) return;
+  if (spec_.alone()) stand_in_.assign(static_cast<std::size_t>(spec_.producer.m * spec_.producer.n), 0.5f);
+  std::vector<std::function<void()>> turns;
+  for (const MpiCall& call : calls) turns.push_back([this, &call] { call.run(stand_in_.data()); });
+  const MpiCall& best = calls[pick_fastest(clock_, turns)];
+  mpi_ = best.run;
+  mpi_call_ = best.name;
+  const Make make = onednn_ ? onednn_ : gemm_;
+  const auto size = Reference(spec_).size(Expect::op, world_.rank());
+  add("mpi", Expect::op, [this, make, size]() -> Matrix {
+    Inputs in = inputs_.next();
+    if (spec_.alone()) return {mpi_(in.x), size.rows, size.cols};
+    if (!spec_.gathers) return {mpi_(idle_ ? stand_in_.data() : make(in).data), size.rows, size.cols};
+    in.x = mpi_(in.x);
+    return make(in);
+  });
+  if (spec_.alone()) return;
+  add("mpi_comm", Expect::op, [this, size] { return Matrix{mpi_(stand_in_.data()), size.rows, size.cols}; });
+  variants_.back().stand_in = true;
 }
 
 }  // namespace weft::cli

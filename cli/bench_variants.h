@@ -1,17 +1,20 @@
-// The things a benchmark compares: the fused op, its producer alone, its collective alone, and one after the other.
-// A new competitor (panels by hand, MPI) is one more entry in the list that variants() gives.
+// The things a benchmark compares: the fused op, its producer alone, its collective alone, one after the other, panels
+// by hand, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that variants() gives.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/world/op.h"
 
+#include "cli/baseline/modules.h"
 #include "cli/bench_check.h"
 #include "cli/bench_clock.h"
 #include "cli/bench_inputs.h"
+#include "cli/bench_panels.h"
 #include "cli/ops.h"
 
 namespace weft {
@@ -23,40 +26,67 @@ namespace weft::cli {
 struct Variant {
   std::string name;             // "fused", "compute", ...
   Expect expect = Expect::op;   // what its result is to be checked against
-  std::function<Matrix()> run;  // one turn: returns when the result is usable here
+  std::function<Result()> run;  // one turn: returns when the result is usable here
   bool idle = false;            // this rank has nothing to do in it, and no result
+  bool stand_in = false;        // moves constants: the same calls are checked within another variant
+};
+
+struct ContestOptions {
+  int threads = 1;
+  bool sequential = true;  // and the collective alone
+  bool decomposed = true;
+  bool outside = true;  // oneDNN, and MPI where mpirun started the ranks
 };
 
 class Contest {
  public:
-  Contest(World& world, const OpSpec& spec, CommonClock& clock);  // collective
+  Contest(World& world, const OpSpec& spec, CommonClock& clock, const ContestOptions& options);  // collective
 
   const std::vector<Variant>& variants() const { return variants_; }
+  void refresh(std::uint64_t round);  // fresh inputs for all
   RankInputs& inputs() { return inputs_; }
-  const Op& fused() const { return fused_; }
-  const std::string& comm_route() const { return comm_route_; }
+  Op& fused() { return fused_; }
+  const Op* producer() const { return producer_.get(); }
+  const Op* collective() const { return collective_.get(); }
+  const Panels* panels() const { return panels_.get(); }
+  // Which gemm the sequential version takes, "weft" or "onednn", and which call MPI takes; empty: none.
+  const std::string& gemm_name() const { return gemm_name_; }
+  const std::string& mpi_call() const { return mpi_call_; }
+  bool has_onednn() const { return static_cast<bool>(onednn_); }
 
  private:
-  void add_fused();
   void add_parts();
-  Matrix run_producer();
-  Matrix run_collective(const float* x);
+  void add_sequential();
+  void add_decomposed();
+  void add_mpi();
+  void choose_gemm();
   void choose_collective();
+  void choose_panels();
+  void add(std::string name, Expect expect, std::function<Matrix()> run);
+  Inputs whole_inputs();  // of the producer alone: gathered rows are there already
+  Matrix run_collective(const float* x);
 
   World& world_;
   const OpSpec& spec_;
   CommonClock& clock_;
+  ContestOptions options_;
   RankInputs inputs_;
   Op fused_;
+  bool idle_;  // broadcast: only the root has something to make
   std::unique_ptr<Op> producer_, collective_;
-  std::string comm_route_;
+  Make gemm_;  // of the sequential version
+  std::string gemm_name_;
+  Make onednn_;
+  std::unique_ptr<Panels> panels_;
+  std::function<const float*(const float*)> mpi_;  // the best call for the collective: from its input to its output
+  std::string mpi_call_;
   std::vector<float> stand_in_;  // what the collective alone moves
   std::vector<Variant> variants_;
 };
 
-OpSpec producer_alone(const OpSpec& spec);    // keeps its output; gathered rows are there already
-OpSpec collective_alone(const OpSpec& spec);  // a copy into the same space
-bool has_collective(const OpSpec& spec);      // beside its producer
+OpSpec producer_alone(const OpSpec& spec, int rank = 0);  // keeps its output; gathered rows are there already
+OpSpec collective_alone(const OpSpec& spec);              // a copy into the same space
+bool has_collective(const OpSpec& spec);                  // beside its producer
 
 // A rank's inbox by the route one_shot, where there is one; beyond the limit that route is not tried.
 inline constexpr double kMaxOneShotBytes = 256e6;

@@ -5,8 +5,9 @@
 
 namespace weft::cli {
 
-// About two seconds. One host with that many ranks; every rate is the median of its rounds, on one core. The network is
-// the default cluster's: nothing here can measure it.
+// Two to four seconds. One host with that many ranks. Two ranks run small ops at once, a core each, and every rate is
+// solved from the medians of their times by the very terms that the estimate adds up (weft/plan/estimate_cost.h). The
+// network is the default cluster's: nothing here can measure it.
 Cluster calibrate(int ranks);
 
 }  // namespace weft::cli

@@ -39,12 +39,17 @@ std::string gemm_kernel() {
 }
 
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
-  return {{"gemm, one core", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9)},
-          {"memory read", format_rate(c.read_bytes_per_s)},
-          {"memory write", format_rate(c.write_bytes_per_s)},
-          {"memory copy", format_rate(c.copy_bytes_per_s)},
-          {"signal between ranks", format_duration(c.signal_s)},
-          {"a tile beside its arithmetic", format_duration(c.step_s)}};
+  return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
+          {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
+          {"memory write", format_rate(c.write_bytes_per_s), "tiles stored to the rank's own output"},
+          {"store to a peer", format_rate(c.local.bytes_per_s), "tiles stored to another rank's memory"},
+          {"table lookup", format_rate(c.gather_bytes_per_s), "random rows of an embedding table"},
+          {"in the cache", format_rate(c.cache_bytes_per_s),
+           fmt::format("runs that touch up to {} on a rank", format_bytes(c.cache_bytes))},
+          {"an output of a gemv", format_duration(c.row_s), "beside reading its weights"},
+          {"a tile", format_duration(c.step_s), "beside its arithmetic"},
+          {"a signal", format_duration(c.signal_s), "from one rank to another on the host"},
+          {"a run", format_duration(c.run_s), "starting it and waiting for its output"}};
 }
 
 void print_json(const Cluster* rates) {
@@ -58,13 +63,10 @@ void print_json(const Cluster* rates) {
                              {"cores", usable_cores()},
                              {"available_memory_bytes", available_memory_bytes()},
                              {"rates", nullptr}};
-  if (rates != nullptr)
-    out["rates"] = {{"flops_per_s", rates->flops_per_s},
-                    {"read_bytes_per_s", rates->read_bytes_per_s},
-                    {"write_bytes_per_s", rates->write_bytes_per_s},
-                    {"copy_bytes_per_s", rates->copy_bytes_per_s},
-                    {"signal_s", rates->signal_s},
-                    {"step_s", rates->step_s}};
+  if (rates != nullptr) {  // all that a cluster holds beside its layout
+    out["rates"] = nlohmann::ordered_json::parse(to_json(*rates));
+    for (const char* layout : {"name", "num_hosts", "ranks_per_host", "network", "fabric"}) out["rates"].erase(layout);
+  }
   fmt::print("{}\n", out.dump());
 }
 
@@ -79,10 +81,10 @@ void print_text(const Cluster* rates) {
                             {"ucx", "no: ranks are on one host in this build"},
                             {"mpi", "no: ranks are started by `weft run`"}}));
   if (rates == nullptr) {
-    fmt::print("\nRates: not measured; `weft info --calibrate` takes two seconds.\n");
+    fmt::print("\nRates: not measured; `weft info --calibrate` takes four seconds.\n");
     return;
   }
-  fmt::print("\nMeasured, each the median of its rounds:\n{}", aligned(rate_rows(*rates)));
+  fmt::print("\nMeasured on one of two busy cores, each from medians:\n{}", aligned(rate_rows(*rates)));
 }
 
 void save(const Cluster& rates, const std::string& path) {
@@ -114,7 +116,7 @@ void add_info(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("info", "what this build and machine can do; --calibrate measures it");
   auto flags = std::make_shared<Flags>();
   command->add_flag("--json", flags->json, "one JSON object on standard output");
-  command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (two seconds)");
+  command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (four seconds)");
   command->add_option("--save", flags->save, "write the measured rates as a cluster")->type_name("FILE");
   command->footer("Example:\n  weft info --calibrate --save here.json");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });

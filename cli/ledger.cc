@@ -82,10 +82,11 @@ void tell_rates(int ranks) {
 
 int run_rank(const Flags& flags) {
   const Workload workload = workload_of(flags);
-  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
   const Cluster rates = load_cluster(std::getenv("WEFT_CLUSTER"));
-  World world =
-      World::init(0, nullptr, {.threads = 1, .link = flags.paced(), .cluster = crowded(rates, flags.ranks, cores)});
+  World world = World::init(
+      0, nullptr,
+      {.threads = 1, .link = flags.paced(), .cluster = with_cores(rates, std::min(1.0, cores / flags.ranks))});
   LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced(), .link_name = flags.link};
   if (world.rank() == 0) options.progress = show_progress;
   const Ledger ledger = measure_ledger(world, workload, options);

@@ -78,7 +78,4 @@ struct LedgerOptions {
 // outputs differ.
 Ledger measure_ledger(World& world, const Workload& workload, const LedgerOptions& options);
 
-// The rates of one rank where `ranks` share `cores`.
-Cluster crowded(Cluster cluster, int ranks, int cores);
-
 }  // namespace weft::cli

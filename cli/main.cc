@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/transport/shm.h"
 
 #include "cli/command.h"
 #include "cli/ranks.h"
@@ -32,7 +33,7 @@ void print_record(const Error& error) {
   constexpr std::size_t kLines = 8;
   const std::string& record = error.record();
   if (record.empty()) return;
-  const char* rank = rank_in_environment();
+  const int rank = launched() ? launched_rank() : 0;
   std::size_t from = record.size() - 1;
   for (std::size_t lines = 0; lines < kLines && from != std::string::npos && from > 0; ++lines)
     from = record.rfind('\n', from - 1);

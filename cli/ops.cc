@@ -1,11 +1,14 @@
 #include "cli/ops.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/cluster/workload.h"
 #include "weft/collective/build.h"
 #include "weft/world/op.h"
 #include "weft/world/world.h"
@@ -74,9 +77,12 @@ Parsed parse_name_of_op(const std::string& given) {
   Parsed parsed;
   if (name == "ag-gemm" || name == "all-gather-gemm") return {ProducerKind::gemm, SpaceKind::all_gather, true};
   if (find_space(name, &parsed.space) && parsed.space != SpaceKind::keep) return parsed;
+  for (const ProducerName& one : kProducers)  // alone: what it makes stays where it is
+    if (one.name == name && one.kind != ProducerKind::copy) return {one.kind, SpaceKind::keep, false};
   if (find_pair(name, &parsed)) return parsed;
   bad_input(
-      "unknown op \"{}\"; use rs, ar, ag, a2a, bcast, ag-gemm, or PRODUCER-SPACE with gemm, gemv, embedding or "
+      "unknown op \"{}\"; use rs, ar, ag, a2a, bcast, ag-gemm, gemm, gemv, embedding, or PRODUCER-SPACE with gemm, "
+      "gemv, embedding or "
       "copy and rs, ar, ag, a2a, bcast or keep, as in gemm-rs",
       given);
 }
@@ -110,22 +116,82 @@ Producer matrix_producer(const OpFlags& f, ProducerKind kind) {
   return vector ? gemv(o) : gemm(o);
 }
 
-Producer embedding_producer(const OpFlags& f) {
-  check_size("tables", f.tables, 1 << 20);
-  check_size("rows", f.rows);
-  check_size("dim", f.dim, 1 << 20);
-  check_size("batch", f.batch);
-  check_size("pooling", f.pooling, 1 << 20);
-  check_product("tables", f.tables, "dim", f.dim);
-  check_product("rows", f.rows, "dim", f.dim);
-  check_product("batch", f.batch, "dim", f.tables * f.dim);
-  check_product("batch", f.batch, "pooling", f.pooling);
-  return embedding_bag({.tables = f.tables,
-                        .rows = f.rows,
-                        .dim = f.dim,
-                        .batch = f.batch,
-                        .pooling = parse_pooling(f.pool),
-                        .tile_rows = f.tile[0]});
+// The tables of every rank: as the flags say, all alike, or those of a workload, dealt as it says.
+std::vector<std::vector<BagTable>> even_tables(const OpFlags& f) {
+  const std::int64_t tables = f.tables.value_or(8), rows = f.rows.value_or(10'000), pooling = f.pooling.value_or(32);
+  check_size("tables", tables, 1 << 20);
+  check_size("rows", rows);
+  check_size("pooling", pooling, 1 << 20);
+  return std::vector<std::vector<BagTable>>(static_cast<std::size_t>(f.ranks),
+                                            std::vector<BagTable>(static_cast<std::size_t>(tables), {rows, pooling}));
+}
+
+bool takes_table(const std::string& which, std::int64_t hot) {
+  return which == "all" || (which == "one-hot") == (hot == 1);
+}
+
+std::vector<std::vector<BagTable>> workload_tables(const OpFlags& f, Workload w) {
+  const std::int64_t cap = f.rows.value_or(w.scale_down.rows > 0 ? w.scale_down.rows : 100'000);
+  check_size("rows", cap);
+  std::vector<std::int64_t> rows, hot;
+  for (std::size_t t = 0; t < w.rows.size(); ++t)
+    if (takes_table(f.tables_of, w.multi_hot[t])) {
+      rows.push_back(std::min(cap, w.rows[t]));
+      hot.push_back(w.multi_hot[t]);
+    }
+  w.rows = rows, w.multi_hot = hot;
+  std::vector<std::vector<BagTable>> out;
+  for (const auto& of_rank : tables_of_ranks(w, f.ranks)) {
+    auto& bags = out.emplace_back();
+    for (const int t : of_rank) bags.push_back({rows[static_cast<std::size_t>(t)], hot[static_cast<std::size_t>(t)]});
+  }
+  return out;
+}
+
+void check_embedding(const OpFlags& f, std::int64_t dim, std::int64_t batch,
+                     const std::vector<std::vector<BagTable>>& bags) {
+  check_size("dim", dim, 1 << 20);
+  check_size("batch", batch);
+  if (!(f.zipf >= 0 && f.zipf <= 4)) bad_input("--zipf is {}; use 0 (uniform) to 4", f.zipf);
+  for (const auto& of_rank : bags) {
+    check_product("tables", static_cast<std::int64_t>(of_rank.size()), "dim", dim);
+    check_product("batch", batch, "dim", static_cast<std::int64_t>(of_rank.size()) * dim);
+    for (const BagTable& bag : of_rank) {
+      check_product("rows", bag.rows, "dim", dim);
+      check_product("batch", batch, "pooling", bag.pooling);
+    }
+  }
+}
+
+void take_embedding(const OpFlags& f, OpSpec* spec) {
+  if (f.tables_of != "all" && f.tables_of != "one-hot" && f.tables_of != "multi-hot")
+    bad_input("--tables-of is \"{}\"; use one-hot, multi-hot or all", f.tables_of);
+  std::int64_t dim = f.dim.value_or(64), batch = f.batch.value_or(1024);
+  if (f.workload.empty()) {
+    if (f.tables_of != "all") bad_input("--tables-of {} picks from a workload; add --workload dlrm-v2", f.tables_of);
+    spec->bags = even_tables(f);
+  } else {
+    const Workload w = load_workload(f.workload);
+    if (w.kind != WorkloadKind::dlrm) bad_input("--workload {} has no embedding tables; use dlrm-v2", f.workload);
+    if (f.tables || f.pooling)
+      bad_input("--tables and --pooling are the workload's with --workload {}; leave them out", f.workload);
+    dim = f.dim.value_or(w.dim);
+    batch = f.batch.value_or(w.scale_down.batch > 0 ? w.scale_down.batch : w.batch);
+    spec->bags = workload_tables(f, w);
+    spec->workload = f.tables_of == "all" ? w.name : fmt::format("{} {}", w.name, f.tables_of);
+  }
+  check_embedding(f, dim, batch, spec->bags);
+  spec->zipf = f.zipf;
+  EmbeddingOptions options{.dim = dim, .batch = batch, .pooling = parse_pooling(f.pool), .tile_rows = f.tile[0]};
+  bool differ = false;
+  for (const auto& of_rank : spec->bags) {
+    options.tables_of.push_back(static_cast<std::int64_t>(of_rank.size()));
+    options.tables = std::max(options.tables, options.tables_of.back());
+    differ = differ || of_rank.size() != spec->bags[0].size();
+    for (const BagTable& bag : of_rank) options.rows = std::max(options.rows, bag.rows);
+  }
+  if (!differ) options.tables_of.clear();
+  spec->producer = embedding_bag(options);
 }
 
 Stack parse_stack(const OpFlags& f, const Parsed& parsed) {
@@ -154,6 +220,13 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--dim", f->dim, "embedding: floats of a row (64)")->type_name("N");
   app.add_option("--batch", f->batch, "embedding: samples of the whole batch (1024)")->type_name("N");
   app.add_option("--pooling", f->pooling, "embedding: rows pooled for a sample in a table (32)")->type_name("N");
+  app.add_option("--zipf", f->zipf, "embedding: row of rank i is read with weight 1/i^A (0: all alike)")
+      ->type_name("A");
+  app.add_option("--workload", f->workload,
+                 "embedding: tables and batch of a workload, as dlrm-v2; --rows caps its tables (100000)")
+      ->type_name("NAME");
+  app.add_option("--tables-of", f->tables_of, "embedding: one-hot, multi-hot or all tables of the workload")
+      ->type_name("WHICH");
   app.add_option("--pool", f->pool, "embedding: sum or mean")->type_name("HOW");
 }
 
@@ -168,8 +241,7 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
     if (size < 0 || size > kMaxSize)
       bad_input("--tile is {},{}; use sizes from 1 to {}, or 0 to let Weft choose", f.tile[0], f.tile[1], kMaxSize);
   if (parsed.producer == ProducerKind::embedding_bag) {
-    spec.producer = embedding_producer(f);
-    spec.pooling = f.pooling;
+    take_embedding(f, &spec);
   } else {
     spec.producer = matrix_producer(f, parsed.producer);
   }
@@ -201,10 +273,32 @@ Op compile(World& world, const OpSpec& spec) {
   return spec.gathers ? world.compile(spec.space, spec.producer) : world.compile(spec.producer, spec.space);
 }
 
+namespace {
+
+std::int64_t reads_of(const std::vector<BagTable>& bags) {
+  std::int64_t reads = 0;
+  for (const BagTable& bag : bags) reads += bag.pooling;
+  return reads;
+}
+
+}  // namespace
+
 nlohmann::ordered_json shape_json(const OpSpec& spec) {
   const Producer& p = spec.producer;
-  if (p.kind == ProducerKind::embedding_bag)
-    return {{"tables", p.n / p.dim}, {"rows", p.rows}, {"dim", p.dim}, {"batch", p.m}, {"pooling", spec.pooling}};
+  if (p.kind == ProducerKind::embedding_bag) {
+    nlohmann::ordered_json shape{{"tables", p.n / p.dim}, {"rows", p.rows}, {"dim", p.dim}, {"batch", p.m}};
+    if (spec.workload.empty()) {
+      shape["pooling"] = spec.bags[0][0].pooling;
+    } else {
+      shape["workload"] = spec.workload;
+      for (const auto& bags : spec.bags) {
+        shape["tables_of_ranks"].push_back(bags.size());
+        shape["rows_read_of_ranks"].push_back(reads_of(bags));
+      }
+    }
+    if (spec.zipf > 0) shape["zipf"] = spec.zipf;
+    return shape;
+  }
   nlohmann::ordered_json shape{{"m", p.m}, {"n", p.n}};
   if (!spec.alone()) shape["k"] = p.k;
   return shape;
@@ -212,8 +306,13 @@ nlohmann::ordered_json shape_json(const OpSpec& spec) {
 
 std::string shape_text(const OpSpec& spec) {
   const Producer& p = spec.producer;
-  if (p.kind == ProducerKind::embedding_bag)
-    return fmt::format("{} tables of {} x {}, {} samples of {}", p.n / p.dim, p.rows, p.dim, p.m, spec.pooling);
+  if (p.kind == ProducerKind::embedding_bag) {
+    const std::string indices = spec.zipf > 0 ? fmt::format("Zipf {:.2g} indices", spec.zipf) : "uniform indices";
+    if (!spec.workload.empty())
+      return fmt::format("tables of {}, at most {} x {}, {} samples, {}", spec.workload, p.rows, p.dim, p.m, indices);
+    return fmt::format("{} tables of {} x {}, {} samples of {}, {}", p.n / p.dim, p.rows, p.dim, p.m,
+                       spec.bags[0][0].pooling, indices);
+  }
   return spec.alone() ? fmt::format("{} x {}", p.m, p.n) : fmt::format("{} x {} x {}", p.m, p.n, p.k);
 }
 

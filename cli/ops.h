@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -34,19 +35,28 @@ struct OpFlags {
   std::array<std::int64_t, 2> tile{0, 0};
   std::string weight = "f32", wire = "f32", route = "auto", stack, pool = "sum";
   int slices = 0, root = 0;
-  std::int64_t tables = 8, rows = 10000, dim = 64, batch = 1024, pooling = 32;
+  std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
+  double zipf = 0;
+  std::string workload, tables_of = "all";
 };
 
 // `max_ranks` is what the command can serve; it goes into the help; parse_op checks it.
 void add_op_flags(CLI::App& app, OpFlags* flags, int max_ranks);
 
+// A table of embedding_bag: its rows, and how many of them a sample reads.
+struct BagTable {
+  std::int64_t rows = 0, pooling = 0;
+};
+
 struct OpSpec {
   std::string name;  // as given
   Producer producer;
   Space space;
-  bool gathers = false;      // the space feeds the producer
-  std::int64_t pooling = 0;  // embedding_bag: indices of a sample in each table
-  int ranks = 1;             // that were asked for; with keep, each is a group of its own
+  bool gathers = false;                     // the space feeds the producer
+  std::vector<std::vector<BagTable>> bags;  // embedding_bag: the tables of every rank
+  double zipf = 0;                          // embedding_bag: exponent of the popularity of rows; 0: all alike
+  std::string workload;                     // embedding_bag: where the tables come from, as "dlrm-v2 one-hot"
+  int ranks = 1;                            // that were asked for; with keep, each is a group of its own
 
   bool alone() const { return producer.kind == ProducerKind::copy; }  // a collective without a computation
 };

@@ -1,6 +1,5 @@
 #include "cli/ranks.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <vector>
@@ -43,12 +42,7 @@ int relaunch(int num_ranks) {
 bool speaks_of(const Error& error) {
   if (!launched()) return true;
   if (error.code() == Code::peer_failed || error.code() == Code::deadline) return false;
-  return std::max(error.rank(), 0) == std::atoi(rank_in_environment());
-}
-
-const char* rank_in_environment() {
-  const char* rank = std::getenv(kRankEnv);
-  return rank != nullptr ? rank : "0";
+  return std::max(error.rank(), 0) == launched_rank();
 }
 
 }  // namespace weft::cli

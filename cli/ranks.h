@@ -11,9 +11,6 @@ namespace weft::cli {
 // Says on standard error what no rank could say itself. Returns the exit code.
 int relaunch(int num_ranks);
 
-// The number of this rank as its launcher gave it; "0" where there is none.
-const char* rank_in_environment();
-
 // Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's, and
 // the launcher of ranks that died or hung.
 bool speaks_of(const Error& error);

@@ -7,8 +7,10 @@
 
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
+#include "weft/mesh/box.h"
 
 #include "cli/bench_inputs.h"
+#include "cli/bench_panels.h"
 #include "cli/ops.h"
 
 namespace weft::cli {
@@ -67,6 +69,48 @@ TEST_P(BenchReference, AgreesWithTheReferenceExecutorAndSeesOneBadElement) {
 INSTANTIATE_TEST_SUITE_P(Ops, BenchReference,
                          ::testing::Values("gemm-rs", "gemm-ar", "gemv-ar", "gemm-a2a", "embedding-a2a", "ag-gemm",
                                            "rs", "ag", "a2a", "bcast", "gemm-ag"));
+
+class PanelsOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const int panels : {2, 4, 8})
+      for (const std::int64_t m : {8, 13, 64, 101}) {
+        OpSpec spec = spec_of(GetParam(), ranks);
+        (panel_by(spec) == PanelBy::columns ? spec.producer.n : spec.producer.m) = m;
+        if (!panels_fit(spec, panels)) continue;
+        std::vector<int> seen(static_cast<std::size_t>(m));
+        for (int p = 0; p < panels; ++p) {
+          const auto stretches = panel_stretches(spec, panels, p);
+          std::int64_t size = 0, at = 0;
+          for (const Stretch& stretch : stretches) {
+            EXPECT_GT(stretch.size(), 0);
+            size += stretch.size();
+            for (std::int64_t i = stretch.begin; i < stretch.end; ++i) ++seen[static_cast<std::size_t>(i)];
+          }
+          // The collective of a panel cuts it by the same rule as the whole is cut.
+          for (std::size_t owner = 0; owner < stretches.size(); ++owner) {
+            EXPECT_EQ(at, cut(size, static_cast<std::int64_t>(stretches.size()), static_cast<std::int64_t>(owner)));
+            at += stretches[owner].size();
+          }
+        }
+        EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(m), 1)) << ranks << " ranks, " << panels << " panels";
+      }
+}
+INSTANTIATE_TEST_SUITE_P(Ops, PanelsOf, ::testing::Values("gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "gemv-ar"));
+
+TEST(BenchReference, ResultInBlocksMustCoverAllOfIt) {
+  const OpSpec spec = spec_of("gemm-ar", 2);
+  const Reference reference(spec);
+  const auto y = outputs(spec, 3)[0];
+  const std::int64_t n = spec.producer.n;
+  const Placed top{{y.data(), 4, n}, 0, 0}, rest{{y.data() + 4 * n, 7, n}, 4, 0};
+  EXPECT_LT(reference.error_of(Result{top, rest}, Expect::op, 3, 0, kAll), reference.tolerance());
+  EXPECT_GT(reference.error_of(Result{top}, Expect::op, 3, 0, kAll), 1) << "a part is missing";
+  Placed wrong = rest;
+  wrong.row = 3;
+  EXPECT_GT(reference.error_of(Result{top, wrong}, Expect::op, 3, 0, kAll), 0.01) << "a block in another place";
+}
 
 }  // namespace
 }  // namespace weft::cli

@@ -104,8 +104,13 @@ std::vector<float> random_floats(std::size_t count, std::mt19937_64* random) {
 std::vector<Case> all_cases(int num_ranks) {
   std::vector<Case> cases;
   const Mesh mesh({{"tp", num_ranks}});
-  for (const Shape& shape : kShapes)
+  for (const Shape& shape : kShapes) {
     for (const Producer& p : producers(shape, num_ranks)) add_spaces(&cases, p, mesh);
+    // Given x, an op that could be written through a window copies it.
+    const Producer written = window({.m = shape.m, .n = shape.n});
+    for (const Space& space : {keep(), reduce_scatter(mesh, "tp"), all_to_all(mesh, "tp")})
+      add(&cases, written, space, Route::automatic);
+  }
   return cases;
 }
 
@@ -141,7 +146,7 @@ Data make_data(const Producer& p, int rank, std::uint64_t seed) {
     }
     return data;
   }
-  data.x = random_floats(static_cast<std::size_t>(p.m * (p.kind == ProducerKind::copy ? n : p.k)), &random);
+  data.x = random_floats(static_cast<std::size_t>(p.m * (p.k > 0 ? p.k : n)), &random);
   data.w = random_floats(static_cast<std::size_t>(p.k * n), &random);
   for (const float w : data.w) data.w_bf16.push_back(to_bf16(w).bits);
   // The same on every rank, as all_reduce wants them; as large as the largest output y, all ranks' rows gathered.

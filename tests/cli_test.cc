@@ -60,8 +60,8 @@ TEST(Cli, InfoHasItsKeys) {
 
 TEST_F(CliFile, CalibrateMeasuresAndSavesACluster) {
   const Json info = parsed(weft({"info", "--calibrate", "--json", "--save", path_}));
-  for (const char* rate :
-       {"flops_per_s", "read_bytes_per_s", "write_bytes_per_s", "copy_bytes_per_s", "signal_s", "step_s"})
+  for (const char* rate : {"flops_per_s", "read_bytes_per_s", "write_bytes_per_s", "gather_bytes_per_s", "cache_bytes",
+                           "cache_bytes_per_s", "row_s", "signal_s", "step_s", "run_s"})
     EXPECT_GT(info["rates"][rate].get<double>(), 0) << rate;
   EXPECT_EQ(weft({"plan", "gemm-rs", "--cluster", path_}).code, 0);
 }
@@ -148,7 +148,15 @@ const Bad kBad[] = {
     {"--bogus", "--bogus"},
     {"bench", "op"},
     {"bench nothing", "nothing"},
-    {"bench gemm", "gemm"},
+    {"bench copy", "copy"},
+    {"bench ar --sizes 4X", "4X"},
+    {"bench ar --sizes 1M:1K", "1M:1K"},
+    {"bench gemm-rs --paired -3", "-3"},
+    {"bench embedding-a2a --zipf -1", "--zipf is -1"},
+    {"bench embedding-a2a --workload t-nlg", "t-nlg"},
+    {"bench embedding-a2a --workload none-such", "none-such"},
+    {"bench embedding-a2a --tables-of some", "some"},
+    {"bench embedding-a2a --workload dlrm-v2 --tables 4", "--tables"},
     {"bench gemm-", "gemm-"},
     {"bench -rs", "op is required"},
     {"bench keep", "keep"},
@@ -199,6 +207,7 @@ const Bad kBad[] = {
     {"bench gemm-rs --rounds -5", "--rounds is -5"},
     {"bench gemm-rs --transport pigeon", "pigeon"},
     {"bench gemm-rs --link pigeon", "pigeon"},
+    {"bench gemm-rs --link 10gbit,soon", "soon"},
     {"bench gemm-rs --bogus", "--bogus"},
     {"plan", "--load"},
     {"plan nothing", "nothing"},
@@ -226,10 +235,12 @@ const Bad kBad[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Cli, BadInput, ::testing::ValuesIn(kBad));
 
-const std::vector<std::string> kBenchKeys{
-    "op",      "ranks",         "transport",     "link",   "shape",      "route",        "compute_us",
-    "comm_us", "sequential_us", "decomposed_us", "mpi_us", "fused_us",   "aa_band",      "cpu_us",
-    "speedup", "hidden",        "max_rel_err",   "rounds", "bytes_sent", "signals_sent", "verified"};
+const std::vector<std::string> kBenchKeys{"op",       "ranks",           "transport", "link",          "shape",
+                                          "route",    "compute_us",      "comm_us",   "sequential_us", "decomposed_us",
+                                          "mpi_us",   "fused_us",        "aa_band",   "cpu_us",        "speedup",
+                                          "hidden",   "max_rel_err",     "rounds",    "bytes_sent",    "signals_sent",
+                                          "verified", "sequential_gemm", "panels",    "predicted_us",  "predicted",
+                                          "dnnl_us"};
 
 class BenchOf : public ::testing::TestWithParam<std::string> {};
 
@@ -245,6 +256,7 @@ TEST_P(BenchOf, VerifiesOnOneTwoAndThreeRanks) {
       EXPECT_EQ(report["transport"], transport);
       EXPECT_EQ(report["verified"], true);
       EXPECT_GT(report["fused_us"].get<double>(), 0);
+      EXPECT_EQ(report["decomposed_us"].is_number(), report["sequential_us"].is_number()) << report.dump();
       EXPECT_LT(report["max_rel_err"].get<double>(), 1e-5);
       EXPECT_EQ(report["bytes_sent"] > 0, ranks > 1 && GetParam().find("keep") == std::string::npos) << report.dump();
     }

@@ -7,4 +7,5 @@
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
 #include "weft/world/op.h"
+#include "weft/world/window.h"
 #include "weft/world/world.h"

@@ -1,10 +1,13 @@
 #include "weft/cluster/cluster.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/names.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -35,7 +38,18 @@ nlohmann::ordered_json to_value(const Link& link) {
   return {{"bytes_per_s", link.bytes_per_s}, {"latency_s", link.latency_s}};
 }
 
+constexpr Names<Fabric, 2> kFabrics{{{Fabric::nic, "nic"}, {Fabric::pairs, "pairs"}}};
+
+Fabric get_fabric(const Json& object, std::string_view where) {
+  const std::string text = get_string(object, "fabric", where);
+  for (const auto& [fabric, name] : kFabrics)
+    if (name == text) return fabric;
+  bad_input("{}: \"fabric\" is \"{}\"; use nic or pairs", where, text);
+}
+
 }  // namespace
+
+std::string_view to_string(Fabric fabric) { return name_of(kFabrics, fabric); }
 
 int Cluster::host_of(int rank) const {
   if (rank < 0 || rank >= size())
@@ -48,8 +62,9 @@ const Link& Cluster::link_between(int a, int b) const { return host_of(a) == hos
 Cluster parse_cluster(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where);
   check_fields(object,
-               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "flops_per_s", "read_bytes_per_s",
-                "write_bytes_per_s", "copy_bytes_per_s", "signal_s", "step_s"},
+               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "fabric", "flops_per_s",
+                "read_bytes_per_s", "write_bytes_per_s", "gather_bytes_per_s", "cache_bytes", "cache_bytes_per_s",
+                "row_s", "signal_s", "step_s", "run_s"},
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);
@@ -58,12 +73,17 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
       static_cast<int>(get_int(object, "ranks_per_host", where, 1, kMaxRanksOfACluster / cluster.num_hosts));
   cluster.local = get_link(object, "local", where);
   cluster.network = get_link(object, "network", where);
+  cluster.fabric = get_fabric(object, where);
   cluster.flops_per_s = get_rate(object, "flops_per_s", where);
   cluster.read_bytes_per_s = get_rate(object, "read_bytes_per_s", where);
   cluster.write_bytes_per_s = get_rate(object, "write_bytes_per_s", where);
-  cluster.copy_bytes_per_s = get_rate(object, "copy_bytes_per_s", where);
+  cluster.gather_bytes_per_s = get_rate(object, "gather_bytes_per_s", where);
+  cluster.cache_bytes = get_double(object, "cache_bytes", where, 0, kMaxRate);
+  cluster.cache_bytes_per_s = get_rate(object, "cache_bytes_per_s", where);
+  cluster.row_s = get_seconds(object, "row_s", where);
   cluster.signal_s = get_seconds(object, "signal_s", where);
   cluster.step_s = get_seconds(object, "step_s", where);
+  cluster.run_s = get_seconds(object, "run_s", where);
   return cluster;
 }
 
@@ -78,12 +98,17 @@ std::string to_json(const Cluster& cluster) {
       {"ranks_per_host", cluster.ranks_per_host},
       {"local", to_value(cluster.local)},
       {"network", to_value(cluster.network)},
+      {"fabric", to_string(cluster.fabric)},
       {"flops_per_s", cluster.flops_per_s},
       {"read_bytes_per_s", cluster.read_bytes_per_s},
       {"write_bytes_per_s", cluster.write_bytes_per_s},
-      {"copy_bytes_per_s", cluster.copy_bytes_per_s},
+      {"gather_bytes_per_s", cluster.gather_bytes_per_s},
+      {"cache_bytes", cluster.cache_bytes},
+      {"cache_bytes_per_s", cluster.cache_bytes_per_s},
+      {"row_s", cluster.row_s},
       {"signal_s", cluster.signal_s},
       {"step_s", cluster.step_s},
+      {"run_s", cluster.run_s},
   };
   return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -94,14 +119,27 @@ Cluster default_cluster(int num_ranks) {
   Cluster cluster;
   cluster.name = "local";
   cluster.ranks_per_host = num_ranks;
-  cluster.local = {.bytes_per_s = 11e9, .latency_s = 0.15e-6};
+  cluster.local = {.bytes_per_s = 19e9, .latency_s = 0.1e-6};
   cluster.network = {.bytes_per_s = 1.25e9, .latency_s = 10e-6};
-  cluster.flops_per_s = 80e9;
-  cluster.read_bytes_per_s = 11e9;
-  cluster.write_bytes_per_s = 11e9;
-  cluster.copy_bytes_per_s = 5.5e9;
-  cluster.signal_s = 0.15e-6;
-  cluster.step_s = 0.2e-6;
+  cluster.flops_per_s = 112e9;
+  cluster.read_bytes_per_s = 15e9;
+  cluster.write_bytes_per_s = 9.8e9;
+  cluster.gather_bytes_per_s = 7.1e9;
+  cluster.cache_bytes = 2e6;
+  cluster.cache_bytes_per_s = 19e9;
+  cluster.row_s = 1.8e-9;
+  cluster.signal_s = 0.1e-6;
+  cluster.step_s = 0.05e-6;
+  cluster.run_s = 0.05e-6;
+  return cluster;
+}
+
+Cluster with_cores(Cluster cluster, double cores_a_rank) {
+  for (double* rate : {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s,
+                       &cluster.gather_bytes_per_s, &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
+    *rate = std::clamp(*rate * cores_a_rank, kMinRate, kMaxRate);
+  cluster.row_s /= cores_a_rank;
+  cluster.step_s /= cores_a_rank;
   return cluster;
 }
 

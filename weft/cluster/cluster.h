@@ -16,18 +16,29 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+// How hosts are joined: `nic`, one link a host that all its traffic shares; `pairs`, one link for every ordered pair of
+// hosts, as a paced local transport has.
+enum class Fabric { nic, pairs };
+std::string_view to_string(Fabric fabric);
+
+// Rates are those of one rank while a second one is as busy on another core: memory is shared.
 struct Cluster {
   std::string name;
   int num_hosts = 1;
   int ranks_per_host = 1;
-  Link local;                   // between ranks of a host
-  Link network;                 // between hosts: what one host sends, or receives
-  double flops_per_s = 0;       // one rank's gemm, large and f32
-  double read_bytes_per_s = 0;  // one rank's memory, streaming
-  double write_bytes_per_s = 0;
-  double copy_bytes_per_s = 0;  // bytes copied, each read and written once
-  double signal_s = 0;          // raising a counter a peer on the host is waiting for, until it sees it
-  double step_s = 0;            // what a tile costs beside its arithmetic
+  Link local;    // between ranks of a host: the rate of stores into a peer's memory
+  Link network;  // between hosts: what one host, or one pair of hosts, sends in one direction
+  Fabric fabric = Fabric::nic;
+  double flops_per_s = 0;         // gemm, f32: multiply-adds alone
+  double read_bytes_per_s = 0;    // from memory, streaming
+  double write_bytes_per_s = 0;   // to memory
+  double gather_bytes_per_s = 0;  // rows of a table, looked up at random
+  double cache_bytes = 0;         // a run that touches no more than this on a rank is served by the rank's cache,
+  double cache_bytes_per_s = 0;   // at this rate, whatever it does
+  double row_s = 0;               // an output of a gemv beside reading its weights
+  double signal_s = 0;            // raising a counter a peer on the host is waiting for, until it sees it
+  double step_s = 0;              // a tile beside its arithmetic
+  double run_s = 0;               // starting a run and waiting for its output
 
   int size() const { return num_hosts * ranks_per_host; }
   int host_of(int rank) const;                   // ranks fill hosts in blocks; throws bad_input for a rank there is not
@@ -42,9 +53,12 @@ Cluster parse_cluster(std::string_view json, std::string_view where);
 Cluster load_cluster(const std::string& path);
 std::string to_json(const Cluster& cluster);  // parse_cluster reads back the same value
 
-// Ranks as threads or processes of one host over shared memory, a core each: 80 Gflop/s, 11 GB/s, 0.15 us a
-// signal. Copies at half the memory rate, 0.2 us a step and the network are assumed, not measured.
+// Ranks as threads or processes of one host over shared memory, a core each, as measured on one such machine; the
+// network is assumed.
 Cluster default_cluster(int num_ranks = 2);
+
+// The cluster with that many cores for each of its ranks: 0.5 where two ranks share one, 2 where a rank has two threads.
+Cluster with_cores(Cluster cluster, double cores_a_rank);
 
 // "shm": the local link of the default cluster. "10gbit,10us": a rate and a latency; a rate alone has
 // none. Units as in weft/base/units.h.

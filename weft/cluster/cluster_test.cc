@@ -23,6 +23,7 @@ TEST(Cluster, JsonRoundTrips) {
   Cluster cluster = default_cluster(6);
   cluster.num_hosts = 3;
   cluster.network = parse_link("25gbit,3.3us");
+  cluster.fabric = Fabric::pairs;
   EXPECT_EQ(parse_cluster(to_json(cluster), "text"), cluster);
 }
 
@@ -55,6 +56,7 @@ TEST(Cluster, HostileFilesAreRefusedByFieldName) {
             "c.json: \"flops_per_s\" is \"fast\"; give a number from 1 to 1e+18");
   EXPECT_EQ(refusal_of(with("/local/latency_s", -1e-6)),
             "c.json: in \"local\": \"latency_s\" is -1e-06; give a number from 0 to 1000");
+  EXPECT_EQ(refusal_of(with("/fabric", "mesh")), "c.json: \"fabric\" is \"mesh\"; use nic or pairs");
   EXPECT_EQ(refusal_of(with("/network", 3)), "c.json: \"network\" is 3; give an object {...}");
   EXPECT_NE(refusal_of(with("/signal_s", nullptr)).find("\"signal_s\" is null"), std::string::npos);
   EXPECT_NE(refusal_of(with("/ranks_per_host", 1 << 21)).find("\"ranks_per_host\" is 2097152"), std::string::npos);
@@ -72,6 +74,13 @@ TEST(Cluster, EveryFieldIsRequired) {
     EXPECT_EQ(
         refusal([&] { parse_cluster(object.dump(), "c.json"); }).find("c.json: \"" + item.key() + "\" is missing"), 0u);
   }
+}
+
+TEST(Cluster, RanksThatShareACoreAreSlower) {
+  const Cluster whole = default_cluster(4), half = with_cores(whole, 0.5);
+  EXPECT_DOUBLE_EQ(half.flops_per_s, whole.flops_per_s / 2);
+  EXPECT_DOUBLE_EQ(half.step_s, whole.step_s * 2);
+  EXPECT_EQ(half.network, whole.network);
 }
 
 TEST(Link, ReadsRateAndLatency) {

@@ -151,6 +151,22 @@ Plan choose(const Producer& p, const Space& space, const Cluster& cluster, const
   return plan;
 }
 
+// A page is in one place: what must be on every rank, or must pass through others, is beyond a window.
+Plan build_window(const Producer& p, const Space& space) {
+  const Route route = space.options.route;
+  const bool scatters = space.kind == SpaceKind::reduce_scatter;
+  if (!scatters && space.kind != SpaceKind::all_to_all)
+    bad_input("{} has no window: each of its rows goes to several ranks; use reduce_scatter, all_to_all or keep",
+              to_string(space.kind));
+  if (route != Route::automatic && route != Route::direct)
+    bad_input("a window stores every row at its owner; route {} cannot, use auto or direct", to_string(route));
+  if (space.options.wire != Dtype::f32)
+    bad_input("a window is written in f32, not {}; leave wire at f32", to_string(space.options.wire));
+  Plan plan = scatters ? build_window_reduce_scatter(p, space) : build_all_to_all(p, space);
+  plan.why = "direct: the only route of a window";
+  return plan;
+}
+
 Plan alone(const Producer& p, std::string name) {
   Plan plan = build_keep(p, 1);
   plan.name = std::move(name);
@@ -185,6 +201,7 @@ Plan build(const Producer& producer, const Space& space, const Cluster& cluster)
   // Row counts can leave rows out, even on one rank: only the exchange itself does that.
   if (space.num_ranks() == 1 && space.options.rows.empty())
     return alone(p, fmt::format("{} {} local", to_string(p.kind), to_string(space.kind)));
+  if (p.kind == ProducerKind::window) return build_window(p, space);
   return choose(p, space, cluster, build_route);
 }
 

@@ -62,6 +62,7 @@ Plan build_keep(const Producer& producer, int num_ranks);
 Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);
 Plan build_all_reduce(const Producer& producer, const Space& space, Route route);
 Plan build_all_gather(const Producer& producer, const Space& space, Route route);
+Plan build_window_reduce_scatter(const Producer& producer, const Space& space);
 Plan build_all_to_all(const Producer& producer, const Space& space);
 Plan build_broadcast(const Producer& producer, const Space& space);
 Plan build_gather_gemm(const Producer& producer, const Space& space, Route route);

@@ -1,5 +1,8 @@
 // Outputs that are not summed: kept where they are made, or each part of the rows stored straight to the rank that
 // needs it, others' parts first and this rank's own last.
+//
+// A window is written before its run starts, so its waits look back (lag 1) to what peers did in the run before, and
+// its output has two copies: while one is read, the other may be written.
 #include <numeric>
 
 #include "weft/base/error.h"
@@ -78,6 +81,7 @@ Plan build_keep(const Producer& p, int num_ranks) {
   const int y = draft.output(m, columns.size(r));
   const BoxRule whole{{0, 0}, {m, columns.size(r)}};
   Rule rule = draft.step("make", whole);
+  if (p.kind == ProducerKind::window) draft.plan.buffers[y].depth = 2, rule.tile = {0, 0};
   rule.targets = {{r, y, whole}};
   rule.finish = p.has_epilogue();
   draft.add(rule);
@@ -101,10 +105,13 @@ Plan build_all_to_all(const Producer& p, const Space& space) {
   Draft draft(fmt::format("{} all_to_all direct", to_string(p.kind)), p, num_ranks);
   const Parts parts = place_rows(draft, space.options);
   const Columns columns = place_columns(draft);
+  const bool window = p.kind == ProducerKind::window;
   const auto lanes = [&](const Expr& from, const Expr& to) {
+    if (window) return gt(parts.size(from, to), 0);  // all rows are there at once
     return up(parts.size(from, to), tm) * up(columns.size(from), tn);
   };
   const int y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N)) : draft.output(parts.received(N, r), n);
+  if (window) draft.plan.buffers[y].depth = 2;
   const auto place = [&](const Expr& from, const Expr& to) {
     if (side_by_side) return BoxRule{{0, columns.begin(from)}, {parts.size(from, to), columns.begin(from + 1)}};
     return rows(parts.received(from, to), parts.received(from, to) + parts.size(from, to));
@@ -117,7 +124,8 @@ Plan build_all_to_all(const Producer& p, const Space& space) {
   rule.let = {{"d", (r + 1 + s) % N}};
   rule.limit = Limit::peer;
   rule.limit_peer = d;
-  rule.waits = {{open, d, 1, 0, 0, 1, ne(d, r)}};
+  if (window) rule.tile = {0, 0};
+  rule.waits = {{open, d, 1, window ? 1 : 0, 0, 1, ne(d, r)}};
   rule.targets = {{d, y, place(r, d)}};
   rule.signals = {{d, got, r, 0, 1, ne(d, r)}};
   rule.finish = p.has_epilogue();

@@ -132,7 +132,7 @@ void Attention::add_block(std::int64_t key, const float* q, const float* v, std:
   const AttentionShape& s = shape_;
   const std::int64_t rows = std::min(kBlock, s.sequence - query), keys = std::min(kBlock, s.sequence - key);
   const float scale = 1.0f / std::sqrt(static_cast<float>(s.qk_dim));
-  scores_.run(rows, keys, q + query * s.ldq, keys_.data(), tile_.data(), kBlock, scratch_.data());
+  scores_.run(rows, keys, q + query * s.ldq, keys_.data(), {tile_.data(), kBlock}, scratch_.data());
   float shrink[kBlock];
   for (std::int64_t i = 0; i < rows; ++i) {
     float* row = tile_.data() + i * kBlock;
@@ -148,7 +148,7 @@ void Attention::add_block(std::int64_t key, const float* q, const float* v, std:
     largest = top;
   }
   const GemmKernel& values = keys == kBlock ? values_ : last_values_;
-  values.run(rows, s.v_dim, tile_.data(), v + key * s.ldv, made_.data(), s.v_dim, scratch_.data());
+  values.run(rows, s.v_dim, tile_.data(), v + key * s.ldv, {made_.data(), s.v_dim}, scratch_.data());
   for (std::int64_t i = 0; i < rows; ++i) {
     float* out = y + (query + i) * s.ldy;
     const float* made = made_.data() + i * s.v_dim;

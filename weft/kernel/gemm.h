@@ -1,12 +1,13 @@
 // One tile of a matrix product: c = a * b, row-major, made from zero in f32. The executors call it for every
-// tile, so everything that takes time or a lock (choosing, JIT) happens in the constructor, and run()
+// tile, so everything that takes time or a lock (choosing, JIT) happens in the constructor, and running
 // allocates nothing.
 //
-// Two twins: libxsmm's JIT code, and a portable kernel that packs panels of b and keeps blocks of c in
-// registers. In both, an element is one chain of multiply-adds in order of k, so its bits depend on its row
-// of a, its column of b and k alone: not on the tile, the thread, nor which twin made it. The one difference
-// left is the machine: with fma (avx2, avx512) each k rounds once; without (baseline) twice, the bits of
-// gemm_naive.
+// Two twins: a portable kernel that packs panels of b and keeps blocks of c in registers, and libxsmm's JIT
+// code. In both, an element is one chain of multiply-adds in order of k, so its bits depend on its row of a,
+// its column of b and k alone: not on the tile, the thread, nor which twin made it. The one difference left is
+// the machine: with fma (avx2, avx512) each k rounds once; without (baseline) twice, the bits of gemm_naive.
+//
+// Tiles that share columns of b can share their packed panels: pack() once, then run_packed() for each.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +31,19 @@ struct GemmShape {
   bool any_rows = false;       // tiles of every height from 1 to tile_rows occur
 };
 
+// Where a tile goes, and what is added to it on the way: c = addend + (a * b), in this order, rounded once
+// more.
+struct GemmTarget {
+  float* data;
+  std::int64_t ld;
+  const float* addend = nullptr;  // (rows, cols) as the tile; null: nothing
+  std::int64_t addend_ld = 0;
+};
+
 class GemmKernel {  // const after construction and shared by threads
  public:
   enum class Kind {
-    automatic,  // libxsmm where it is built in, works here and no sanitizer watches; else portable
+    automatic,  // the one found to be the quicker on this instruction set
     portable,
     libxsmm,  // bad_input where there is none
   };
@@ -46,10 +56,17 @@ class GemmKernel {  // const after construction and shared by threads
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }  // for each thread; best on a 64-byte boundary
 
-  // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols. c has leading dimension
-  // ldc; libxsmm serves ldc == tile_cols (a scratch tile), the portable kernel any other.
-  void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, std::int64_t ldc,
+  // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols. libxsmm serves targets
+  // with ld == tile_cols (a scratch tile) and no addend, the portable kernel all others.
+  void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
            void* scratch) const;
+
+  // The same in two parts. A tile's columns of b take packed_floats(cols) floats when packed. Worth it where
+  // several tiles need them and `packs()`; otherwise libxsmm reads b as it is.
+  bool packs() const { return !jit_; }
+  std::int64_t packed_floats(std::int64_t cols) const;
+  void pack(std::int64_t cols, const void* b, float* packed) const;
+  void run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed, const GemmTarget& c) const;
 
   std::string_view name() const;  // "libxsmm", or "portable" where there is no JIT code at all
 
@@ -63,7 +80,7 @@ class GemmKernel {  // const after construction and shared by threads
   KBlock k_block(std::int64_t begin) const;
   bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
   bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;
-  void run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, std::int64_t ldc,
+  void run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
                     float* panel) const;
   void run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, float* panel) const;
 
@@ -71,7 +88,7 @@ class GemmKernel {  // const after construction and shared by threads
   const Variant* variant_;
   std::size_t scratch_bytes_ = 0;
   bool jit_ = false;
-  bool packs_b_ = false;                // for libxsmm; the portable kernel always does
+  bool widens_b_ = false;               // for libxsmm, which takes f32 only
   std::vector<std::int32_t> row_slot_;  // (tile_rows + 1) -> slot, -1: no code for this height
   std::vector<std::int32_t> col_slot_;  // (tile_cols + 1) -> slot, -1: no code for this width
   std::int32_t num_row_slots_ = 0;

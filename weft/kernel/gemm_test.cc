@@ -47,7 +47,7 @@ struct Problem {
   std::vector<float> run(const GemmKernel& kernel, std::int64_t ldc) const {
     std::vector<float> c(static_cast<std::size_t>(rows * ldc), kUntouched);
     std::vector<char> scratch(kernel.scratch_bytes());
-    kernel.run(rows, cols, a.data(), b.data(), c.data(), ldc, scratch.data());
+    kernel.run(rows, cols, a.data(), b.data(), {c.data(), ldc}, scratch.data());
     return c;
   }
   void expect_right(const std::vector<float>& c, std::int64_t ldc, const std::string& what) const {
@@ -133,7 +133,7 @@ TEST(Gemm, ATileHasTheSameBitsWhoeverMakesItAndWhen) {
     const GemmKernel kernel(problem.shape(32, 40), rows, cols, choice.kind, choice.isa);
     const auto make = [&](std::vector<float>& c, std::int64_t tile) {
       std::vector<char> scratch(kernel.scratch_bytes());
-      kernel.run(32, 40, problem.a.data() + tile * 32 * problem.lda, problem.b.data(), c.data() + tile * 32 * 40, 40,
+      kernel.run(32, 40, problem.a.data() + tile * 32 * problem.lda, problem.b.data(), {c.data() + tile * 32 * 40, 40},
                  scratch.data());
     };
     std::vector<float> in_order(96 * 40), by_threads(96 * 40);
@@ -156,7 +156,7 @@ TEST(Gemm, PortableBitsDoNotDependOnTheTile) {
     for (std::int64_t i = 0; i < 29; i += 11)
       for (std::int64_t j = 0; j < 75; j += 13)
         cut.run(std::min<std::int64_t>(11, 29 - i), std::min<std::int64_t>(13, 75 - j),
-                problem.a.data() + i * problem.lda, problem.b.data() + j * 4, c.data() + i * 75 + j, 75,
+                problem.a.data() + i * problem.lda, problem.b.data() + j * 4, {c.data() + i * 75 + j, 75},
                 scratch.data());
     EXPECT_TRUE(same_bits(problem.run(whole, 75), c)) << to_string(isa);
   }

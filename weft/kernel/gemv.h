@@ -19,6 +19,7 @@ struct GemvBatch {
   std::int64_t ldx;
   float* y;  // (m, rows) with ldy
   std::int64_t ldy;
+  std::int64_t rows_to_come = 0;  // rows of w behind these that a later call will ask for; only speed depends on it
 };
 
 // The same for m vectors, each with the bits that gemv would give it; w is read from memory once.

@@ -28,7 +28,7 @@ TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
           ASSERT_NEAR(best[r], exact[r], 1e-6 * std::sqrt(static_cast<double>(k) + 1)) << rows << " x " << k;
         for (Isa isa : reachable_isas()) {
           std::vector<float> y(static_cast<std::size_t>(rows));
-          variant(isa).gemv(rows, k, w.data(), dtype, ldw, x.data(), y.data());
+          variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0}, x.data(), y.data());
           ASSERT_TRUE(same_bits(best, y)) << to_string(isa) << " " << rows << " x " << k;
         }
       }

@@ -8,17 +8,25 @@
 #include "weft/base/dtype.h"
 #include "weft/kernel/embedding_bag.h"
 #include "weft/kernel/epilogue.h"
+#include "weft/kernel/gemm.h"
 #include "weft/kernel/isa.h"
 #include "weft/kernel/sum.h"
 
 namespace weft {
 
-// A block of B's columns for a range of k, widened to f32 and padded with zeros to Variant::panel_cols
-// columns.
+// Up to Variant::panel_cols columns of b for a range of k, in f32, readable to the next whole register.
 struct GemmPanel {
-  const float* data;  // (k, panel_cols)
+  const float* data;  // (k, cols) with ld
   std::int64_t k;
-  std::int64_t cols;  // those that exist
+  std::int64_t cols;
+  std::int64_t ld;
+};
+
+struct GemvRows {
+  const void* w;  // (count, k) with ld
+  Dtype dtype;
+  std::int64_t count, k, ld;
+  std::int64_t to_come;  // rows behind these that will be asked for next: memory is asked for them in time
 };
 
 struct StripList {  // at least one
@@ -27,19 +35,20 @@ struct StripList {  // at least one
 };
 
 struct Variant {
-  std::int64_t panel_cols;
+  std::int64_t lanes;       // floats in a register
+  std::int64_t block_rows;  // rows of c held in registers at once
+  std::int64_t panel_cols;  // and columns
 
-  // panel(p, 0..cols) = b(p, 0..cols) for p < k, the rest of each row zero.
+  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero.
   void (*pack)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb, float* panel);
 
-  // c = a * panel, or c + a * panel where `accumulate`; each element is one chain of multiply-adds in order
-  // of k.
-  void (*multiply)(std::int64_t rows, const float* a, std::int64_t lda, const GemmPanel& panel, float* c,
-                   std::int64_t ldc, bool accumulate);
+  // c = a * panel, or c + a * panel where `accumulate`, then c = addend + c where there is one; each element
+  // is one chain of multiply-adds in order of k.
+  void (*multiply)(std::int64_t rows, const float* a, std::int64_t lda, const GemmPanel& panel, const GemmTarget& c,
+                   bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
-  void (*gemv)(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x,
-               float* y);
+  void (*gemv)(const GemvRows& rows, const float* x, float* y);
   void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
               float* out, std::int64_t ld);
   void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);

@@ -3,23 +3,17 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/plan/estimate_cost.h"
 #include "weft/plan/verify_model.h"
 
 namespace weft {
 namespace {
 
+using estimating::Cost;
+using estimating::Costs;
 using verifying::Act;
 using verifying::Model;
 using verifying::VPiece;
-
-// Rows pooled into one row of an embedding bag: known only at run time, so a common number.
-constexpr double kPooledRows = 32;
-
-struct Cost {
-  double busy = 0;     // of the rank, seconds
-  double compute = 0;  // the part of it that is the producer's
-  double network_bytes = 0;
-};
 
 // When the first and the last lane are there.
 struct Front {
@@ -34,14 +28,19 @@ struct Front {
 
 class EventModel {
  public:
-  EventModel(const Model& model, const Cluster& cluster)
+  EventModel(const Model& model, const Cluster& cluster, const EstimateHint& hint)
       : m_(model),
         cluster_(cluster),
+        costs_(model, cluster_, hint),
         fronts_(model.counters.size()),
         ranks_(model.acts_of.size()),
-        hosts_(cluster.num_hosts),
         host_of_(model.acts_of.size()) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) host_of_[rank] = cluster.host_of(static_cast<int>(rank));
+    num_hosts_ = host_of_.empty() ? 0 : host_of_.back() + 1;
+    num_ends_ = cluster.fabric == Fabric::pairs ? num_hosts_ : 1;
+    links_.resize(ranks_.size() * num_ends_);
+    sent_.resize(static_cast<std::size_t>(num_hosts_) * num_ends_);
+    received_.resize(static_cast<std::size_t>(num_hosts_));
     for (const Act& act : m_.acts) add_bytes(act);
   }
 
@@ -49,82 +48,49 @@ class EventModel {
     for (const std::int32_t a : order) play(m_.acts[a]);
     for (const Rank& rank : ranks_) {
       out_.compute_seconds = std::max(out_.compute_seconds, rank.compute);
-      out_.comm_seconds = std::max(out_.comm_seconds, rank.local_bytes / cluster_.local.bytes_per_s);
+      out_.comm_seconds = std::max(out_.comm_seconds, rank.local_seconds);
       out_.seconds = std::max(out_.seconds, rank.busy);
     }
-    for (const Host& host : hosts_)
-      out_.comm_seconds =
-          std::max(out_.comm_seconds, std::max(host.sent, host.received) / cluster_.network.bytes_per_s);
-    out_.seconds = std::max({out_.seconds, out_.compute_seconds, out_.comm_seconds});
+    for (const double bytes : sent_) out_.comm_seconds = std::max(out_.comm_seconds, network_seconds(bytes));
+    if (cluster_.fabric == Fabric::nic)
+      for (const double bytes : received_) out_.comm_seconds = std::max(out_.comm_seconds, network_seconds(bytes));
+    out_.seconds = std::max(out_.seconds, out_.comm_seconds) + cluster_.run_s;
+    out_.compute_seconds += cluster_.run_s;
     return out_;
   }
 
  private:
   struct Rank {
-    double steps_free = 0, triggers_free = 0, network_free = 0;
-    double busy = 0, compute = 0;
-    double local_bytes = 0, network_bytes = 0;
+    double steps_free = 0, triggers_free = 0;
+    double busy = 0, compute = 0, local_seconds = 0;
   };
-  struct Host {
-    double sent = 0, received = 0;
+  // What a rank uses of one link: its host's only one, or that to one other host.
+  struct Use {
+    double bytes = 0, free = 0;
+    double pending = 0;           // bytes of the action being played
+    const Act* latest = nullptr;  // that used it, and when it did
+    Front sent;
   };
 
-  double bytes(const VPiece& p) const {
-    return static_cast<double>(m_.boxes[p.box].volume() *
-                               static_cast<std::int64_t>(size_of(m_.plan->buffers[p.buffer].dtype)));
-  }
+  double network_seconds(double bytes) const { return bytes / cluster_.network.bytes_per_s; }
   bool same_host(std::int32_t a, std::int32_t b) const { return host_of_[a] == host_of_[b]; }
+  std::size_t end_of(std::int32_t to) const { return num_ends_ == 1 ? 0 : static_cast<std::size_t>(host_of_[to]); }
+  Use& use(std::int32_t from, std::int32_t to) { return links_[from * num_ends_ + end_of(to)]; }
+  double sent_by_host(std::int32_t from, std::int32_t to) const {
+    return sent_[static_cast<std::size_t>(host_of_[from]) * num_ends_ + end_of(to)];
+  }
 
   void add_bytes(const Act& act) {
     for (const VPiece& p : m_.pieces_of(act.targets)) {
       if (p.rank == act.rank) continue;
       if (same_host(p.rank, act.rank)) {
-        ranks_[act.rank].local_bytes += bytes(p);
-      } else {
-        ranks_[act.rank].network_bytes += bytes(p);
-        hosts_[host_of_[act.rank]].sent += bytes(p);
-        hosts_[host_of_[p.rank]].received += bytes(p);
+        ranks_[act.rank].local_seconds += costs_.store_seconds(act, p);
+        continue;
       }
+      use(act.rank, p.rank).bytes += costs_.bytes(p);
+      sent_[static_cast<std::size_t>(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.bytes(p);
+      received_[host_of_[p.rank]] += costs_.bytes(p);
     }
-  }
-
-  // The tiles of one step: arithmetic or memory, whichever is slower.
-  double produce(const Act& act) const {
-    const Producer& p = m_.plan->producers[act.producer];
-    const Box& box = m_.boxes[act.box];
-    const auto rows = static_cast<double>(box.size(0)), cols = static_cast<double>(box.size(1)),
-               k = static_cast<double>(p.k);
-    switch (p.kind) {
-      case ProducerKind::gemm:
-      case ProducerKind::gemv:
-        return std::max(2 * rows * cols * k / cluster_.flops_per_s,
-                        (rows * k * 4 + cols * k * static_cast<double>(size_of(p.weight))) / cluster_.read_bytes_per_s);
-      case ProducerKind::embedding_bag:
-        return rows * cols * 4 * kPooledRows / cluster_.read_bytes_per_s;
-      case ProducerKind::copy:
-        return rows * cols * 4 / cluster_.read_bytes_per_s;
-    }
-    return 0;
-  }
-
-  Cost cost(const Act& act) const {
-    Cost out;
-    if (act.box < 0) return out;
-    const double per_lane = static_cast<double>(act.lanes) * cluster_.step_s;
-    out.compute = act.is_step ? produce(act) + per_lane : 0;
-    out.busy = act.is_step ? out.compute : act.targets.size() > 0 ? per_lane : 0;
-    for (const VPiece& p : m_.pieces_of(act.sources)) out.busy += bytes(p) / cluster_.read_bytes_per_s;
-    bool copies = !act.is_step && act.sources.size() > 0;
-    for (const VPiece& p : m_.pieces_of(act.targets)) {
-      const bool to_peer = p.rank != act.rank && same_host(p.rank, act.rank);
-      double store = bytes(p) / (to_peer ? cluster_.local.bytes_per_s : cluster_.write_bytes_per_s);
-      // A trigger's last source and first target are one copy: at least what copying costs here.
-      if (copies) store = std::max(store, bytes(p) / cluster_.copy_bytes_per_s - bytes(p) / cluster_.read_bytes_per_s);
-      copies = false;
-      out.busy += store;
-      if (!same_host(p.rank, act.rank)) out.network_bytes += bytes(p);
-    }
-    return out;
   }
 
   Front ready(const Act& act) const {
@@ -150,40 +116,62 @@ class EventModel {
     return {begin + duration / lanes, end};
   }
 
+  // Puts what the action stores on other hosts on its links, each as soon as it is made. Where several ranks share a
+  // link, each has the part of it that it uses of its bytes.
+  void send(const Act& act, const Front& made, double lanes) {
+    for (const VPiece& p : m_.pieces_of(act.targets))
+      if (!same_host(p.rank, act.rank)) use(act.rank, p.rank).pending += costs_.bytes(p);
+    for (const VPiece& p : m_.pieces_of(act.targets)) {
+      if (same_host(p.rank, act.rank)) continue;
+      Use& link = use(act.rank, p.rank);
+      if (link.pending == 0) continue;
+      const double part = link.bytes / sent_by_host(act.rank, p.rank);
+      link.sent = occupy(&link.free, made, network_seconds(link.pending) / part, lanes);
+      link.latest = &act;
+      link.pending = 0;
+      out_.seconds = std::max(out_.seconds, link.sent.last + cluster_.network.latency_s);
+    }
+  }
+
+  // When what the action stores on that rank's host has been sent; what it does not store there waits for nothing.
+  const Front& sent_to(const Act& act, std::int32_t rank, const Front& made) {
+    const Use& link = use(act.rank, rank);
+    return link.latest == &act ? link.sent : made;
+  }
+
   void play(const Act& act) {
     Rank& rank = ranks_[act.rank];
-    const Cost c = cost(act);
+    const Cost cost = costs_.of(act);
     const auto lanes = static_cast<double>(std::max(act.lanes, 1u));
-    rank.busy += c.busy;
-    rank.compute += c.compute;
+    rank.busy += cost.busy;
+    rank.compute += cost.compute;
     Front made = ready(act);
     if (act.is_step)
-      made = occupy(&rank.steps_free, made, c.busy, lanes);
+      made = occupy(&rank.steps_free, made, cost.busy, lanes);
     else if (act.targets.size() > 0)
-      made = occupy(&rank.triggers_free, made, c.busy, lanes);
-    Front sent = made;
-    if (c.network_bytes > 0) {
-      const double part = rank.network_bytes / hosts_[host_of_[act.rank]].sent;
-      sent = occupy(&rank.network_free, made, c.network_bytes / (cluster_.network.bytes_per_s * part), lanes);
-    }
-    out_.seconds =
-        std::max({out_.seconds, made.last, c.network_bytes > 0 ? sent.last + cluster_.network.latency_s : 0});
+      made = occupy(&rank.triggers_free, made, cost.busy, lanes);
+    send(act, made, lanes);
+    out_.seconds = std::max(out_.seconds, made.last);
     for (const verifying::VSignal& g : m_.signals_of(act)) {
       const bool here = same_host(g.rank, act.rank);
       const double delay = g.rank == act.rank ? 0
                            : here             ? std::max(cluster_.signal_s, cluster_.local.latency_s)
                                               : cluster_.network.latency_s;
-      const Front& front = here ? made : sent;
+      const Front& front = here ? made : sent_to(act, g.rank, made);
       fronts_[g.counter].include({front.first + delay, front.last + delay});
     }
   }
 
   const Model& m_;
   const Cluster cluster_;
+  const Costs costs_;
   std::vector<Front> fronts_;  // of each block of counters
   std::vector<Rank> ranks_;
-  std::vector<Host> hosts_;
   std::vector<int> host_of_;
+  int num_hosts_ = 0;
+  std::size_t num_ends_ = 1;             // links that leave a host
+  std::vector<Use> links_;               // of rank r, to end e: [r * num_ends_ + e]
+  std::vector<double> sent_, received_;  // by host, the first by end too
   Estimate out_;
 };
 
@@ -195,7 +183,7 @@ Cluster fitted(Cluster cluster, int num_ranks) {
   return cluster;
 }
 
-Estimate estimate(const Plan& plan, const Cluster& cluster) {
+Estimate estimate(const Plan& plan, const Cluster& cluster, const EstimateHint& hint) {
   const Expander expander(plan);
   std::vector<std::string> problems;
   for (const bool by_lane : {false, true}) {  // as in verify(): tile by tile only where ranges do not do
@@ -204,7 +192,7 @@ Estimate estimate(const Plan& plan, const Cluster& cluster) {
       Model model(plan, expander, by_lane, &problems);
       std::vector<std::int32_t> order;
       if (problems.empty()) verifying::check_order(model, &order);
-      if (problems.empty()) return EventModel(model, fitted(cluster, plan.num_ranks)).run(order);
+      if (problems.empty()) return EventModel(model, fitted(cluster, plan.num_ranks), hint).run(order);
     } catch (const verifying::Misaligned&) {
       continue;
     }

@@ -19,8 +19,8 @@ Cluster free_cluster(int num_hosts, int ranks_per_host) {
   Cluster c = default_cluster(ranks_per_host);
   c.num_hosts = num_hosts;
   c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
-  c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.copy_bytes_per_s = 1e18;
-  c.signal_s = c.step_s = 0;
+  c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.gather_bytes_per_s = c.cache_bytes_per_s = 1e18;
+  c.cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
   return c;
 }
 
@@ -74,13 +74,55 @@ TEST(Estimate, RanksOfAHostShareItsLink) {
   EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1, 1e-9);
 }
 
-TEST(Estimate, TriggersCostCopies) {
+TEST(Estimate, EveryPairOfHostsHasALinkInAFabricOfPairs) {
+  Cluster c = free_cluster(3, 1);
+  c.network = {.bytes_per_s = 128, .latency_s = 0.25};
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 2.25, 1e-9);  // 128 bytes to each of two others, one after another
+  c.fabric = Fabric::pairs;
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1.25, 1e-9);
+  EXPECT_NEAR(estimate(shot_plan(), c).comm_seconds, 1, 1e-9);
+  c.num_hosts = 2, c.ranks_per_host = 2;  // ranks 0 and 1 share the link to rank 2's host, and the link back
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 2.25, 1e-9);
+}
+
+TEST(Estimate, ReadingAndStoringOverlapByHalf) {
   Cluster c = free_cluster(1, 3);
-  c.copy_bytes_per_s = 128;
-  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 1, 1e-9);
-  c.copy_bytes_per_s = 1e18;
-  c.read_bytes_per_s = 128;  // three slots, and the producer's own rows
+  c.read_bytes_per_s = 128;  // the producer's own rows, then three slots
   EXPECT_NEAR(estimate(shot_plan(), c).seconds, 4, 1e-9);
+  c.write_bytes_per_s = 128;  // half of one store under each
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, 5, 1e-9);
+  EXPECT_NEAR(estimate(shot_plan(), c).compute_seconds, 1.5, 1e-9);
+}
+
+TEST(Estimate, OnlyTilesKeptTogetherAreStoredAtThePeersRate) {
+  Cluster c = free_cluster(1, 2);
+  c.write_bytes_per_s = 128;
+  Plan plan = pair_plan();
+  EXPECT_NEAR(estimate(plan, c).seconds, 1, 1e-9);  // its own output alone
+  plan.buffers[0].packing = {};
+  EXPECT_NEAR(estimate(plan, c).seconds, 2, 1e-9);
+}
+
+TEST(Estimate, WhatFitsIntoTheCacheIsServedByIt) {
+  Cluster c = free_cluster(1, 3);
+  c.read_bytes_per_s = 128, c.cache_bytes_per_s = 1280;
+  const double touched = 128 * (1 + 3 + 3 + 1);  // rows, their stores, the slots of the sum, and its store
+  c.cache_bytes = touched;
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (0.3 + 0.05) + (0.3 + 0.05), 1e-9);
+  c.cache_bytes = touched / 1.5;  // half of the way from the cache to memory: a read takes 0.55
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (0.55 + 0.15) + (1.65 + 0.05), 1e-9);
+  c.cache_bytes = touched / 2;
+  EXPECT_NEAR(estimate(shot_plan(), c).seconds, (1 + 0.15) + (3 + 0.05), 1e-9);
+}
+
+TEST(Estimate, AHintTellsHowManyRowsAreLookedUp) {
+  Plan plan = pair_plan();
+  plan.producers[0].kind = ProducerKind::embedding_bag;
+  plan.producers[0].dim = 4, plan.producers[0].rows = 100;
+  Cluster c = free_cluster(1, 2);
+  c.gather_bytes_per_s = 256;
+  EXPECT_NEAR(estimate(plan, c, {.pooled_rows = 3}).seconds, 3, 1e-9);
+  EXPECT_NEAR(estimate(plan, c, {.pooled_rows = 12}).seconds, 12, 1e-9);
 }
 
 TEST(Estimate, AFasterClusterIsNeverSlower) {
@@ -91,13 +133,19 @@ TEST(Estimate, AFasterClusterIsNeverSlower) {
                                                              [](Cluster& c) { c.flops_per_s *= 2.3; },
                                                              [](Cluster& c) { c.read_bytes_per_s *= 1.9; },
                                                              [](Cluster& c) { c.write_bytes_per_s *= 2.9; },
-                                                             [](Cluster& c) { c.copy_bytes_per_s *= 1.3; },
+                                                             [](Cluster& c) { c.gather_bytes_per_s *= 1.3; },
+                                                             [](Cluster& c) { c.cache_bytes *= 1.4; },
+                                                             [](Cluster& c) { c.cache_bytes_per_s *= 1.4; },
+                                                             [](Cluster& c) { c.row_s *= 0.4; },
+                                                             [](Cluster& c) { c.run_s *= 0.4; },
                                                              [](Cluster& c) { c.signal_s *= 0.5; },
                                                              [](Cluster& c) { c.step_s *= 0.1; }};
   for (const Plan& plan : {pair_plan(), shot_plan()})
     for (const auto& [hosts, ranks] : {std::pair{1, 3}, std::pair{3, 1}, std::pair{2, 2}}) {
       Cluster c = default_cluster(ranks);
       c.num_hosts = hosts;
+      c.cache_bytes = 100;
+      c.fabric = hosts == 2 ? Fabric::nic : Fabric::pairs;
       double before = estimate(plan, c).seconds;
       for (int round = 0; round < 4; ++round)
         for (const auto& improve : faster) {

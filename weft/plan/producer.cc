@@ -7,10 +7,11 @@
 namespace weft {
 namespace {
 
-constexpr Names<ProducerKind, 4> kKinds{{{ProducerKind::gemm, "gemm"},
+constexpr Names<ProducerKind, 5> kKinds{{{ProducerKind::gemm, "gemm"},
                                          {ProducerKind::gemv, "gemv"},
                                          {ProducerKind::embedding_bag, "embedding_bag"},
-                                         {ProducerKind::copy, "copy"}}};
+                                         {ProducerKind::copy, "copy"},
+                                         {ProducerKind::window, "window"}}};
 
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
@@ -18,15 +19,19 @@ void check_size(const char* what, std::int64_t value) {
   if (value < 1 || value > kMaxSize) bad_input("{} is {}; sizes are whole numbers from 1 to {}", what, value, kMaxSize);
 }
 
+// A gemv this short takes some ten microseconds: cut into tiles it would spend a tenth of that on signals.
+constexpr std::int64_t kShortGemv = 1 << 18;
+
 std::array<std::int64_t, 2> default_tile(const Producer& p) {
   switch (p.kind) {
     case ProducerKind::gemm:
       return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
     case ProducerKind::gemv:
-      return {1, 256};
+      return {1, p.n * p.k <= kShortGemv ? 4096 : 256};
     case ProducerKind::embedding_bag:
       return {64, p.dim};
     case ProducerKind::copy:
+    case ProducerKind::window:
       return {std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(p.n, 1)), p.n};
   }
   return {64, 64};
@@ -60,6 +65,8 @@ Producer validated(Producer p, int num_ranks) {
   }
   if (p.kind == ProducerKind::embedding_bag && p.tile[1] != p.dim)
     bad_input("embedding tiles are one table wide ({} columns), not {}", p.dim, p.tile[1]);
+  if (p.kind == ProducerKind::window && (p.has_epilogue() || !p.n_of.empty()))
+    bad_input("a window has no epilogue and one width on every rank; apply it to what is written, and give one n");
   p.tile[0] = std::min(p.tile[0], p.m);
   p.tile[1] = std::min(p.tile[1], p.n_of.empty() ? p.n : *std::max_element(p.n_of.begin(), p.n_of.end()));
   return p;
@@ -95,6 +102,13 @@ Producer copy(const CopyOptions& o) {
   Producer p;
   p.kind = ProducerKind::copy;
   p.m = o.rows, p.n = o.cols, p.tile = o.tile;
+  return p;
+}
+
+Producer window(const WindowOptions& o) {
+  Producer p;
+  p.kind = ProducerKind::window;
+  p.m = o.m, p.n = o.n;
   return p;
 }
 

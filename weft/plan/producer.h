@@ -11,7 +11,7 @@
 
 namespace weft {
 
-enum class ProducerKind { gemm, gemv, embedding_bag, copy };
+enum class ProducerKind { gemm, gemv, embedding_bag, copy, window };
 
 std::string_view to_string(ProducerKind kind);
 ProducerKind parse_producer_kind(std::string_view name);
@@ -21,6 +21,9 @@ ProducerKind parse_producer_kind(std::string_view name);
 //   gemv           x (m, k), m small, times w (n, k) transposed: w row-major by output, as linear layers keep it
 //   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table a tile column
 //   copy           x (m, n) as it is: a collective alone
+//   window         whatever the caller writes, straight into the steps' targets (world/window.h): a step's work is done
+//                  when its waits have been met and the caller says so, and only its signals are left. Without pages to
+//                  share (the reference executor), or where a run gives x (m, n), it is a copy of x.
 struct Producer {
   ProducerKind kind = ProducerKind::copy;
   std::int64_t m = 0, n = 0, k = 0;
@@ -60,9 +63,14 @@ struct CopyOptions {
   std::array<std::int64_t, 2> tile{0, 0};
 };
 
+struct WindowOptions {
+  std::int64_t m = 0, n = 0;
+};
+
 Producer gemm(const GemmOptions& options);
 Producer gemv(const GemmOptions& options);  // m defaults to 1
 Producer embedding_bag(const EmbeddingOptions& options);
 Producer copy(const CopyOptions& options);
+Producer window(const WindowOptions& options);
 
 }  // namespace weft

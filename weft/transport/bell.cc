@@ -1,6 +1,7 @@
 #include "weft/transport/bell.h"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +17,22 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
+long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
+std::atomic<bool> quiet{false};
+
 }  // namespace
+
+bool prepare_quiet_signals() {
+  static const bool able = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  return able;
+}
+
+void use_quiet_signals() { quiet.store(true, std::memory_order_seq_cst); }
+
+void detail::fence_all_ranks() {
+  if (quiet.load(std::memory_order_relaxed)) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
 
 void ring(Bell& bell) {
   bell.rings.fetch_add(1, std::memory_order_release);

@@ -14,6 +14,12 @@
 // same instruction as acquire on x86-64 and arm64). Breaking it costs a late wake-up, never a wrong one:
 // sleeps are bounded.
 //
+// A quiet signal leaves the fence to the sleeper. Steps a to b order a store before a load, which costs the signaller a
+// full fence: it waits until all it stored, a whole tile perhaps, has left its core. Where every rank has agreed to it
+// (prepare_quiet_signals), a is a plain store, b a plain load, and the sleeper, between c and d, makes the kernel put a
+// fence on every core that runs a rank (membarrier, 1 to 10 us). A signaller whose b came before that fence has its a
+// out by then, so e sees it; one whose b comes after it sees c.
+//
 // std::atomic::wait is no substitute: it waits on a private futex, which never wakes another process.
 #pragma once
 
@@ -38,7 +44,20 @@ inline void ring_if_asleep(Bell& bell) {
   if (bell.sleepers.load(std::memory_order_seq_cst) != 0) ring(bell);
 }
 
+// Whether this process can take part in quiet signals; asks the kernel once. From the first use_quiet_signals() on,
+// its sleepers pay for the fence.
+bool prepare_quiet_signals();
+void use_quiet_signals();
+
+// The second half of a quiet signal.
+inline void ring_if_asleep_quietly(Bell& bell) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (bell.sleepers.load(std::memory_order_relaxed) != 0) ring(bell);
+}
+
 namespace detail {
+
+void fence_all_ranks();  // does nothing where no signal is quiet
 
 // Sleeps until the bell is rung, unless it has been since `rings` was read; may return early.
 void sleep_on(Bell& bell, std::uint32_t rings, std::chrono::nanoseconds at_most);
@@ -59,6 +78,7 @@ template <class Ready, class AtMost>
 requires std::is_invocable_v<AtMost>
 bool sleep_unless(Bell& bell, Ready&& ready, AtMost&& at_most) {
   const detail::Registration registered(bell);
+  detail::fence_all_ranks();
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
   if (ready()) return true;
   detail::sleep_on(bell, rings, at_most());

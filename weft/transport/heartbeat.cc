@@ -31,11 +31,11 @@ std::chrono::nanoseconds since_beat(const Control& control, int rank) {
   return std::chrono::nanoseconds(ns > 0 ? ns : 0);
 }
 
-Heartbeat::Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes, int launcher_socket)
+Heartbeat::Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes, pollfd launcher)
     : control_(std::move(control)),
       rank_(rank),
       processes_(std::move(processes)),
-      launcher_socket_(launcher_socket),
+      launcher_(launcher),
       stop_(eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) fail(Code::io, "cannot make an eventfd: {}", std::strerror(errno));
   // Signals are the program's business: its handlers must not run on a thread it does not know.
@@ -59,7 +59,7 @@ void Heartbeat::run() {
   std::vector<pollfd> polls;
   for (int peer = 0; peer < num_ranks; ++peer)
     polls.push_back({peer == rank_ || !processes_[peer] ? -1 : processes_[peer]->get(), POLLIN, 0});
-  polls.push_back({launcher_socket_, 0, 0});  // POLLHUP alone
+  polls.push_back(launcher_);
   polls.push_back({stop_.get(), POLLIN, 0});
   while (true) {
     beat(control_, rank_);

@@ -1,6 +1,8 @@
 // The one small thread of a process rank: shows that this process lives, and watches for the death of others.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -17,11 +19,11 @@ void beat(const Control& control, int rank);
 std::chrono::nanoseconds since_beat(const Control& control, int rank);
 
 // Beats every kHeartbeat. A peer whose process ends although it has not left is reported in the control
-// block, which wakes everyone. `launcher_socket` is closed at its other end only when the launcher is dead:
-// then this process is killed, as PR_SET_PDEATHSIG would.
+// block, which wakes everyone. `launcher` has an event only when the launcher is dead (a socket hung up, a
+// process ended): then this process is killed, as PR_SET_PDEATHSIG would.
 class Heartbeat {
  public:
-  Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes, int launcher_socket);
+  Heartbeat(Control control, int rank, std::vector<std::shared_ptr<const Fd>> processes, pollfd launcher);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -33,7 +35,7 @@ class Heartbeat {
   Control control_;
   int rank_;
   std::vector<std::shared_ptr<const Fd>> processes_;  // a pidfd a rank
-  int launcher_socket_;
+  pollfd launcher_;
   Fd stop_;  // an eventfd
   std::thread thread_;
 };

@@ -17,7 +17,7 @@ namespace weft {
 namespace {
 
 std::size_t whole_pages(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   return std::max(page, (bytes + page - 1) / page * page);
 }
 
@@ -50,7 +50,20 @@ Fd make_memfd(std::size_t bytes) {
 
 std::shared_ptr<void> map_shared(const Fd& memfd, std::size_t bytes) { return map(memfd.get(), bytes, MAP_SHARED); }
 
-std::shared_ptr<void> map_private(std::size_t bytes) { return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS); }
+std::shared_ptr<void> map_anonymous(std::size_t bytes) { return map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS); }
+
+std::shared_ptr<void> reserve(std::size_t bytes) { return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE); }
+
+void map_again(void* shared, std::size_t bytes, void* again) {
+  // An old size of 0 asks for a second mapping of the same pages instead of a move.
+  if (mremap(shared, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, again) != again)
+    fail(Code::no_memory, "cannot map {} bytes a second time: {}", bytes, std::strerror(errno));
+#ifdef MADV_POPULATE_WRITE
+  madvise(again, bytes, MADV_POPULATE_WRITE);  // since Linux 5.14; before, first touches do it
+#endif
+}
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 std::size_t available_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");

@@ -1,6 +1,7 @@
 // The bodies that process ranks run in the tests, and how a process becomes one.
 #include "weft/transport/process_ranks_test.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #include "weft/base/error.h"
 #include "weft/transport/local.h"
+#include "weft/transport/mpirun.h"
 #include "weft/transport/shm.h"
 #include "weft/transport/wait.h"
 
@@ -203,6 +205,59 @@ int launcher() {
 
 int launcher_of_scripts() { return launch(scripts(3, "ignore_everything")).exit_code(); }
 
+// Set-up calls until one fails.
+int barriers_for_ever() {
+  const auto transport = attach_shm();
+  const int me = transport->rank();
+  transport->barrier();
+  leave_note("up" + std::to_string(me), std::to_string(getpid()));
+  try {
+    while (true) {
+      transport->barrier();
+      std::this_thread::sleep_for(1ms);
+    }
+  } catch (const Error& error) {
+    leave_note("seen" + std::to_string(me), std::to_string(error.rank()) + " " + error.what());
+    return error.code() == Code::peer_failed ? 1 : 3;
+  }
+}
+
+int leave_early_in_zero() {
+  const auto transport = attach_shm();
+  if (transport->rank() != 0) transport->barrier();
+  return 0;
+}
+
+int attach_twice() {
+  const auto transport = attach_shm();
+  transport->barrier();
+  attach_shm();
+  return 3;
+}
+
+int die_before_attaching_in_one() {
+  if (launched_rank() != 1) {
+    attach_shm();
+    return 3;
+  }
+  const int next = dup(0);  // its socket may have this number; the control block's descriptor finds none
+  close(next);
+  const rlimit limit{static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
+  setrlimit(RLIMIT_NOFILE, &limit);
+  try {
+    attach_shm();
+  } catch (const Error&) {
+    return 5;
+  }
+  return 3;
+}
+
+int mpirun_of_three() {
+  for (int rank = 0; rank < 3; ++rank) start_mpirun_rank(rank, 3, "ignore_everything");
+  std::this_thread::sleep_for(60s);
+  return 3;
+}
+
 struct BecomeARank {
   BecomeARank() {
     const char* name = std::getenv(kBodyEnv);
@@ -221,13 +276,18 @@ struct BecomeARank {
         {"ignore_everything", ignore_everything},
         {"launcher", launcher},
         {"launcher_of_scripts", launcher_of_scripts},
+        {"barriers_for_ever", barriers_for_ever},
+        {"leave_early_in_zero", leave_early_in_zero},
+        {"attach_twice", attach_twice},
+        {"die_before_attaching_in_one", die_before_attaching_in_one},
+        {"mpirun_of_three", mpirun_of_three},
     };
     alarm(60);  // whatever goes wrong, nothing stays
     int code = 99;
     try {
       code = bodies.at(name)();
     } catch (const Error& error) {
-      leave_note("error" + std::string(launched() ? std::getenv(kRankEnv) : "L"), error.what());
+      leave_note("error" + std::string(launched() ? std::to_string(launched_rank()) : "L"), error.what());
       code = error.code() == Code::bad_input ? 2 : 1;
     }
     _exit(code);
@@ -244,6 +304,29 @@ LaunchOptions scripts(int num_ranks, const std::string& body) {
   LaunchOptions options = ranks(num_ranks, body);
   options.argv = {"sh", "-c", "\"$0\"; exit $?", std::filesystem::read_symlink("/proc/self/exe")};
   return options;
+}
+
+std::vector<std::pair<std::string, std::string>> mpirun_environment(int rank, int size) {
+  return {{kMpiRankEnv, std::to_string(rank)},
+          {kMpiSizeEnv, std::to_string(size)},
+          {kMpiLocalSizeEnv, std::to_string(size)},
+          {kMpiJobEnv, std::getenv(kFolderEnv)}};
+}
+
+pid_t start_mpirun_rank(int rank, int size, const std::string& body) {
+  const auto environment = mpirun_environment(rank, size);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  setenv(kBodyEnv, body.c_str(), 1);
+  execl("/proc/self/exe", body.c_str(), nullptr);
+  _exit(127);
+}
+
+int exit_code_of(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void ProcessRanks::SetUp() {

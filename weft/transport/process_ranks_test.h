@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +23,12 @@ inline constexpr const char* kFolderEnv = "WEFT_TRANSPORT_TEST_FOLDER";
 LaunchOptions ranks(int num_ranks, const std::string& body);
 // The same, each behind a shell that does not exec it: the kernel ties only the shell to the launcher.
 LaunchOptions scripts(int num_ranks, const std::string& body);
+
+// The environment that mpirun gives to rank `rank` of `size`, the job named after this test.
+std::vector<std::pair<std::string, std::string>> mpirun_environment(int rank, int size);
+// This program as that rank of such a job, running `body`.
+pid_t start_mpirun_rank(int rank, int size, const std::string& body);
+int exit_code_of(pid_t pid);  // waits for it; 128 + signal where one ended it
 
 // Gives each test a folder for notes and checks that it leaves no process and no memory behind.
 class ProcessRanks : public testing::Test {

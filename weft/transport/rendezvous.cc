@@ -176,18 +176,28 @@ std::vector<Parcel> unpack(const Frame& frame) {
   return parcels;
 }
 
-Hub::Hub(int num_ranks, std::shared_ptr<const Fd> control) : seats_(static_cast<std::size_t>(num_ranks)) {
-  for (Seat& seat : seats_) {
-    std::array<int, 2> ends{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      fail(Code::io, "cannot make a socket pair: {}", std::strerror(errno));
-    seat.socket = FrameSocket(Fd(ends[0]));
-    seat.rank_end = Fd(ends[1]);
-    seat.socket.queue({{}, {control}});
-  }
+Hub::Hub(int num_ranks, std::shared_ptr<const Fd> control)
+    : control_(std::move(control)), seats_(static_cast<std::size_t>(num_ranks)) {}
+
+Fd Hub::take_rank_end(int rank) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    fail(Code::io, "cannot make a socket pair: {}", std::strerror(errno));
+  seat(rank, Fd(ends[0]));
+  return Fd(ends[1]);
 }
 
-Fd Hub::take_rank_end(int rank) { return std::move(seats_[rank].rank_end); }
+void Hub::seat(int rank, Fd socket) {
+  Seat& seat = seats_[rank];
+  seat.socket = FrameSocket(std::move(socket));
+  seat.socket.queue({{}, {control_}});
+  seat.open = true;
+}
+
+bool Hub::has_outgoing() const {
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return seat.open && seat.socket.has_outgoing(); });
+}
 
 void Hub::add_polls(std::vector<pollfd>& polls) const {
   for (const Seat& seat : seats_)

@@ -1,6 +1,7 @@
-// How process ranks exchange set-up messages and descriptors. Each rank holds one end of a socket pair whose
-// other end the launcher keeps; the launcher's Hub collects one parcel from every rank and then sends all of
-// them to everybody. That one operation is gather, barrier and the sharing of memory. No socket has a name.
+// How process ranks exchange set-up messages and descriptors. Each rank holds one end of a socket whose other
+// end the hub keeps; the Hub collects one parcel from every rank and then sends all of them to everybody. That
+// one operation is gather, barrier and the sharing of memory. The hub lives in the launcher, and its ranks
+// inherit socket pairs, which have no name; or, under mpirun, in rank 0, where the others find it (mpirun.h).
 //
 // The wire: frames of {bytes, num_fds}, payload; the descriptors ride on the frame's first byte. The hub
 // first sends each rank the control block's memfd. Both ends are non-blocking, so a stopped rank stops nobody
@@ -37,7 +38,8 @@ class FrameSocket {
   explicit FrameSocket(Fd socket);
 
   int fd() const { return socket_.get(); }
-  short events() const { return static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT)); }
+  bool has_outgoing() const { return !outgoing_.empty(); }
+  short events() const { return static_cast<short>(POLLIN | (has_outgoing() ? POLLOUT : 0)); }
   void queue(Frame frame);
   // Sends and receives what can be without waiting. False once the other end is closed; what came before that
   // can still be taken.
@@ -63,14 +65,19 @@ struct Parcel {
 Frame pack(const std::vector<Parcel>& parcels);
 std::vector<Parcel> unpack(const Frame& frame);
 
-// The launcher's side. The owner polls: add_polls, poll, serve.
+// The serving side. The owner polls: add_polls, poll, serve.
 class Hub {
  public:
   Hub(int num_ranks, std::shared_ptr<const Fd> control);
 
-  Fd take_rank_end(int rank);                        // for the child to inherit, once
+  Fd take_rank_end(int rank);      // the other end of a new socket pair, once
+  void seat(int rank, Fd socket);  // or the rank has come by itself, once
+  bool seated(int rank) const { return seats_[rank].socket.fd() >= 0; }
   void add_polls(std::vector<pollfd>& polls) const;  // one entry a rank
   void serve();
+
+  bool open(int rank) const { return seats_[rank].open; }  // seated, and has not hung up
+  bool has_outgoing() const;                               // to ranks that have not hung up
 
   bool attached(int rank) const { return seats_[rank].process != nullptr; }
   // The pidfd the rank sent in its first parcel: of the rank itself, where the child is only its parent.
@@ -79,14 +86,14 @@ class Hub {
  private:
   struct Seat {
     FrameSocket socket;
-    Fd rank_end;
     std::deque<Parcel> parcels;
     std::shared_ptr<const Fd> process;
-    bool open = true;
+    bool open = false;
   };
   void collect(Seat& seat);
   bool answer_if_complete();
 
+  std::shared_ptr<const Fd> control_;
   std::vector<Seat> seats_;
 };
 

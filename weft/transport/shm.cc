@@ -16,13 +16,15 @@
 #include "weft/base/error.h"
 #include "weft/transport/heartbeat.h"
 #include "weft/transport/local.h"
+#include "weft/transport/mpirun.h"
 #include "weft/transport/process.h"
-#include "weft/transport/rendezvous.h"
 
 namespace weft {
 namespace {
 
 constexpr int kPollSliceMs = 50;  // how often a set-up call looks for dead peers
+// From the end of the hub to the report of how the rank that served it ended (heartbeat.h).
+constexpr std::chrono::seconds kLetPeersSpeak{1};
 
 int number_from_env(const char* name, int least, int most) {
   const char* text = std::getenv(name);
@@ -47,29 +49,19 @@ FrameSocket open_rendezvous() {
   return FrameSocket(Fd(fd));
 }
 
-// Moves frames until one has come; `look_around` is called in between and may throw.
+// Moves frames until one has come, or nothing once the hub has hung up; `look_around` is called in between and
+// may throw.
 template <class LookAround>
-Frame receive(FrameSocket& socket, LookAround&& look_around) {
+std::optional<Frame> receive(FrameSocket& socket, LookAround&& look_around) {
   const auto start = std::chrono::steady_clock::now();
   while (true) {
     const bool open = socket.transfer();
-    if (auto frame = socket.next()) return std::move(*frame);
-    if (!open) fail(Code::peer_failed, "the launcher of this rank is gone");
+    if (auto frame = socket.next()) return frame;
+    if (!open) return std::nullopt;
     pollfd ready{socket.fd(), socket.events(), 0};
     poll(&ready, 1, kPollSliceMs);
     look_around(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start));
   }
-}
-
-Control receive_control(FrameSocket& socket, int num_ranks) {
-  const Frame frame = receive(socket, [](std::chrono::nanoseconds waited) {
-    if (waited > patience_from_env().total) fail(Code::deadline, "the launcher of this rank does not answer");
-  });
-  struct stat status {};
-  if (frame.fds.size() != 1 || fstat(frame.fds.front()->get(), &status) != 0)
-    fail(Code::io, "the launcher sent no control block");
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  return Control::open(map_shared(*frame.fds.front(), bytes), bytes, num_ranks);
 }
 
 // A direct child dies with its launcher. One that a script or a debugger started in between cannot ask the
@@ -80,10 +72,13 @@ void die_with_launcher(const Control& control) {
 
 class ShmTransport final : public LocalTransport {
  public:
-  ShmTransport(int rank, FrameSocket socket, Control control)
-      : LocalTransport(rank, std::move(control)), socket_(std::move(socket)) {
+  explicit ShmTransport(ShmSeat seat)
+      : LocalTransport(seat.rank, std::move(seat.control)),
+        hub_(std::move(seat.hub)),
+        hub_rank_(seat.hub_rank),
+        socket_(std::move(seat.socket)) {
     try {
-      attach();
+      attach(seat.launcher);
     } catch (...) {
       abort_with_current_exception(*this);
       throw;
@@ -101,12 +96,12 @@ class ShmTransport final : public LocalTransport {
     return texts;
   }
 
-  void attach() {
+  void attach(pollfd launcher) {
     beat(control(), rank());
     auto self = std::make_shared<const Fd>(open_process(getpid()));
     std::vector<std::shared_ptr<const Fd>> processes;
     for (Parcel& parcel : exchange({{}, std::move(self)}, "attach")) processes.push_back(std::move(parcel.fd));
-    heartbeat_.emplace(control(), rank(), std::move(processes), socket_.fd());
+    heartbeat_.emplace(control(), rank(), std::move(processes), launcher);
   }
 
   std::vector<std::shared_ptr<void>> share(const std::vector<std::size_t>& bytes) override {
@@ -128,28 +123,70 @@ class ShmTransport final : public LocalTransport {
   std::vector<Parcel> exchange(Parcel mine, std::string_view call) {
     const std::uint32_t at = arrive();
     socket_.queue(pack({std::move(mine)}));
-    const Frame answer = receive(socket_, [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); });
-    auto parcels = unpack(answer);
+    const auto look_around = [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); };
+    const auto answer = receive(socket_, look_around);
+    if (!answer) blame_hub(look_around);
+    auto parcels = unpack(*answer);
     if (parcels.size() != static_cast<std::size_t>(size()))
       fail(Code::io, "{} ranks answered in {}, expected {}", parcels.size(), call, size());
     return parcels;
   }
 
+  // The hub has hung up. Where it lived in a rank, that rank is to blame, and best in the words of whoever saw it end.
+  template <class LookAround>
+  [[noreturn]] void blame_hub(LookAround&& look_around) {
+    if (hub_rank_ < 0) fail(Code::peer_failed, "the launcher of this rank is gone");
+    const auto stop = std::chrono::steady_clock::now() + kLetPeersSpeak;
+    while (std::chrono::steady_clock::now() < stop) {
+      look_around(std::chrono::nanoseconds(0));
+      usleep(1000);
+    }
+    throw Error(Code::peer_failed, fmt::format("rank {}, which serves the others' set-up calls, is gone", hub_rank_),
+                hub_rank_, host(hub_rank_));
+  }
+
+  std::shared_ptr<void> hub_;
+  int hub_rank_;
   FrameSocket socket_;
   std::optional<Heartbeat> heartbeat_;  // stops before the socket it watches is closed
 };
 
 }  // namespace
 
-bool launched() { return std::getenv(kRankEnv) != nullptr; }
+Control receive_control(FrameSocket& socket, int num_ranks) {
+  const auto frame = receive(socket, [](std::chrono::nanoseconds waited) {
+    if (waited > patience_from_env().total) fail(Code::deadline, "the launcher of this rank does not answer");
+  });
+  if (!frame) fail(Code::peer_failed, "the launcher of this rank is gone, or has this rank already");
+  struct stat status {};
+  if (frame->fds.size() != 1 || fstat(frame->fds.front()->get(), &status) != 0)
+    fail(Code::io, "the launcher sent no control block");
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  return Control::open(map_shared(*frame->fds.front(), bytes), bytes, num_ranks);
+}
+
+std::unique_ptr<Transport> join_shm(ShmSeat seat) { return std::make_unique<ShmTransport>(std::move(seat)); }
+
+bool launched() { return std::getenv(kRankEnv) != nullptr || under_mpirun(); }
+
+int launched_rank() {
+  const char* text = std::getenv(kRankEnv);
+  if (text == nullptr && under_mpirun()) text = std::getenv(kMpiRankEnv);
+  const std::string_view digits(text == nullptr ? "" : text);
+  int rank = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  return error == std::errc() && end == digits.data() + digits.size() ? rank : -1;
+}
 
 std::unique_ptr<Transport> attach_shm() {
+  if (std::getenv(kRankEnv) == nullptr && under_mpirun()) return attach_mpirun();
   const int size = number_from_env(kSizeEnv, 1, kMaxLocalRanks);
   const int rank = number_from_env(kRankEnv, 0, size - 1);
   FrameSocket socket = open_rendezvous();
   Control control = receive_control(socket, size);
   die_with_launcher(control);
-  return std::make_unique<ShmTransport>(rank, std::move(socket), std::move(control));
+  const pollfd launcher{socket.fd(), 0, 0};  // POLLHUP alone
+  return join_shm({.rank = rank, .socket = std::move(socket), .control = std::move(control), .launcher = launcher});
 }
 
 }  // namespace weft

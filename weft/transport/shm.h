@@ -1,9 +1,13 @@
-// Ranks as processes of one machine, joined by shared memory. A launcher (launch.h) starts them; each
-// attaches.
+// Ranks as processes of one machine, joined by shared memory. A launcher starts them, ours (launch.h) or
+// mpirun (mpirun.h); each attaches.
 #pragma once
+
+#include <poll.h>
 
 #include <memory>
 
+#include "weft/transport/control.h"
+#include "weft/transport/rendezvous.h"
 #include "weft/transport/transport.h"
 
 namespace weft {
@@ -13,12 +17,28 @@ inline constexpr const char* kRankEnv = "WEFT_RANK";
 inline constexpr const char* kSizeEnv = "WEFT_SIZE";
 inline constexpr const char* kRendezvousFdEnv = "WEFT_RENDEZVOUS_FD";
 
-// Whether this process was started as a rank.
+// Whether this process was started as a rank, by `weft run` or by mpirun.
 bool launched();
+// Which one: -1 where it was not, or where the environment says no number.
+int launched_rank();
 
 // Joins the ranks of this launch: collective, once a process. From then on the process dies with its
 // launcher, and its end counts as a failure for its peers unless the transport was destroyed before, and not
 // by an exception. Bad environment: bad_input. Starts one thread, for the heartbeat.
 std::unique_ptr<Transport> attach_shm();
+
+// A rank's place among the others, however it was found.
+struct ShmSeat {
+  int rank = 0;
+  FrameSocket socket;  // to the hub
+  Control control;
+  pollfd launcher{-1, 0, 0};            // see heartbeat.h
+  int hub_rank = -1;                    // the rank whose process the hub lives in; -1: the launcher's
+  std::shared_ptr<void> hub = nullptr;  // on that rank: the hub, which goes with the transport
+};
+std::unique_ptr<Transport> join_shm(ShmSeat seat);
+
+// The control block, which the hub sends first.
+Control receive_control(FrameSocket& socket, int num_ranks);
 
 }  // namespace weft

@@ -23,7 +23,7 @@ struct Post {
 // everybody has entered call k + 1, so a half is read to the end before it is written again.
 struct Group {
   explicit Group(int num_ranks)
-      : control(Control::create(map_private(Control::bytes_for(num_ranks)), num_ranks)),
+      : control(Control::create(map_anonymous(Control::bytes_for(num_ranks)), num_ranks)),
         halves{std::vector<Post>(num_ranks), std::vector<Post>(num_ranks)} {}
 
   Control control;
@@ -49,7 +49,7 @@ class ThreadTransport final : public LocalTransport {
   std::vector<std::shared_ptr<void>> share(const std::vector<std::size_t>& bytes) override {
     Post mine;
     try {
-      mine.memory = map_private(bytes[rank()]);
+      mine.memory = map_anonymous(bytes[rank()]);
     } catch (const Error& error) {
       mine.text = error.what();  // goes to all ranks, which then fail alike
     }

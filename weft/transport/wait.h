@@ -14,8 +14,9 @@ struct Patience {
   std::chrono::nanoseconds silence = std::chrono::seconds(10);
   // No wait is longer, however alive the peers are.
   std::chrono::nanoseconds total = std::chrono::seconds(100);
-  // Before sleeping: about what falling asleep and waking cost. Crowded ranks (ranks > cores) sleep at once.
-  std::chrono::nanoseconds spin = std::chrono::microseconds(5);
+  // Before sleeping: about what falling asleep and waking cost (the fence of quiet signals 8 us here, a futex 10 to 50).
+  // Crowded ranks (ranks > cores) sleep at once.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(30);
 };
 
 // WEFT_DEADLINE_S sets silence, and total to ten times as much unless WEFT_WAIT_S sets that; bad_input where

@@ -47,6 +47,7 @@ Op::State::~State() {
     }
   }
   if (world->trace && executor != nullptr) executor->add_slices(world->birth, &world->trace->text());
+  if (window != nullptr) window->op = nullptr;
   auto& live = world->live;
   live.erase(std::remove(live.begin(), live.end(), executor.get()), live.end());
 }
@@ -63,51 +64,63 @@ void Op::run(const float* x, const void* w) {
   run(inputs);
 }
 
+void Op::run() { run(Inputs{}); }
+
 void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs, 1), counts); }
 
-void Op::run(std::span<const Inputs> inputs, const Counts& counts) {
-  State& s = *state_;
-  if (inputs.size() != s.plan.producers.size())
-    bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", s.plan.name, s.plan.producers.size(),
+void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run(inputs, counts); }
+
+void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
+  if (inputs.size() != plan.producers.size())
+    bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
               inputs.size());
-  if (!counts.peers.empty() && counts.peers.size() != static_cast<std::size_t>(s.plan.num_ranks))
-    bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), s.plan.num_ranks);
+  if (!counts.peers.empty() && counts.peers.size() != static_cast<std::size_t>(plan.num_ranks))
+    bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), plan.num_ranks);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Producer& p = s.plan.producers[i];
+    const Producer& p = plan.producers[i];
     const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
-    if (i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", s.plan);
-    if (weights) need(inputs[i].w != nullptr, "w", s.plan);
-    if (p.bias) need(inputs[i].bias != nullptr, "a bias", s.plan);
-    if (p.residual) need(inputs[i].residual != nullptr, "a residual", s.plan);
+    const bool written = p.kind == ProducerKind::window && inputs[i].x == nullptr;
+    if (written && window == nullptr)
+      bad_input(
+          "plan \"{}\" is written through a window, but none was opened; call world.window(op).open() before run()",
+          plan.name);
+    if (written)
+      window->close();
+    else if (window != nullptr)
+      window->is_open = false;  // the run copies x, whatever was written
+    if (!written && i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
+    if (weights) need(inputs[i].w != nullptr, "w", plan);
+    if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);
+    if (p.residual) need(inputs[i].residual != nullptr, "a residual", plan);
     if (p.kind == ProducerKind::embedding_bag)
-      check_bags(p, s.rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
-    s.bindings.producers[i] = inputs[i];
+      check_bags(p, rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
+    bindings.producers[i] = inputs[i];
   }
-  for (std::size_t b = 0; b < s.plan.buffers.size(); ++b)
-    if (s.plan.buffers[b].role == Role::input) s.bindings.buffers[b] = inputs[0].x;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
+    if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].x;
   try {
-    s.executor->start(s.bindings, counts);
+    executor->start(bindings, counts);
   } catch (Error& error) {
-    tell_of(s, error);
+    tell_of(*this, error);
     throw;
   }
 }
 
-Matrix Op::output() { return buffer("y"); }
+Matrix Op::output() { return state_->read("y"); }
+Matrix Op::buffer(std::string_view name) { return state_->read(name); }
 
-Matrix Op::buffer(std::string_view name) {
-  State& s = *state_;
-  const int index = s.plan.buffer(name);
-  if (index < 0 || s.plan.buffers[index].role == Role::input || s.plan.buffers[index].packing.tile_rows > 0)
-    bad_input("plan \"{}\" has no readable buffer \"{}\"", s.plan.name, name);
+Matrix Op::State::read(std::string_view name) {
+  const int index = plan.buffer(name);
+  if (index < 0 || plan.buffers[index].role == Role::input || plan.buffers[index].packing.tile_rows > 0)
+    bad_input("plan \"{}\" has no readable buffer \"{}\"", plan.name, name);
   try {
-    s.executor->finish();
+    executor->finish();
   } catch (Error& error) {
-    tell_of(s, error);
+    tell_of(*this, error);
     throw;
   }
-  const BufferLayout& layout = s.executor->layout(index);
-  return {reinterpret_cast<const float*>(s.executor->buffer(index)), layout.shape[0],
+  const BufferLayout& layout = executor->layout(index);
+  return {reinterpret_cast<const float*>(executor->buffer(index)), layout.shape[0],
           layout.dims > 1 ? layout.shape[1] : 1};
 }
 

@@ -32,6 +32,7 @@ class Op {
   // group calls it, in the same order for all their ops; nothing else is synchronised. Allocates nothing.
   // Throws bad_input where an input is missing, peer_failed or deadline where a peer does not come along.
   void run(const float* x, const void* w = nullptr);
+  void run();  // what is to be written has been, through an open window (window.h)
   void run(const Inputs& inputs, const Counts& counts = {});
   void run(std::span<const Inputs> inputs, const Counts& counts = {});  // plans of several producers
 
@@ -49,6 +50,7 @@ class Op {
   struct State;  // of the library
 
  private:
+  friend class Window;
   friend class World;
   explicit Op(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -64,6 +64,8 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
   // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us.
   if (link) prctl(PR_SET_TIMERSLACK, 1UL);
+  // And what a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
+  if (link) patience.spin = std::min<std::chrono::nanoseconds>(patience.spin, std::chrono::microseconds(5));
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
@@ -98,6 +100,7 @@ Cluster World::cluster(int num_ranks) const {
   Cluster cluster = state_->cluster;
   if (state_->link) {
     cluster.network = *state_->link;
+    cluster.fabric = Fabric::pairs;  // a paced transport has a clock for every ordered pair of hosts
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
@@ -137,9 +140,14 @@ Op World::allot(const Plan& plan, const Group& group) {
     state_->proved.insert(text);
   }
   const auto digest = std::to_string(std::hash<std::string>{}(text));
-  const auto digests = transport.all_gather(digest);
+  // Ranks that outnumber the cores sleep often, and then a fence for each sleep would cost more than it saves.
+  const bool able = !transport.crowded() && prepare_quiet_signals();
+  const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
+  bool quiet = true;
+  for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
+  if (quiet) use_quiet_signals();
   for (const int rank : group.ranks)
-    if (digests[rank] != digest)
+    if (answers[rank].substr(0, answers[rank].find(' ')) != digest)
       bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
                 transport.rank(), rank);
   const Expander expander(plan);
@@ -158,12 +166,19 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->rank = group.position;
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{state_->patience, state_->hooks, &state_->live, state_->detail, {}, {}};
+  CpuOptions options{state_->patience,
+                     state_->hooks,
+                     &state_->live,
+                     quiet ? Signalling::quiet : Signalling::fenced,
+                     state_->detail,
+                     {},
+                     {}};
   if (state_->link) {
     options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
     for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
   }
+  op->memory = memory;
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());

@@ -14,6 +14,7 @@
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
 #include "weft/world/op.h"
+#include "weft/world/window.h"
 
 namespace weft {
 
@@ -58,6 +59,10 @@ class World {
   Op compile(const Space& gather, const Producer& producer);
   // A plan made elsewhere, over the ranks along `axis` of `mesh`.
   Op compile(const Plan& plan, const Mesh& mesh, std::string_view axis);
+
+  // The pages behind the output of a producer `window`: one window an op, made when first asked for. Throws bad_input
+  // where the op's rows cannot be pages, saying which sizes can.
+  Window window(Op& op);
 
   void barrier();
 

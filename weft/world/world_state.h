@@ -8,10 +8,12 @@
 
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/executor.h"
+#include "weft/exec/cpu/memory.h"
 #include "weft/plan/plan.h"
 #include "weft/transport/transport.h"
 #include "weft/world/op.h"
 #include "weft/world/trace.h"
+#include "weft/world/window.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -43,10 +45,32 @@ struct Op::State {
   std::shared_ptr<Segment> transits;  // paced: the signals under way to every rank
   Plan plan;
   std::unique_ptr<CpuExecutor> executor;
-  int rank = 0;       // of the plan
-  Bindings bindings;  // of the run under way; kept, so that a run allocates nothing
+  int rank = 0;                           // of the plan
+  Bindings bindings;                      // of the run under way; kept, so that a run allocates nothing
+  Memory memory;                          // where all ranks of the plan are
+  std::shared_ptr<Window::State> window;  // null until asked for
 
   ~State();
+  void run(std::span<const Inputs> inputs, const Counts& counts);
+  Matrix read(std::string_view buffer);
+};
+
+struct Window::State {
+  Op::State* op;  // null once it is gone
+  std::int64_t rows = 0, cols = 0;
+  std::vector<std::shared_ptr<void>> copies;  // run e writes through e % size
+  Program program;                            // of this rank: its steps say what to wait for
+  std::vector<std::uint32_t> totals;          // of its counters
+  bool is_open = false;
+
+  explicit State(Op::State& op);
+  float* open();
+  void close();  // the rows are handed over; bad_input where the window is not open
+
+ private:
+  void map_rows(std::size_t copy);
+  bool may_write(const Wait** missing) const;
+  void stuck(const Wait& wait, std::chrono::nanoseconds waited) const;
 };
 
 }  // namespace weft

@@ -48,8 +48,10 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       transport_(transport),
       threads_(threads),
       options_(std::move(options)),
+      solo_(threads.size() == 1),
+      signals_(expander_, program_, memory_, threads.size(), options_.signalling),
       links_(links_of(options_, rank, memory_, expander_, transport_)),
-      lanes_(plan_, program_, memory_, links_ ? &*links_ : nullptr, options_.hooks) {
+      lanes_(plan_, program_, memory_, {&signals_, links_ ? &*links_ : nullptr, options_.hooks}) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
@@ -122,7 +124,7 @@ void CpuExecutor::work(int thread) {
   fire_ready(bench, kGlance);  // opens its outputs before anything else
   std::size_t step = 0;
   for (;;) {
-    const std::int64_t next = next_lane_.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t next = add<std::int64_t>(next_lane_, 1);
     if (next >= first_lane_.back()) break;
     while (next >= first_lane_[step + 1]) ++step;
     const Action& action = *steps_[step];
@@ -131,7 +133,7 @@ void CpuExecutor::work(int thread) {
     if (!met(action, lane)) await(&action, lane, nullptr, bench);
     if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
     lanes_.run(action, lane, bench);
-    if (steps_left_.fetch_sub(1, std::memory_order_seq_cst) == 1) ring_if_asleep(*memory_.bells[program_.rank]);
+    if (add<std::int64_t>(steps_left_, -1) == 1 && !solo_) ring_if_asleep(*memory_.bells[program_.rank]);
     fire_ready(bench, kGlance);
     if (thread == 0) glance_at_others();
   }
@@ -139,12 +141,27 @@ void CpuExecutor::work(int thread) {
   if (thread == 0) await(nullptr, 0, &steps_left_, bench);
 }
 
+// On x86-64 every locked instruction waits until all earlier stores have left the core.
+template <typename T>
+T CpuExecutor::add(std::atomic<T>& value, T amount) const {
+  if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);
+  const T before = value.load(std::memory_order_relaxed);
+  value.store(before + amount, std::memory_order_relaxed);
+  return before;
+}
+
+bool CpuExecutor::claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const {
+  if (!solo_) return claimed.compare_exchange_strong(seen, runs_, std::memory_order_acquire);
+  claimed.store(runs_, std::memory_order_relaxed);
+  return true;
+}
+
 void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
   lanes_.run(*trigger.action, lane, bench);
-  // Release: whoever sees the count fall (finish, start) sees what the lane stored here.
-  trigger.left.fetch_sub(1, std::memory_order_relaxed);
-  if (trigger.reads_input) input_triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
-  triggers_left_.fetch_sub(1, std::memory_order_seq_cst);
+  // Whoever sees the count fall (finish, start) sees what the lane stored here.
+  add<std::int64_t>(trigger.left, -1);
+  if (trigger.reads_input) add<std::int64_t>(input_triggers_left_, -1);
+  add<std::int64_t>(triggers_left_, -1);
 }
 
 // Looks at up to `most` lanes, beginning where the last look ended; returns whether any was ready.
@@ -152,7 +169,7 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
   if (links_) links_->deliver();
   if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
   bool fired = false;
-  const std::uint32_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t turn = add<std::uint32_t>(turn_, 1);
   for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
     Trigger& trigger = *triggers_[(turn + i) % triggers_.size()];
     if (trigger.left.load(std::memory_order_relaxed) == 0) continue;
@@ -160,14 +177,13 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
     std::int64_t first = trigger.first.load(std::memory_order_relaxed);
     bool all_claimed = true;  // of those from `first` on that were looked at
     for (std::int64_t lane = first; lane < lanes && most > 0; ++lane) {
-      std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
+      const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
       if (seen == runs_) {
         if (all_claimed) first = lane + 1;
         continue;
       }
       --most;
-      if (met(*trigger.action, lane) &&
-          trigger.claimed[lane].compare_exchange_strong(seen, runs_, std::memory_order_acquire)) {
+      if (met(*trigger.action, lane) && claim(trigger.claimed[lane], seen)) {
         fire(trigger, lane, bench);
         fired = true;
         if (all_claimed) first = lane + 1;

@@ -14,6 +14,7 @@
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/signals.h"
 #include "weft/plan/program.h"
 #include "weft/transport/wait.h"
 
@@ -30,6 +31,7 @@ struct CpuOptions {
   Hooks* hooks = nullptr;
   // The rank's ops, this one among them: the caller's thread moves them all while it computes for or waits in one.
   const std::vector<CpuExecutor*>* live = nullptr;
+  Signalling signalling = Signalling::fenced;  // quiet: all ranks of the plan agreed to it
   Detail detail = Detail::flight;
   std::optional<Pace> pace;          // none: signals are raised at once
   std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), a piece a rank of the plan
@@ -71,6 +73,9 @@ class CpuExecutor {
   void work(int thread);
   void glance_at_others();
   std::int64_t poll_all();
+  template <typename T>
+  T add(std::atomic<T>& value, T amount) const;  // returns what was there before
+  bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
   bool fire_ready(Workbench& bench, std::int64_t most);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
@@ -86,6 +91,8 @@ class CpuExecutor {
   Transport& transport_;
   ThreadPool& threads_;
   CpuOptions options_;
+  bool solo_;  // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  Signals signals_;
   std::optional<Links> links_;
   LaneRunner lanes_;
   std::vector<std::uint32_t> totals_;  // of this rank's counters

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
 #include "weft/exec/cpu/links.h"
+#include "weft/exec/cpu/signals.h"
 #include "weft/kernel/epilogue.h"
 
 namespace weft {
@@ -26,8 +27,8 @@ std::int64_t bench_ld(const Action& action) {
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks)
-    : plan_(plan), program_(program), memory_(memory), links_(links), hooks_(hooks) {
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
+    : plan_(plan), program_(program), memory_(memory), signals_(ways.signals), links_(ways.links), hooks_(ways.hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -61,6 +62,7 @@ void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint
   bindings_ = bindings;
   counts_ = counts;
   run_ = run;
+  for (TileMaker& maker : makers_) maker.begin(run);
 }
 
 Box LaneRunner::shortened(const Box& piece, const Action& action, const Tile& tile) const {
@@ -87,7 +89,6 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
 }
 
-// Release: what this lane stored is there for whoever acquires the counter (met() of the executor).
 void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench) const {
   const auto signals = program_.signals_of(action);
   for (const Signal& signal : signals) {
@@ -105,8 +106,7 @@ void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench
       if (bench.record.in_full() && bytes > 0)
         bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
     } else {
-      memory_.counter(signal.rank, id).fetch_add(1, std::memory_order_seq_cst);
-      ring_if_asleep(*memory_.bells[signal.rank]);
+      signals_->raise(signal.rank, id);
     }
   }
 }
@@ -134,9 +134,9 @@ ConstStrip LaneRunner::strip(const Piece& piece, const Box& box, const std::arra
 }
 
 void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) const {
-  if (const ConstStrip to = made_in_place(action, tile); to.data != nullptr) {
-    // The tile is what the target gets, so it is made there: one pass over memory less.
-    make(action, tile, static_cast<float*>(const_cast<void*>(to.data)), to.ld, bench);
+  if (const GemmTarget to = made_in_place(action, tile); to.data != nullptr) {
+    // What the target gets is the tile, or one source and the tile: made there, with one pass over memory less.
+    make(action, tile, to, bench);
     if (program_.targets(action)[0].rank != program_.rank)
       bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
     return;
@@ -147,7 +147,7 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
       bench.sources.push_back(strip(source, shortened(source.box, action, tile), at));
     if (action.kind == ActionKind::step) {
       const std::int64_t ld = bench_ld(action);
-      make(action, tile, bench.tile.get(), ld, bench);
+      make(action, tile, {bench.tile.get(), ld}, bench);
       if (bench.record.in_full()) bench.made = ticks();
       bench.sources.push_back({bench.tile.get(), ld, Dtype::f32});
     }
@@ -155,24 +155,31 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
   });
 }
 
-// Where a step's tile may be made: its one target, if nothing is added and the kernel can write there. A gemm's code is
-// for rows as far apart as the tile is wide, which is how packed buffers keep them.
-ConstStrip LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
-  if (action.kind != ActionKind::step || action.sources.size() > 0 || action.targets.size() != 1 || folds_first(action))
-    return {nullptr, 0, Dtype::f32};
+// Where a step's tile may be made: its one target, if no more is added than the kernel can add.
+GemmTarget LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
+  if (action.kind != ActionKind::step || action.sources.size() > 1 || action.targets.size() != 1 || folds_first(action))
+    return {nullptr, 0};
   const Piece& target = program_.targets(action)[0];
   const ConstStrip to = strip(target, shortened(target.box, action, tile), {});
-  const bool fits = plan_.producers[action.producer].kind != ProducerKind::gemm || to.ld == bench_ld(action);
-  return fits && to.dtype == Dtype::f32 ? to : ConstStrip{nullptr, 0, Dtype::f32};
+  if (to.dtype != Dtype::f32) return {nullptr, 0};
+  GemmTarget out{static_cast<float*>(const_cast<void*>(to.data)), to.ld};
+  if (action.sources.size() == 1) {
+    const Piece& source = program_.sources(action)[0];
+    const ConstStrip from = strip(source, shortened(source.box, action, tile), {});
+    if (from.dtype != Dtype::f32 || !makers_[action.producer].adds()) return {nullptr, 0};
+    out.addend = static_cast<const float*>(from.data);
+    out.addend_ld = from.ld;
+  }
+  return out;
 }
 
-void LaneRunner::make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const {
+void LaneRunner::make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const {
   const float* rows = nullptr;
   if (const auto reads = program_.reads(action); !reads.empty()) {
     const Box box = lane_rows(reads[0].box, action, tile.lane);
     rows = static_cast<const float*>(strip(reads[0], box, {}).data);
   }
-  makers_[action.producer].make(bindings_->producers[action.producer], tile.box, rows, out, ld, bench.scratch.get());
+  makers_[action.producer].make(bindings_->producers[action.producer], tile.box, rows, target, bench.scratch.get());
 }
 
 void LaneRunner::finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const {

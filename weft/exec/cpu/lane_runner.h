@@ -16,6 +16,7 @@ namespace weft {
 
 class Hooks;
 class Links;
+class Signals;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
@@ -35,8 +36,13 @@ struct Workbench {
 
 class LaneRunner {
  public:
-  // `links` is null where nothing is paced, `hooks` outside of tests.
-  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, Links* links, Hooks* hooks);
+  // Who does what is said there: the signals, and instead of them paced links or a test's hooks, where not null.
+  struct Ways {
+    Signals* signals = nullptr;
+    Links* links = nullptr;
+    Hooks* hooks = nullptr;
+  };
+  LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways);
 
   Workbench workbench(Detail detail) const;
   void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
@@ -52,11 +58,11 @@ class LaneRunner {
   std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
-  ConstStrip made_in_place(const Action& action, const Tile& tile) const;
+  GemmTarget made_in_place(const Action& action, const Tile& tile) const;
   Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
   const std::byte* input(const Piece& piece) const;
   ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
-  void make(const Action& action, const Tile& tile, float* out, std::int64_t ld, Workbench& bench) const;
+  void make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const;
   void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
   void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
              const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
@@ -64,6 +70,7 @@ class LaneRunner {
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
+  Signals* signals_;
   Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;

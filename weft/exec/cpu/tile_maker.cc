@@ -1,6 +1,7 @@
 #include "weft/exec/cpu/tile_maker.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "weft/kernel/embedding_bag.h"
@@ -18,6 +19,25 @@ void note(std::vector<std::int64_t>* sizes, std::int64_t size) {
 void note_sizes(std::vector<std::int64_t>* sizes, std::int64_t extent, std::int64_t tile) {
   if (extent >= tile) note(sizes, tile);
   note(sizes, extent % tile);
+}
+
+// Weights beyond this are packed tile by tile, which costs a few percent of the arithmetic but no memory.
+constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 28;
+
+// The columns of w that tiles span, each with the number of tiles that do.
+std::vector<PackedWeights::Span> column_spans(int producer, const Program& program) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> tiles;
+  for (const Action& action : program.actions) {
+    if (action.producer != producer || action.kind != ActionKind::step || action.box.empty()) continue;
+    const Grid grid = grid_of(action.box, action.tile);
+    for (std::int64_t lane = 0; lane < grid.cols; ++lane) {
+      const Box box = lane_box(action.box, action.tile, lane);
+      tiles[{box.lo[1], box.hi[1]}] += grid.rows;
+    }
+  }
+  std::vector<PackedWeights::Span> spans;
+  for (const auto& [span, count] : tiles) spans.push_back({span.first, span.second, count});
+  return spans;
 }
 
 }  // namespace
@@ -42,9 +62,10 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
                         .ldb = n_,
                         .b_dtype = producer.weight};
   gemm_ = std::make_unique<GemmKernel>(shape, rows, cols);
+  if (gemm_->packs()) packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
 }
 
-void TileMaker::make(const Inputs& in, const Box& box, const float* rows, float* tile, std::int64_t ld,
+void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const GemmTarget& target,
                      void* scratch) const {
   const Producer& p = producer_;
   const std::int64_t m = box.size(0), n = box.size(1);
@@ -53,19 +74,27 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, float*
   switch (p.kind) {
     case ProducerKind::gemm: {
       const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      return gemm_->run(m, n, x, w + box.lo[1] * weight, tile, ld, scratch);
+      const std::byte* b = w + box.lo[1] * weight;
+      if (packed_)
+        if (const float* packed = packed_->get(box.lo[1], box.hi[1], b))
+          return gemm_->run_packed(m, n, x, packed, target);
+      return gemm_->run(m, n, x, b, target, scratch);
     }
     case ProducerKind::gemv: {
       const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, GemvBatch{m, x, p.k, tile, ld});
+      const GemvBatch batch{m, x, p.k, target.data, target.ld, n_ - box.hi[1]};
+      return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, batch);
     }
     case ProducerKind::embedding_bag: {
       const auto table = static_cast<std::size_t>(box.lo[1] / p.dim);
       return embedding_bag({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
-                           box.lo[0], box.hi[0], tile, ld);
+                           box.lo[0], box.hi[0], target.data, target.ld);
     }
+    case ProducerKind::window:
+      if (in.x == nullptr) return;  // written through a window: `tile` is its target, and holds it already
+      [[fallthrough]];
     case ProducerKind::copy:
-      return copy(m, n, {in.x + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {tile, ld, Dtype::f32});
+      return copy(m, n, {in.x + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {target.data, target.ld, Dtype::f32});
   }
 }
 

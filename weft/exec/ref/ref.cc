@@ -194,7 +194,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
   const Producer& p = plan.producers[action.producer];
   const Inputs& in = bindings[rank.program.rank].producers[action.producer];
   const std::int64_t rows = tile.size(0), cols = tile.size(1), n = p.columns(rank.program.rank);
-  const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * (p.kind == ProducerKind::copy ? n : p.k);
+  const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * (p.k > 0 ? p.k : n);
   if (const auto reads = rank.program.reads(action); !reads.empty()) {
     const Box box = lane_rows(reads[0].box, action, lane);
     const auto& memory = rank.memory[reads[0].buffer];
@@ -226,6 +226,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
       return;
     }
     case ProducerKind::copy:
+    case ProducerKind::window:
       for (std::int64_t i = 0; i < rows * cols; ++i)
         (*out)[static_cast<std::size_t>(i)] = x[i / cols * n + tile.lo[1] + i % cols];
   }

@@ -1,0 +1,62 @@
+// Plans of windows are proved like all others, and are not proved once a credit is left out: then a caller could write
+// into rows that their owner still sums or reads.
+#include <gtest/gtest.h>
+
+#include "weft/base/refusal_test.h"
+#include "weft/collective/build.h"
+#include "weft/plan/program.h"
+#include "weft/plan/save.h"
+#include "weft/plan/verify.h"
+
+namespace weft {
+namespace {
+
+Space space_of(SpaceKind kind, int num_ranks, SpaceOptions options = {}) {
+  return {kind, Mesh({{"tp", num_ranks}}), "tp", std::move(options)};
+}
+
+TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
+  for (int ranks = 1; ranks <= 9; ++ranks)
+    for (const std::int64_t m : {1, 3, 16, 23, 64})
+      for (const SpaceKind kind : {SpaceKind::keep, SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
+        const Plan plan = build(window({.m = m, .n = 1000}), space_of(kind, ranks));
+        const Verdict verdict = verify(plan);
+        EXPECT_TRUE(verdict.ok()) << plan.name << ", " << ranks << " ranks, m " << m << ": " << verdict.problems[0];
+        EXPECT_TRUE(verify(written_out(plan, true)).ok());
+        EXPECT_EQ(to_json(parse_plan(to_json(plan), "plan")), to_json(plan));
+      }
+  SpaceOptions uneven;
+  uneven.rows = {0, 8, 16, 0};
+  EXPECT_TRUE(verify(build(window({.m = 24, .n = 8}), space_of(SpaceKind::all_to_all, 2, uneven))).ok());
+}
+
+TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
+  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
+    const Plan plan = build(window({.m = 64, .n = 64}), space_of(kind, 4));
+    Plan broken = plan;
+    for (Rule& rule : broken.rules)
+      if (rule.kind == ActionKind::step) rule.waits.clear();
+    EXPECT_FALSE(verify(broken).ok()) << plan.name;
+    Plan late = plan;
+    for (Rule& rule : late.rules)
+      for (WaitRule& wait : rule.waits) wait.lag += rule.kind == ActionKind::step;
+    EXPECT_FALSE(verify(late).ok()) << plan.name << " with credits of two runs before";
+  }
+}
+
+TEST(WindowPlan, RefusesWhatAPageCannotDo) {
+  const Producer p = window({.m = 64, .n = 64});
+  const auto said = [&](SpaceKind kind, SpaceOptions options = {}) {
+    return refusal([&] { build(p, space_of(kind, 4, options)); });
+  };
+  for (const SpaceKind kind : {SpaceKind::all_reduce, SpaceKind::all_gather, SpaceKind::broadcast})
+    EXPECT_NE(said(kind).find("use reduce_scatter, all_to_all or keep"), std::string::npos) << said(kind);
+  EXPECT_NE(said(SpaceKind::reduce_scatter, {.route = Route::ring}).find("route ring cannot"), std::string::npos);
+  EXPECT_NE(said(SpaceKind::reduce_scatter, {.wire = Dtype::bf16}).find("in f32, not bf16"), std::string::npos);
+  Producer biased = p;
+  biased.bias = true;
+  EXPECT_NE(refusal([&] { build(biased, keep()); }).find("no epilogue"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft

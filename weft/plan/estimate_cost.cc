@@ -1,0 +1,104 @@
+#include "weft/plan/estimate_cost.h"
+
+#include <algorithm>
+
+namespace weft::estimating {
+namespace {
+
+using verifying::Act;
+using verifying::Model;
+using verifying::VPiece;
+
+double weight_bytes(const Producer& p, double cols) {
+  return cols * static_cast<double>(p.k) * static_cast<double>(size_of(p.weight));
+}
+
+bool has_weights(const Producer& p) { return p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv; }
+
+double pass(double read, double store) { return std::max(read, store) + kExposed * std::min(read, store); }
+
+}  // namespace
+
+Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hint)
+    : m_(model), cluster_(cluster), hint_(hint) {
+  std::vector<double> touched(m_.acts_of.size(), 0);
+  for (std::size_t rank = 0; rank < touched.size(); ++rank)
+    for (const Producer& p : m_.plan->producers)
+      if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
+  for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
+  for (const double bytes : touched) memory_.push_back(memory_for(bytes));
+}
+
+double Costs::bytes(const VPiece& piece) const {
+  return static_cast<double>(m_.boxes[piece.box].volume() *
+                             static_cast<std::int64_t>(size_of(m_.plan->buffers[piece.buffer].dtype)));
+}
+
+double Costs::store_seconds(const Act& act, const VPiece& piece) const {
+  const Memory& memory = memory_[act.rank];
+  if (piece.rank == act.rank) return bytes(piece) * memory.write;
+  const bool packed = m_.plan->buffers[piece.buffer].packing.tile_rows > 0;
+  return bytes(piece) * (packed ? memory.store : std::max(memory.store, memory.write));
+}
+
+// Beside weights and tables.
+double Costs::touched_by(const Act& act) const {
+  double out = 0;
+  for (const VPiece& p : m_.pieces_of(act.sources)) out += bytes(p);
+  for (const VPiece& p : m_.pieces_of(act.targets)) out += bytes(p);
+  if (!act.is_step || act.box < 0) return out;
+  const Producer& p = m_.plan->producers[act.producer];
+  const Box& box = m_.boxes[act.box];
+  if (has_weights(p)) out += static_cast<double>(box.size(0) * p.k) * 4;
+  if (p.kind == ProducerKind::copy) out += static_cast<double>(box.volume()) * 4;
+  return out;
+}
+
+Costs::Memory Costs::memory_for(double touched) const {
+  const double beyond =
+      cluster_.cache_bytes > 0 ? std::clamp(touched / cluster_.cache_bytes - 1, 0.0, 1.0) : (touched > 0 ? 1.0 : 0.0);
+  const double cached = 1 / cluster_.cache_bytes_per_s;
+  const auto a_byte = [&](double rate) { return cached + beyond * (std::max(1 / rate, cached) - cached); };
+  return {a_byte(cluster_.read_bytes_per_s), a_byte(cluster_.write_bytes_per_s), a_byte(cluster_.local.bytes_per_s)};
+}
+
+double Costs::produce(const Act& act, const Memory& memory) const {
+  const Producer& p = m_.plan->producers[act.producer];
+  const Box& box = m_.boxes[act.box];
+  const auto rows = static_cast<double>(box.size(0)), cols = static_cast<double>(box.size(1)),
+             k = static_cast<double>(p.k);
+  const double weights = weight_bytes(p, cols);
+  switch (p.kind) {
+    case ProducerKind::gemm:
+      return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read +
+             weights / cluster_.read_bytes_per_s;
+    case ProducerKind::gemv:
+      return rows * cols * cluster_.row_s + weights / cluster_.read_bytes_per_s + (rows - 1) * weights * memory.read;
+    case ProducerKind::embedding_bag:
+      return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
+    case ProducerKind::copy:
+      return 0;  // reading is part of the pass over memory
+  }
+  return 0;
+}
+
+Cost Costs::of(const Act& act) const {
+  Cost out;
+  if (act.box < 0 || act.targets.size() == 0) return out;
+  const Memory& memory = memory_[act.rank];
+  double read = 0, store = 0;
+  for (const VPiece& p : m_.pieces_of(act.sources)) read += bytes(p) * memory.read;
+  for (const VPiece& p : m_.pieces_of(act.targets)) store += store_seconds(act, p);
+  double tiles = static_cast<double>(act.lanes) * cluster_.step_s;
+  for (const verifying::VSignal& g : m_.signals_of(act))
+    if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
+  if (!act.is_step) return {tiles + pass(read, store), 0};
+  const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
+  const bool copies = m_.plan->producers[act.producer].kind == ProducerKind::copy;
+  const double own_read = copies ? values * memory.read : 0;
+  const double made = produce(act, memory);
+  return {tiles + made + pass(read + own_read, store),
+          static_cast<double>(act.lanes) * cluster_.step_s + made + pass(own_read, values * memory.write)};
+}
+
+}  // namespace weft::estimating

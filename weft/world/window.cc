@@ -1,0 +1,197 @@
+// The pages of a window, and when they may be written. Both are read off the plan: the steps of its producer `window`
+// say which rows go to which piece of which rank, and what to wait for before.
+#include "weft/world/window.h"
+
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/transport/local.h"
+#include "weft/transport/memory.h"
+#include "weft/world/world_state.h"
+
+namespace weft {
+namespace {
+
+bool is_window(const Plan& plan, const Action& action) {
+  return action.kind == ActionKind::step && plan.producers[action.producer].kind == ProducerKind::window &&
+         action.lanes > 0;
+}
+
+// The smallest multiple of `unit`, not below `size`.
+std::int64_t round_up(std::int64_t size, std::int64_t unit) { return ceil_div(size, unit) * unit; }
+
+// Which sizes would make whole pages of every rank's rows: more rows for this n, more columns for this m.
+std::string remedy(const Producer& p, std::int64_t num_ranks, std::int64_t page) {
+  const std::int64_t floats = page / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t m = round_up(p.m, num_ranks * (floats / std::gcd(floats, p.n)));
+  const std::string more_rows = fmt::format("use m = {}", m);
+  if (p.m % num_ranks != 0) return more_rows;
+  return fmt::format("{} or n = {}", more_rows, round_up(p.n, floats / std::gcd(floats, p.m / num_ranks)));
+}
+
+// One step's rows: where they lie in the window, and at which byte of which rank's segment.
+struct Block {
+  std::int64_t row, rows;
+  int rank;
+  std::size_t offset, bytes;
+};
+
+Block block_of(const Plan& plan, const Program& program, const Action& action, const Memory& memory) {
+  const auto targets = program.targets(action);
+  if (targets.size() != 1 || action.sources.size() > 0 || action.finish)
+    bad_input("plan \"{}\" has no window: {} does more than store its rows in one place", plan.name,
+              describe(plan, program, static_cast<std::size_t>(&action - program.actions.data())));
+  const Piece& to = targets[0];
+  const BufferLayout& layout = memory.layouts[to.rank].buffers[to.buffer];
+  const std::int64_t n = plan.producers[action.producer].columns(program.rank);
+  if (action.box.dims != 2 || action.box.size(1) != n || layout.dims != 2 || layout.shape[1] != n)
+    bad_input("plan \"{}\" has no window: whole rows of {} columns lie in rows of {} at rank {}; stack by rows",
+              plan.name, n, layout.dims == 2 ? layout.shape[1] : 0, to.rank);
+  if (layout.dtype != Dtype::f32 || layout.block_rows > 0)
+    bad_input("plan \"{}\" has no window: buffer \"{}\" is {} and {}; it must be f32, row by row", plan.name,
+              plan.buffers[to.buffer].name, to_string(layout.dtype), layout.block_rows > 0 ? "packed" : "row by row");
+  const std::int64_t rows = action.box.size(0);
+  return {action.box.lo[0], rows, to.rank,
+          layout.offset + static_cast<std::size_t>(layout.element(to.box.lo)) * sizeof(float),
+          static_cast<std::size_t>(rows * n) * sizeof(float)};
+}
+
+void check_pages(const Plan& plan, const Block& block, const Producer& p) {
+  const std::size_t page = page_bytes();
+  const std::size_t begin = static_cast<std::size_t>(block.row * p.n) * sizeof(float);
+  if (begin % page == 0 && block.bytes % page == 0 && block.offset % page == 0) return;
+  bad_input(
+      "a window of {} x {} floats cannot be shared out over {} ranks in whole pages: rows {} to {}, for rank {}, are "
+      "bytes "
+      "{} to {}, and a page has {}; {}",
+      p.m, p.n, plan.num_ranks, block.row, block.row + block.rows, block.rank, begin, begin + block.bytes, page,
+      remedy(p, plan.num_ranks, static_cast<std::int64_t>(page)));
+}
+
+}  // namespace
+
+Window::State::State(Op::State& op_in) : op(&op_in) {
+  const Plan& plan = op->plan;
+  const Expander expander(plan);
+  program = expander.program(op->rank);
+  for (std::int64_t c = 0; c < expander.num_counters(op->rank); ++c)
+    totals.push_back(expander.counter_total(static_cast<int>(c), op->rank));
+  int depth = 0;
+  for (const Action& action : program.actions) {
+    if (!is_window(plan, action)) continue;
+    const Producer& p = plan.producers[action.producer];
+    rows = p.m, cols = p.n;
+    check_pages(plan, block_of(plan, program, action, op->memory), p);
+    depth = std::max(depth, plan.buffers[program.targets(action)[0].buffer].depth);
+    for (const Wait& wait : program.of(action))
+      if (wait.lag < 1)
+        bad_input("plan \"{}\" has no window: {} waits for its own run, which starts when the rows have been written",
+                  plan.name, describe(plan, program, static_cast<std::size_t>(&action - program.actions.data())));
+  }
+  if (depth == 0)
+    bad_input("plan \"{}\" has no window: no row of it is the caller's to write; compile weft::window({{.m, .n}})",
+              plan.name);
+  for (int copy = 0; copy < depth; ++copy) map_rows(static_cast<std::size_t>(copy));
+}
+
+void Window::State::map_rows(std::size_t copy) {
+  copies.push_back(reserve(static_cast<std::size_t>(rows * cols) * sizeof(float)));
+  for (const Action& action : program.actions) {
+    if (!is_window(op->plan, action)) continue;
+    const Block block = block_of(op->plan, program, action, op->memory);
+    const Piece& to = program.targets(action)[0];
+    const BufferLayout& layout = op->memory.layouts[to.rank].buffers[to.buffer];
+    const std::size_t at = copy % static_cast<std::size_t>(layout.depth) * layout.copy_bytes + block.offset;
+    map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * cols);
+  }
+}
+
+// The waits of the coming run's steps, which the executor will find met when it gets there.
+bool Window::State::may_write(const Wait** missing) const {
+  const std::uint32_t run = op->executor->runs();
+  for (const Action& action : program.actions) {
+    if (!is_window(op->plan, action)) continue;
+    for (const Wait& wait : program.of(action)) {
+      if (run < static_cast<std::uint32_t>(wait.lag)) continue;
+      const std::uint32_t at = (run - static_cast<std::uint32_t>(wait.lag)) * totals[wait.counter] + wait.at;
+      // Acquire pairs with the owner's signal, so its reads precede our writes; seq_cst is what bell.h asks for.
+      const std::uint32_t value = op->memory.counter(program.rank, wait.counter).load(std::memory_order_seq_cst);
+      if (static_cast<std::int32_t>(value - at) >= 0) continue;
+      *missing = &wait;
+      return false;
+    }
+  }
+  return true;
+}
+
+void Window::State::stuck(const Wait& wait, std::chrono::nanoseconds waited) const {
+  const Patience& patience = op->world->patience;
+  if (waited < std::min(patience.silence, patience.total)) return;
+  const Expander expander(op->plan);
+  int giver = program.rank;
+  for (int rank = 0; rank < op->plan.num_ranks; ++rank)
+    for (const Signal& signal : expander.program(rank).signals)
+      if (signal.rank == program.rank && signal.counter == wait.counter) giver = rank;
+  const Transport& transport = *op->world->transport;
+  const int peer = op->memory.world_rank[giver];
+  const bool dead = transport.silent_for(peer) > patience.silence;
+  if (!dead && waited < patience.total) return;  // late, but alive
+  throw Error(
+      dead ? Code::peer_failed : Code::deadline,
+      fmt::format("rank {} waited {:.1f} s to open its window of plan \"{}\": rank {} (host {}) has not raised {}, "
+                  "which says that it is done with the rows of the run before",
+                  transport.rank(), std::chrono::duration<double>(waited).count(), op->plan.name, peer,
+                  transport.host(peer), expander.counter_name(wait.counter, program.rank)),
+      peer, transport.host(peer));
+}
+
+float* Window::State::open() {
+  if (op == nullptr) bad_input("the op of this window is gone; keep it as long as its window is opened");
+  if (!is_open) {
+    Transport& transport = *op->world->transport;
+    try {
+      op->executor->finish();  // everything of a run precedes everything of the next, on a rank
+      const Wait* missing = nullptr;
+      const auto ready = [&] {
+        if (may_write(&missing)) return true;
+        for (CpuExecutor* executor : op->world->live) executor->poll();
+        return may_write(&missing);
+      };
+      wait_until(transport, op->world->patience, ready,
+                 [&](std::chrono::nanoseconds waited) { stuck(*missing, waited); });
+    } catch (...) {
+      abort_with_current_exception(transport);
+      throw;
+    }
+    is_open = true;
+  }
+  return static_cast<float*>(copies[op->executor->runs() % copies.size()].get());
+}
+
+void Window::State::close() {
+  if (!is_open)
+    bad_input("the window of plan \"{}\" is not open; call open() and write the rows before run()", op->plan.name);
+  is_open = false;
+}
+
+Window::Window(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+float* Window::open() { return state_->open(); }
+Matrix Window::close() {
+  if (state_->op == nullptr) bad_input("the op of this window is gone; keep it as long as its window is used");
+  const Inputs none;
+  state_->op->run(std::span(&none, 1), {});
+  return state_->op->read("y");
+}
+
+std::int64_t Window::rows() const { return state_->rows; }
+std::int64_t Window::cols() const { return state_->cols; }
+
+Window World::window(Op& op) {
+  if (state_->hooks != nullptr) bad_input("hooks see every store, but a window's are the caller's own; use run(x)");
+  auto& window = op.state_->window;
+  if (window == nullptr) window = std::make_shared<Window::State>(*op.state_);
+  return Window(window);
+}
+
+}  // namespace weft

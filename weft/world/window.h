@@ -1,0 +1,54 @@
+// A window: a plain pointer whose pages are the destinations of an op's output, so that an unmodified BLAS writes its
+// product straight to its owners, with no copy and no message.
+//
+//   Op op = world.compile(window({.m = m, .n = n}), reduce_scatter(mesh, "tp"));
+//   Window window = world.window(op);
+//   float* c = window.open();                   // m x n, row-major, row i at c + i * n
+//   cblas_sgemm(..., c, n);                     // or anything else that stores floats
+//   op.run();                                   // says that the rows are there
+//   use(op.output());                           // waits for the other ranks' rows
+//
+// Rules
+//   - What can be written: the output of a producer `window`, whose space is keep, all_to_all (rows land in the
+//     owner's output itself) or reduce_scatter (rows land in one slot a source, which the owner sums in the order
+//     o + 1, ..., o, so that bits are those of any other route given the same rows).
+//   - f32, row-major, n floats from row to row. Pages belong to one owner: the rows of each must begin and end on a
+//     page, so rows-of-an-owner * n * 4 is to be a multiple of the page size (4096). m a multiple of 1024 times the
+//     number of ranks always is; world.window(op) names the nearest m and n that are where these are not.
+//   - Between open() and run() the caller may write, read back and write again; nobody looks. After run() it must not
+//     touch the rows until it has opened the window again.
+//   - open() returns once the owners have done with the rows of the run before. The address may differ from run to run
+//     (outputs that are read directly have two copies): ask for it each time.
+//   - op.output() stays readable until the next op.run(), also while the window is open.
+//   - All ranks of the group open, write and run alike; run() without an open window is refused. An op of a producer
+//     `window` also takes run(x), which copies x (m, n) and needs no window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weft/world/op.h"
+
+namespace weft {
+
+// A handle: copies are the same window. It may outlive its op, but then opens no more.
+class Window {
+ public:
+  // Waits until every row may be written, and returns the first. Opening an open window changes nothing. Throws
+  // peer_failed or deadline where an owner does not come along.
+  float* open();
+  // op.run() and op.output() in one call.
+  Matrix close();
+
+  std::int64_t rows() const;
+  std::int64_t cols() const;  // also from row to row
+
+ private:
+  friend class World;
+  friend class Op;
+  struct State;
+  explicit Window(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weft
