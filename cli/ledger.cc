@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@
 #include "cli/ledger_block.h"
 #include "cli/ledger_measure.h"
 #include "cli/ledger_report.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
@@ -62,18 +64,12 @@ void check(const Flags& flags, const Workload& workload) {
       bad_input("{} cannot be written; name a file in a folder that is there and yours", path);
 }
 
-// On a terminal, on one line that the next replaces.
-void show_progress(const std::string& what) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r\033[K{}{}", what, what.empty() ? "" : " ...");
-  std::fflush(stderr);
-}
-
 // What the ranks price and predict with: the file that WEFT_CLUSTER names, or the rates of this machine now. They travel
 // in a file without a name, so that nothing is left behind.
 void tell_rates(int ranks) {
   if (std::getenv("WEFT_CLUSTER") != nullptr) return;
-  show_progress("measuring this machine's rates");
+  Progress progress(Progress::Who::speaks);
+  progress.show("measuring this machine's rates ...");
   const std::string text = to_json(calibrate(ranks));
   const int file = memfd_create("weft-cluster", 0);
   if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
@@ -83,15 +79,16 @@ void tell_rates(int ranks) {
 
 int run_rank(const Flags& flags) {
   const Workload workload = workload_of(flags);
-  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
   const Cluster rates = load_cluster(std::getenv("WEFT_CLUSTER"));
-  World world = World::init(0, nullptr,
-                            {.threads = 1,
-                             .link = flags.paced(),
-                             .cluster = with_cores(rates, std::min(1.0, static_cast<double>(cores) / flags.ranks))});
+  World world = World::init(
+      0, nullptr,
+      {.threads = 1, .link = flags.paced(), .cluster = with_cores(rates, std::min(1.0, cores / flags.ranks))});
   LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced(), .link_name = flags.link};
-  if (world.rank() == 0) options.progress = show_progress;
+  auto progress = std::make_unique<Progress>(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
+  options.progress = [&](const std::string& what) { progress->show(what); };
   const Ledger ledger = measure_ledger(world, workload, options);
+  progress.reset();  // its line goes before anything is printed
   if (world.rank() != 0) return 0;
   const std::string svg = flags.svg_path();
   if (!svg.empty()) std::ofstream(svg) << ledger_svg(ledger);

@@ -11,19 +11,12 @@
 
 #include "cli/ledger_block.h"
 #include "cli/ledger_check.h"
+#include "cli/median.h"
 
 namespace weft::cli {
 namespace {
 
 constexpr double kAgree = 2e-4;  // of the largest value: between styles that sum in different orders, layer after layer
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 std::size_t index_of(Style style) { return static_cast<std::size_t>(style); }
 
