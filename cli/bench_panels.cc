@@ -16,13 +16,6 @@ namespace {
 constexpr std::int64_t kOneShotElements = 4096;
 constexpr float kNothing = 0;
 
-// Routes whose run() returns when this rank's stores are made; triggers do the rest.
-Route unblocking_route(SpaceKind kind, std::int64_t elements) {
-  if (kind == SpaceKind::all_reduce) return elements <= kOneShotElements ? Route::one_shot : Route::two_shot;
-  const auto known = routes(kind);
-  return std::find(known.begin(), known.end(), Route::direct) != known.end() ? Route::direct : Route::automatic;
-}
-
 std::int64_t cut_length(const OpSpec& spec, PanelBy by) {
   return by == PanelBy::columns ? spec.producer.n : spec.producer.m;
 }
@@ -36,6 +29,12 @@ Matrix rows_of(const Matrix& y, std::int64_t begin, std::int64_t rows) {
 }
 
 }  // namespace
+
+Route unblocking_route(SpaceKind kind, std::int64_t elements) {
+  if (kind == SpaceKind::all_reduce) return elements <= kOneShotElements ? Route::one_shot : Route::two_shot;
+  const auto known = routes(kind);
+  return std::find(known.begin(), known.end(), Route::direct) != known.end() ? Route::direct : Route::automatic;
+}
 
 MakerOf own_maker(World& world) {
   return [&world](const Producer& producer) -> Make {

@@ -39,6 +39,9 @@ bool panels_fit(const OpSpec& spec, int panels);
 // Rows (or columns) of panel p, in the order they have within it.
 std::vector<Stretch> panel_stretches(const OpSpec& spec, int panels, int p);
 
+// A route whose run() returns when this rank's stores are made; triggers do the rest.
+Route unblocking_route(SpaceKind kind, std::int64_t elements);
+
 // One op in that many panels. Collectives take routes whose run() returns once this rank's part is on its way. Rows of
 // x lie in panel order already where a panel is not one stretch of them (refresh), as a careful hand would keep them.
 class Panels {
