@@ -61,6 +61,11 @@ class Panels {
     Producer producer;
     Make make;
     std::unique_ptr<Op> collective;
+    // Sums between ranks: Weft's own routes add in run(), which waits. So the collective is an all_to_all, its blocks are
+    // added here once they have come, and an all_reduce gathers the sums.
+    std::vector<float> sums;
+    std::unique_ptr<Op> gather;
+    bool added = false;
     std::vector<Stretch> stretches;
     std::int64_t first = 0;  // of its rows within x in panel order
     std::vector<std::vector<std::int64_t>> indices, offsets;
@@ -71,6 +76,9 @@ class Panels {
   Inputs inputs_of(const Step& step, const Inputs& inputs) const;
   void take_indices(Step& step, const Inputs& inputs) const;
   void poll(std::size_t begin, std::size_t end);
+  void add_up(Step& step);
+  bool splits_sums(const Producer& panel) const;
+  Matrix finish(Step& step);
   Result run_gathering(const Inputs& inputs);
   void place(const Step& step, std::size_t p, const Matrix& y, Result* out) const;
 
