@@ -182,6 +182,8 @@ void Rounds::count(Measurement* out) {
   if (own_clock) {
     out->cpu_us = median(samples_["fused"].cpu_us);
     if (samples_.count("comm") != 0) out->comm_cpu_us = median(samples_["comm"].cpu_us) / world_.size();
+    if (out->comm_cpu_us && world_.cluster(world_.size()).num_hosts > 1)
+      out->comm_cpu_us = static_cast<double>(of_all_ranks(contest_.comm_cpu_ns())) * 1e-3 / world_.size();
   }
   const std::int64_t runs = 2 * (rounds_ + 1);  // with the round that warmed up
   const Sent sent = contest_.fused().sent();

@@ -12,16 +12,9 @@
 namespace weft::cli {
 namespace {
 
-// Below this an all_reduce is one exchange of whole outputs.
+// Below this an all_reduce that is not split is one exchange of whole outputs.
 constexpr std::int64_t kOneShotElements = 4096;
 constexpr float kNothing = 0;
-
-// Routes whose run() returns when this rank's stores are made; triggers do the rest.
-Route unblocking_route(SpaceKind kind, std::int64_t elements) {
-  if (kind == SpaceKind::all_reduce) return elements <= kOneShotElements ? Route::one_shot : Route::two_shot;
-  const auto known = routes(kind);
-  return std::find(known.begin(), known.end(), Route::direct) != known.end() ? Route::direct : Route::automatic;
-}
 
 std::int64_t cut_length(const OpSpec& spec, PanelBy by) {
   return by == PanelBy::columns ? spec.producer.n : spec.producer.m;
@@ -36,6 +29,12 @@ Matrix rows_of(const Matrix& y, std::int64_t begin, std::int64_t rows) {
 }
 
 }  // namespace
+
+Route unblocking_route(SpaceKind kind, std::int64_t elements) {
+  if (kind == SpaceKind::all_reduce) return elements <= kOneShotElements ? Route::one_shot : Route::two_shot;
+  const auto known = routes(kind);
+  return std::find(known.begin(), known.end(), Route::direct) != known.end() ? Route::direct : Route::automatic;
+}
 
 MakerOf own_maker(World& world) {
   return [&world](const Producer& producer) -> Make {
@@ -102,6 +101,16 @@ void Panels::add(World& world, int p, int panels, const MakerOf& maker) {
   alone.producer = step.producer;
   OpSpec collective = collective_alone(alone);
   collective.space.options.route = unblocking_route(spec_.space.kind, collective.producer.m * collective.producer.n);
+  if (splits_sums(step.producer)) {
+    const bool gathers = spec_.space.kind == SpaceKind::all_reduce;
+    const std::int64_t part = cut(step.producer.m, spec_.ranks, rank_ + 1) - cut(step.producer.m, spec_.ranks, rank_);
+    step.sums.resize(static_cast<std::size_t>(part * step.producer.n));
+    collective.space = all_to_all(spec_.space.mesh, spec_.space.axis);
+    if (gathers)
+      step.gather =
+          std::make_unique<Op>(world.compile(copy({.rows = part, .cols = step.producer.n}),
+                                             all_gather(spec_.space.mesh, spec_.space.axis, {.route = Route::direct})));
+  }
   step.collective = std::make_unique<Op>(compile(world, collective));
   if (spec_.gathers) step.producer.m *= spec_.ranks;
   step.make = maker(step.producer);
@@ -159,8 +168,41 @@ Inputs Panels::inputs_of(const Step& step, const Inputs& inputs) const {
   return out;
 }
 
+// A reduce_scatter always; an all_reduce where every rank has as many rows to add up, for an all_gather takes no others.
+bool Panels::splits_sums(const Producer& panel) const {
+  if (spec_.gathers || panel.m < spec_.ranks) return false;
+  return spec_.space.kind == SpaceKind::reduce_scatter ||
+         (spec_.space.kind == SpaceKind::all_reduce && panel.m % spec_.ranks == 0);
+}
+
 void Panels::poll(std::size_t begin, std::size_t end) {
-  for (std::size_t p = begin; p < end; ++p) steps_[p].collective->ready();
+  for (std::size_t p = begin; p < end; ++p) {
+    Step& step = steps_[p];
+    if (step.added && step.gather)
+      step.gather->ready();
+    else if (step.collective->ready() && !step.sums.empty() && !step.added)
+      add_up(step);
+  }
+}
+
+void Panels::add_up(Step& step) {
+  const Matrix y = step.collective->output();
+  const std::size_t count = step.sums.size();
+  const float* last = y.data + static_cast<std::size_t>(spec_.ranks - 1) * count;
+  for (std::size_t i = 0; i < count; ++i) step.sums[i] = y.data[i] + (spec_.ranks > 1 ? last[i] : 0);
+  for (int from = 1; from < spec_.ranks - 1; ++from) {
+    const float* block = y.data + static_cast<std::size_t>(from) * count;
+    for (std::size_t i = 0; i < count; ++i) step.sums[i] += block[i];
+  }
+  step.added = true;
+  if (step.gather) step.gather->run(step.sums.data());
+}
+
+Matrix Panels::finish(Step& step) {
+  if (step.sums.empty()) return step.collective->output();
+  if (step.gather) return step.gather->output();
+  const std::int64_t n = step.producer.n;
+  return {step.sums.data(), static_cast<std::int64_t>(step.sums.size()) / n, n};
 }
 
 Result Panels::run(const Inputs& inputs) {
@@ -170,10 +212,13 @@ Result Panels::run(const Inputs& inputs) {
     // A rank with nothing to make takes part all the same; what it gives is not read.
     const float* made = idle_ ? &kNothing : step.make(inputs_of(step, inputs)).data;
     step.collective->run(made);
+    step.added = false;
     poll(0, p);
   }
+  for (Step& step : steps_)
+    if (!step.sums.empty() && !step.added) add_up(step);
   Result out;
-  for (std::size_t p = 0; p < steps_.size(); ++p) place(steps_[p], p, steps_[p].collective->output(), &out);
+  for (std::size_t p = 0; p < steps_.size(); ++p) place(steps_[p], p, finish(steps_[p]), &out);
   return out;
 }
 
@@ -217,7 +262,8 @@ double Panels::predicted_seconds(const Cluster& cluster, const EstimateHint& hin
     if (!producer.n_of.empty()) producer.n = *std::max_element(producer.n_of.begin(), producer.n_of.end());
     producer.n_of.clear();
     const double compute = estimate(weft::build(producer, keep(), cluster), cluster, hint).seconds;
-    const double comm = estimate(step.collective->plan(), cluster, hint).seconds;
+    double comm = estimate(step.collective->plan(), cluster, hint).seconds;
+    if (step.gather) comm += estimate(step.gather->plan(), cluster, hint).seconds;
     if (cluster.num_hosts == 1) {
       made += compute + comm;
       sent = made;

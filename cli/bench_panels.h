@@ -39,6 +39,9 @@ bool panels_fit(const OpSpec& spec, int panels);
 // Rows (or columns) of panel p, in the order they have within it.
 std::vector<Stretch> panel_stretches(const OpSpec& spec, int panels, int p);
 
+// A route whose run() returns when this rank's stores are made; triggers do the rest.
+Route unblocking_route(SpaceKind kind, std::int64_t elements);
+
 // One op in that many panels. Collectives take routes whose run() returns once this rank's part is on its way. Rows of
 // x lie in panel order already where a panel is not one stretch of them (refresh), as a careful hand would keep them.
 class Panels {
@@ -58,6 +61,11 @@ class Panels {
     Producer producer;
     Make make;
     std::unique_ptr<Op> collective;
+    // Sums between ranks: Weft's own routes add in run(), which waits. So the collective is an all_to_all, its blocks are
+    // added here once they have come, and an all_reduce gathers the sums.
+    std::vector<float> sums;
+    std::unique_ptr<Op> gather;
+    bool added = false;
     std::vector<Stretch> stretches;
     std::int64_t first = 0;  // of its rows within x in panel order
     std::vector<std::vector<std::int64_t>> indices, offsets;
@@ -68,6 +76,9 @@ class Panels {
   Inputs inputs_of(const Step& step, const Inputs& inputs) const;
   void take_indices(Step& step, const Inputs& inputs) const;
   void poll(std::size_t begin, std::size_t end);
+  void add_up(Step& step);
+  bool splits_sums(const Producer& panel) const;
+  Matrix finish(Step& step);
   Result run_gathering(const Inputs& inputs);
   void place(const Step& step, std::size_t p, const Matrix& y, Result* out) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -166,36 +167,50 @@ std::string sweep_json(const std::vector<SweepResult>& results, const ReportCont
   return out.dump() + "\n";
 }
 
-std::string sweep_svg(const std::vector<SweepResult>& results, const ReportContext& context) {
+namespace {
+
+// What a column stands for: its depth, and the compute to communication seen there.
+std::string column_label(const std::vector<SweepResult>& results, std::int64_t depth) {
+  std::vector<double> seen;
+  for (const SweepResult& r : results)
+    if (r.cell.depth == depth && r.m.compute_us && r.m.comm_us && *r.m.comm_us > 0)
+      seen.push_back(*r.m.compute_us / *r.m.comm_us);
+  return seen.empty() ? std::to_string(depth) : fmt::format("{} ({:.2g} : 1)", depth, median(seen));
+}
+
+void label_grid(const std::vector<SweepResult>& results, const ReportContext& context, draw::Grid* grid) {
   const OpSpec& op = results.front().cell.spec;
+  grid->title = fmt::format("{}: what wins, and how many times as fast as sequential fused is", op.name);
+  grid->subtitle = fmt::format(
+      "{} ranks, {} {} each, link {}; every route and sequential take turns, medians; {} cells", context.ranks,
+      context.threads, context.threads == 1 ? "thread" : "threads", context.link, results.size());
+  grid->x_label = fmt::format("{} (compute : communication, median of the column)", depth_name(op));
+  grid->y_label = op.gathers ? "gathered rows" : "output of a rank";
+}
+
+template <typename Field>
+std::vector<std::int64_t> distinct(const std::vector<SweepResult>& results, Field field) {
+  std::set<std::int64_t> seen;
+  for (const SweepResult& r : results) seen.insert(r.cell.*field);
+  return {seen.begin(), seen.end()};
+}
+
+}  // namespace
+
+std::string sweep_svg(const std::vector<SweepResult>& results, const ReportContext& context) {
   draw::RegimeMap map;
-  std::vector<std::int64_t> sizes, depths;
-  for (const SweepResult& r : results) {
-    if (std::find(sizes.begin(), sizes.end(), r.cell.bytes) == sizes.end()) sizes.push_back(r.cell.bytes);
-    if (std::find(depths.begin(), depths.end(), r.cell.depth) == depths.end()) depths.push_back(r.cell.depth);
-  }
-  std::sort(depths.begin(), depths.end());
-  for (const std::int64_t depth : depths) {
-    std::vector<double> seen;
-    for (const SweepResult& r : results)
-      if (r.cell.depth == depth && r.m.compute_us && r.m.comm_us && *r.m.comm_us > 0)
-        seen.push_back(*r.m.compute_us / *r.m.comm_us);
-    map.grid.x_ticks.push_back(seen.empty() ? std::to_string(depth)
-                                            : fmt::format("{} ({:.2g} : 1)", depth, median(seen)));
-  }
+  const auto sizes = distinct(results, &SweepCell::bytes), depths = distinct(results, &SweepCell::depth);
+  for (const std::int64_t depth : depths) map.grid.x_ticks.push_back(column_label(results, depth));
   for (const std::int64_t size : sizes)
     map.grid.y_ticks.push_back(draw::tick_label(static_cast<double>(size), draw::Unit::bytes));
-  map.grid.title = fmt::format("{}: what wins, and how many times as fast as sequential fused is", op.name);
-  map.grid.subtitle =
-      fmt::format("{} ranks, {} threads each, link {}; every route and sequential take turns, medians; {} cells",
-                  context.ranks, context.threads, context.link, results.size());
-  map.grid.x_label = fmt::format("{} (compute : communication, median of the column)", depth_name(op));
-  map.grid.y_label = op.gathers ? "gathered rows" : "output of a rank";
+  label_grid(results, context, &map.grid);
   map.cells.resize(sizes.size() * depths.size());
   for (const SweepResult& r : results) {
     const auto row = std::find(sizes.begin(), sizes.end(), r.cell.bytes) - sizes.begin();
     const auto col = std::find(depths.begin(), depths.end(), r.cell.depth) - depths.begin();
-    const std::string name = r.best() == "sequential" ? "sequential" : "fused, " + r.best();
+    // Where there is one route, `auto` is it.
+    const std::string route = r.best() == "sequential" && r.m.fused_us <= r.best_us() ? r.m.route : r.best();
+    const std::string name = route == "sequential" ? "sequential" : "fused, " + route;
     auto winner = std::find(map.winners.begin(), map.winners.end(), name);
     if (winner == map.winners.end()) winner = map.winners.insert(map.winners.end(), name);
     const double gain = r.m.sequential_us.value_or(r.m.fused_us) / r.m.fused_us;

@@ -49,6 +49,7 @@ class Contest {
   const std::vector<Variant>& variants() const { return variants_; }
   void refresh(std::uint64_t round);  // fresh inputs for all
   RankInputs& inputs() { return inputs_; }
+  std::int64_t comm_cpu_ns();  // collective: CPU time of this rank in the collective alone, its waits slept through
   Op& fused() { return fused_; }
   const Op* producer() const { return producer_.get(); }
   const Op* collective() const { return collective_.get(); }

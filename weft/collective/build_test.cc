@@ -80,10 +80,11 @@ TEST(Build, UnevenExchangesAreProved) {
 }
 
 TEST(Build, OptionsKeepPlansProved) {
-  for (const int slices : {1, 2, 3, 7})
-    expect_proved(build(gemm({.m = 37, .n = 9, .k = 2, .tile = {2, 4}, .residual = true}),
-                        space_of(SpaceKind::all_reduce, 4, {.route = Route::ring, .slices = slices})),
-                  "slices");
+  for (const Route route : {Route::ring, Route::two_shot})  // two_shot: of columns, and, beyond 3, of rows
+    for (const int slices : {1, 2, 3, 4, 7})
+      expect_proved(build(gemm({.m = 37, .n = 9, .k = 2, .tile = {2, 4}, .residual = true}),
+                          space_of(SpaceKind::all_reduce, 4, {.route = route, .slices = slices})),
+                    fmt::format("{} in {} slices", to_string(route), slices));
   expect_proved(
       build(gemv({.n = 40, .k = 4, .tile = {1, 8}}), space_of(SpaceKind::all_reduce, 3, {.wire = Dtype::bf16})),
       "bf16");

@@ -15,7 +15,7 @@ namespace var {
 inline const Expr r = Expr::name("r"), N = Expr::name("N"), s = Expr::name("s"), j = Expr::name("j");
 inline const Expr i = Expr::name("i"), q = Expr::name("q"), c = Expr::name("c"), d = Expr::name("d");
 inline const Expr a = Expr::name("a"), b = Expr::name("b"), u = Expr::name("u"), lo = Expr::name("lo"),
-                  hi = Expr::name("hi");
+                  hi = Expr::name("hi"), x = Expr::name("x"), z = Expr::name("z");
 inline const Expr m = Expr::name("m"), n = Expr::name("n"), k = Expr::name("k");
 inline const Expr tm = Expr::name("tm"), tn = Expr::name("tn"), cols = Expr::name("cols");
 inline const Expr cap = Expr::name("cap"), slot = Expr::name("slot"), tiles = Expr::name("tiles"), S = Expr::name("S");

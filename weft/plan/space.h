@@ -30,7 +30,7 @@ Route parse_route(std::string_view name);
 
 struct SpaceOptions {
   Route route = Route::automatic;
-  int slices = 0;                  // all_reduce by ring: 0 chooses
+  int slices = 0;                  // all_reduce by ring or two_shot: 0 chooses
   Dtype wire = Dtype::f32;         // format of partial sums between ranks: f32 or bf16
   int root = 0;                    // broadcast: position in the group
   Stack stack = Stack::rows;       // all_to_all
