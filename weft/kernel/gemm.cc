@@ -67,16 +67,21 @@ std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std:
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The columns of c from `col` on; the addend comes after the last k.
+// The columns of c from `col` on; the addend and the twin come after the last k.
 GemmTarget part_of(const GemmTarget& c, std::int64_t col, bool last) {
-  if (!last || c.addend == nullptr) return {c.data + col, c.ld};
-  return {c.data + col, c.ld, c.addend + col, c.addend_ld};
+  GemmTarget out{c.data + col, c.ld};
+  if (last && c.addend != nullptr) out.addend = c.addend + col, out.addend_ld = c.addend_ld;
+  if (last && c.twin != nullptr) out.twin = c.twin + col, out.twin_ld = c.twin_ld;
+  return out;
 }
 
 void no_products(std::int64_t rows, std::int64_t cols, const GemmTarget& c) {
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t j = 0; j < cols; ++j)
-      c.data[r * c.ld + j] = c.addend != nullptr ? c.addend[r * c.addend_ld + j] + 0.0f : 0.0f;
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const float value = c.addend != nullptr ? c.addend[r * c.addend_ld + j] + 0.0f : 0.0f;
+      c.data[r * c.ld + j] = value;
+      if (c.twin != nullptr) c.twin[r * c.twin_ld + j] = value;
+    }
 }
 
 }  // namespace
@@ -148,7 +153,7 @@ void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const
   if (shape_.k == 0) return no_products(rows, cols, c);
   const bool has_rows = shape_.any_rows || row_slot_[static_cast<std::size_t>(rows)] >= 0;
   if (jit_ && has_rows && col_slot_[static_cast<std::size_t>(cols)] >= 0 && c.ld == shape_.tile_cols &&
-      c.addend == nullptr)
+      c.addend == nullptr && c.twin == nullptr)
     return run_libxsmm(rows, cols, a, b, c.data, static_cast<float*>(scratch));
   run_portable(rows, cols, a, b, c, static_cast<float*>(scratch));
 }

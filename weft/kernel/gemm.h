@@ -32,12 +32,14 @@ struct GemmShape {
 };
 
 // Where a tile goes, and what is added to it on the way: c = addend + (a * b), in this order, rounded once
-// more.
+// more. A second place may get the same, from registers too.
 struct GemmTarget {
   float* data;
   std::int64_t ld;
   const float* addend = nullptr;  // (rows, cols) as the tile; null: nothing
   std::int64_t addend_ld = 0;
+  float* twin = nullptr;
+  std::int64_t twin_ld = 0;
 };
 
 class GemmKernel {  // const after construction and shared by threads
@@ -57,7 +59,7 @@ class GemmKernel {  // const after construction and shared by threads
   std::size_t scratch_bytes() const { return scratch_bytes_; }  // for each thread; best on a 64-byte boundary
 
   // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols. libxsmm serves targets
-  // with ld == tile_cols (a scratch tile) and no addend, the portable kernel all others.
+  // with ld == tile_cols (a scratch tile), no addend and no twin, the portable kernel all others.
   void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
            void* scratch) const;
 

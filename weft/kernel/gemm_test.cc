@@ -218,9 +218,11 @@ TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
             }
           std::vector<float> packed(static_cast<std::size_t>(kernel.packed_floats(cols)));
           kernel.pack(cols, problem.b.data(), packed.data());
-          std::vector<float> c(expected.size(), kUntouched), whole = c;
-          kernel.run_packed(rows, cols, problem.a.data(), packed.data(), {c.data(), cols + 1, addend.data(), cols + 2});
+          std::vector<float> c(expected.size(), kUntouched), whole = c, twin = c;
+          kernel.run_packed(rows, cols, problem.a.data(), packed.data(),
+                            {c.data(), cols + 1, addend.data(), cols + 2, twin.data(), cols + 1});
           EXPECT_TRUE(same_bits(c, expected)) << describe(problem, choice);
+          EXPECT_TRUE(same_bits(twin, expected)) << describe(problem, choice);
           std::vector<char> scratch(kernel.scratch_bytes());
           kernel.run(rows, cols, problem.a.data(), problem.b.data(), {whole.data(), cols + 1, addend.data(), cols + 2},
                      scratch.data());

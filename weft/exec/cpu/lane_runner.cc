@@ -137,8 +137,9 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
   if (const GemmTarget to = made_in_place(action, tile); to.data != nullptr) {
     // What the target gets is the tile, or one source and the tile: made there, with one pass over memory less.
     make(action, tile, to, bench);
-    if (program_.targets(action)[0].rank != program_.rank)
-      bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
+    for (const Piece& target : program_.targets(action))
+      if (target.rank != program_.rank)
+        bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
     return;
   }
   for_each_strip(tile.box, [&](std::int64_t rows, std::int64_t cols, const std::array<std::int64_t, kMaxDims>& at) {
@@ -155,18 +156,24 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
   });
 }
 
-// Where a step's tile may be made: its one target, if no more is added than the kernel can add.
+// Where a step's tile may be made: in its target or two, if no more is added than the kernel can add.
 GemmTarget LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
-  if (action.kind != ActionKind::step || action.sources.size() > 1 || action.targets.size() != 1 || folds_first(action))
-    return {nullptr, 0};
-  const Piece& target = program_.targets(action)[0];
-  const ConstStrip to = strip(target, shortened(target.box, action, tile), {});
-  if (to.dtype != Dtype::f32) return {nullptr, 0};
-  GemmTarget out{static_cast<float*>(const_cast<void*>(to.data)), to.ld};
-  if (action.sources.size() == 1) {
-    const Piece& source = program_.sources(action)[0];
-    const ConstStrip from = strip(source, shortened(source.box, action, tile), {});
-    if (from.dtype != Dtype::f32 || !makers_[action.producer].adds()) return {nullptr, 0};
+  constexpr GemmTarget kNowhere{nullptr, 0};
+  if (action.kind != ActionKind::step || action.finish || hooks_ != nullptr) return kNowhere;
+  const auto sources = program_.sources(action), targets = program_.targets(action);
+  const bool adds = makers_[action.producer].adds();
+  if (sources.size() > (adds ? 1u : 0u) || targets.size() > (adds ? 2u : 1u)) return kNowhere;
+  const auto place = [&](const Piece& piece) { return strip(piece, shortened(piece.box, action, tile), {}); };
+  GemmTarget out{};
+  for (const Piece& target : targets) {
+    const ConstStrip to = place(target);
+    if (to.dtype != Dtype::f32) return kNowhere;
+    (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(const_cast<void*>(to.data));
+    (out.twin == nullptr ? out.ld : out.twin_ld) = to.ld;
+  }
+  for (const Piece& source : sources) {
+    const ConstStrip from = place(source);
+    if (from.dtype != Dtype::f32) return kNowhere;
     out.addend = static_cast<const float*>(from.data);
     out.addend_ld = from.ld;
   }

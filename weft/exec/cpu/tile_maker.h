@@ -23,7 +23,7 @@ class TileMaker {
     if (packed_) packed_->begin(run);
   }
 
-  // Whether make() takes an addend.
+  // Whether make() takes an addend and a twin.
   bool adds() const { return gemm_ != nullptr; }
 
   // target = the producer's output in `box`, from zero, then added to the target's addend if it has one. `rows` points
