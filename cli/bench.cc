@@ -12,6 +12,7 @@
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
 #include "weft/transport/memory.h"
+#include "weft/transport/mpirun.h"
 #include "weft/transport/rendezvous.h"
 #include "weft/transport/shm.h"
 #include "weft/world/world.h"
@@ -196,9 +197,24 @@ void bench_rank(World& world, const Flags& flags) {
   bench_one(world, flags, spec, progress);
 }
 
+// Before anyone takes memory.
+void check_all(const Flags& flags, const OpSpec& spec) {
+  check_walk(flags, spec);
+  if (flags.sweep) {
+    OpFlags op = flags.op;
+    op.ranks = spec.ranks;
+    check_memory(sweep_cells(op, kMaxLocalRanks).back().spec);
+  } else if (over_sizes(flags, spec)) {
+    for (const OpSpec& one : specs_of_sizes(flags, spec.ranks)) check_memory(one);
+  } else {
+    check_memory(spec);
+  }
+}
+
 int run(const Flags& flags) {
   check_flags(flags);
-  if (launched() || under_mpirun()) {
+  if (under_mpirun()) check_all(flags, spec_of(flags, launched_size()));  // nobody did before
+  if (launched()) {
     {
       World world = World::init(0, nullptr, world_options(flags));
       bench_rank(world, flags);
@@ -207,13 +223,7 @@ int run(const Flags& flags) {
     return 0;
   }
   const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
-  check_walk(flags, spec);
-  if (flags.sweep)
-    check_memory(sweep_cells(flags.op, kMaxLocalRanks).back().spec);
-  else if (over_sizes(flags, spec))
-    for (const OpSpec& one : specs_of_sizes(flags, spec.ranks)) check_memory(one);
-  else
-    check_memory(spec);
+  check_all(flags, spec);
   if (flags.transport == "shm") return relaunch(spec.ranks);
   World::local(
       spec.ranks, [&](World& world) { bench_rank(world, flags); }, world_options(flags));

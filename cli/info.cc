@@ -137,7 +137,7 @@ void add_info(CLI::App& app, Run* chosen) {
                                    "write the measured rates as a cluster; without FILE where `auto` looks for them: "
                                    "$XDG_CACHE_HOME/weft/cluster.json, or ~/.cache/weft/cluster.json");
   save->type_name("[FILE]")->expected(0, 1);
-  command->footer("Examples:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
+  command->footer("Example:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
   command->callback([=] {
     flags->saves = save->count() > 0;
     *chosen = [flags] { return run(*flags); };

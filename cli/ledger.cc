@@ -14,7 +14,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
+#include "weft/cluster/find_cluster.h"
 #include "weft/transport/memory.h"
+#include "weft/transport/mpirun.h"
 #include "weft/transport/rendezvous.h"
 #include "weft/transport/shm.h"
 #include "weft/world/world.h"
@@ -30,8 +32,8 @@
 namespace weft::cli {
 namespace {
 
-// 250 Mbit/s between every two ranks: for the default workload and 4 ranks on two cores the products that communicate and their collectives then
-// take about the same time.
+// 250 Mbit/s between every two ranks: for the default workload and 4 ranks on two cores the products that communicate
+// and their collectives then take about the same time.
 constexpr const char* kDefaultLink = "250mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 
@@ -80,10 +82,11 @@ void tell_rates(int ranks) {
 int run_rank(const Flags& flags) {
   const Workload workload = workload_of(flags);
   const double cores = std::max(1u, std::thread::hardware_concurrency());
-  const Cluster rates = load_cluster(std::getenv("WEFT_CLUSTER"));
-  World world = World::init(
-      0, nullptr,
-      {.threads = 1, .link = flags.paced(), .cluster = with_cores(rates, std::min(1.0, cores / flags.ranks))});
+  World world = World::init(0, nullptr,
+                            {.threads = 1,
+                             .link = flags.paced(),
+                             .cluster = with_cores(find_cluster(), std::min(1.0, cores / flags.ranks)),
+                             .trace = flags.trace});
   LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced(), .link_name = flags.link};
   auto progress = std::make_unique<Progress>(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
   options.progress = [&](const std::string& what) { progress->show(what); };
@@ -97,14 +100,27 @@ int run_rank(const Flags& flags) {
   return 0;
 }
 
+void print_title(const Flags& flags, const Workload& workload) {
+  if (flags.json) return;
+  fmt::print("{}\n", ledger_title(workload, !flags.full, flags.ranks, flags.paced()));
+  std::fflush(stdout);
+}
+
+// Nobody came before these ranks to measure: they predict with the rates that were saved, or the default ones.
+int run_under_mpirun(Flags flags) {
+  flags.ranks = launched_size();
+  const Workload workload = workload_of(flags);
+  check(flags, workload);
+  if (launched_rank() == 0) print_title(flags, workload);
+  return run_rank(flags);
+}
+
 int run(const Flags& flags) {
+  if (under_mpirun()) return run_under_mpirun(flags);
   if (launched()) return run_rank(flags);
   const Workload workload = workload_of(flags);
   check(flags, workload);
-  if (!flags.json) {
-    fmt::print("{}\n", ledger_title(workload, !flags.full, flags.ranks, flags.paced()));
-    std::fflush(stdout);
-  }
+  print_title(flags, workload);
   tell_rates(flags.ranks);
   return relaunch(flags.ranks);
 }

@@ -20,6 +20,7 @@ endfunction()
 
 # weft_test(name SOURCES ... LINK ... LABELS ...): a GoogleTest program, each of its tests known to ctest.
 # Labels: `threads` for ranks that are threads (run under TSan too), `slow` for what sanitizers need not repeat.
+# The target thread_tests builds all those of label `threads`.
 function(weft_test name)
   cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -30,6 +31,12 @@ function(weft_test name)
   target_compile_options(${name} PRIVATE ${WEFT_TEST_OPTIONS})
   if(NOT ARG_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  if(threads IN_LIST ARG_LABELS)
+    if(NOT TARGET thread_tests)
+      add_custom_target(thread_tests)
+    endif()
+    add_dependencies(thread_tests ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()

@@ -203,9 +203,9 @@ class LedgerCommand : public ::testing::Test {
 };
 
 TEST_F(LedgerCommand, JsonHasItsKeysAndTheFloorIsExposedByNothing) {
-  const std::string svg = folder_ + "/timeline.svg";
+  const std::string svg = folder_ + "/timeline.svg", trace = folder_ + "/trace.json";
   const Ended ended = weft({"ledger", "--workload", write(kTransformer), "--ranks", "2", "--link", "10gbit,10us",
-                            "--rounds", "3", "--svg", svg, "--json"});
+                            "--rounds", "3", "--svg", svg, "--trace", trace, "--json"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   const Json ledger = Json::parse(ended.out);
   std::vector<std::string> names;
@@ -224,6 +224,8 @@ TEST_F(LedgerCommand, JsonHasItsKeysAndTheFloorIsExposedByNothing) {
   EXPECT_EQ(ledger["sub_layers"][2]["collective"], "all_reduce");
   EXPECT_TRUE(ledger["same_bits"].get<bool>());
   EXPECT_GT(std::filesystem::file_size(svg), 1000u);
+  std::ifstream traced(trace);
+  EXPECT_GT(Json::parse(traced)["traceEvents"].size(), 100u);
 }
 
 TEST_F(LedgerCommand, TextSaysWhatWasMeasuredAndWhatToTry) {

@@ -58,23 +58,32 @@ double seconds_of(World& world, Op& op, const std::vector<float>& x) {
   return seconds;
 }
 
-// 4 MB over 1 Gbit/s cannot take less than 33.5 ms; more is up to the machine's mood, so the best of three is judged.
+// The shortest of up to ten: more than the link asks for is up to the machine's mood. All ranks stop at the same one.
+double best_seconds_of(World& world, Op& op, const std::vector<float>& x, double enough) {
+  double best = 1e9;
+  for (int run = 0; run < 10 && best >= enough; ++run) best = std::min(best, seconds_of(world, op, x));
+  return best;
+}
+
+#ifdef WEFT_SANITIZED
+constexpr double kSlack = 2;  // copies take longer, links do not
+#else
+constexpr double kSlack = 1.25;
+#endif
+
+// 524288 bytes over 125 Mbit/s cannot take less than 33.5 ms.
 TEST(PacedLink, TakesWhatItsRateSays) {
   WorldOptions options;
-  options.link = Link{.bytes_per_s = 125e6, .latency_s = 0};
+  options.link = Link{.bytes_per_s = 125e6 / 8, .latency_s = 0};
   World::local(
       2,
       [&](World& world) {
-        Op op = world.compile(copy({.rows = 1024, .cols = 2048}), reduce_scatter(world.mesh({{"tp", 2}}), "tp"));
-        const std::vector<float> x(1024 * 2048, 1.0f);
-        const double at_least = 512 * 2048 * 4 / 125e6;
-        double best = 1e9;
-        for (int run = 0; run < 3; ++run) {
-          const double seconds = seconds_of(world, op, x);
-          EXPECT_GE(seconds, at_least);
-          best = std::min(best, seconds);
-        }
-        EXPECT_LT(best, 1.25 * at_least);
+        Op op = world.compile(copy({.rows = 1024, .cols = 256}), reduce_scatter(world.mesh({{"tp", 2}}), "tp"));
+        const std::vector<float> x(1024 * 256, 1.0f);
+        const double at_least = 512 * 256 * 4 / (125e6 / 8);
+        const double best = best_seconds_of(world, op, x, kSlack * at_least);
+        EXPECT_GE(best, at_least);
+        EXPECT_LT(best, kSlack * at_least);
       },
       options);
 }
@@ -106,7 +115,7 @@ TEST(PacedLink, RanksOfOneHostAreNotPaced) {
         const std::vector<float> x(64 * 256, 1.0f);
         Op inside = world.compile(copy({.rows = 64, .cols = 256}), reduce_scatter(mesh, "local"));
         Op across = world.compile(copy({.rows = 64, .cols = 256}), reduce_scatter(mesh, "host"));
-        EXPECT_LT(seconds_of(world, inside, x), 20e-3);
+        EXPECT_LT(best_seconds_of(world, inside, x, 20e-3), 20e-3);
         EXPECT_GE(seconds_of(world, across, x), 2 * 32e-3);  // two pairs of ranks share the link between two hosts
       },
       options);

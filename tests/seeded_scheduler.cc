@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <climits>
+
 #include "weft/base/error.h"
 #include "weft/kernel/sum.h"
 
@@ -13,21 +15,27 @@ SeededScheduler::SeededScheduler(int num_ranks, std::uint64_t seed)
       present_(num_ranks, 0),
       blocked_(num_ranks, 0),
       runs_(num_ranks, 0),
-      expected_(num_ranks) {}
+      expected_(num_ranks) {
+  for (sem_t& turn : turn_) sem_init(&turn, 0, 0);
+}
+
+SeededScheduler::~SeededScheduler() {
+  for (sem_t& turn : turn_) sem_destroy(&turn);
+}
 
 void SeededScheduler::enter(int rank) {
-  std::unique_lock lock(mutex_);
-  present_[rank] = 1;
-  blocked_[rank] = 0;
-  // Nobody moves before all are here, or the order would depend on how threads start.
-  if (++entered_ == expected_) choose();
-  wait_turn(lock, rank);
+  {
+    const std::lock_guard lock(entering_);
+    present_[rank] = 1;
+    // Nobody moves before all are here, or the order would depend on how threads start.
+    if (++entered_ == expected_) give_turn(choose());
+  }
+  wait_turn(rank);
 }
 
 void SeededScheduler::leave(int rank) {
-  const std::lock_guard lock(mutex_);
   present_[rank] = 0;
-  choose();
+  give_turn(choose());
 }
 
 SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
@@ -57,17 +65,20 @@ void SeededScheduler::end_lane(int rank) {
 
 void SeededScheduler::begin_run(int rank) { ++runs_[rank]; }
 
-bool SeededScheduler::may_land(const Parcel& parcel) const {
-  return !parcel.open && std::none_of(parcels_.begin(), parcels_.end(), [&](const Parcel& other) {
-    return other.rank == parcel.rank && other.target == parcel.target && other.run < parcel.run;
-  });
+// Which parcels are closed, and of the oldest run that their sender has under way to their target.
+std::vector<std::size_t> SeededScheduler::may_land() const {
+  const auto pair = [&](const Parcel& p) { return static_cast<std::size_t>(p.rank * expected_ + p.target); };
+  std::vector<int> oldest(static_cast<std::size_t>(expected_ * expected_), INT_MAX);
+  for (const Parcel& p : parcels_) oldest[pair(p)] = std::min(oldest[pair(p)], p.run);
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < parcels_.size(); ++i)
+    if (!parcels_[i].open && parcels_[i].run == oldest[pair(parcels_[i])]) out.push_back(i);
+  return out;
 }
 
 // Lands one store or signal of a parcel chosen by the seed.
 bool SeededScheduler::land_one() {
-  std::vector<std::size_t> closed;
-  for (std::size_t i = 0; i < parcels_.size(); ++i)
-    if (may_land(parcels_[i])) closed.push_back(i);
+  const std::vector<std::size_t> closed = may_land();
   if (closed.empty()) return false;
   const std::size_t at = closed[random_() % closed.size()];
   Parcel& p = parcels_[at];
@@ -87,8 +98,8 @@ bool SeededScheduler::land_one() {
   return true;
 }
 
-// Lets things land, or not, and hands the turn to one of the ranks that could go on.
-void SeededScheduler::choose() {
+// Lets things land, or not, and returns one of the ranks that could go on; -1: none is left, or none ever will.
+int SeededScheduler::choose() {
   for (;;) {
     std::vector<int> able;
     bool anyone = false;
@@ -99,33 +110,37 @@ void SeededScheduler::choose() {
     if (!anyone) {
       while (land_one()) {
       }
-      running_ = -1;
-      break;
+      return -1;
     }
     if (able.empty() || random_() % 3 == 0) {
       if (land_one()) continue;
       if (able.empty()) {
         stuck_ = true;
-        for (std::condition_variable& turn : turn_) turn.notify_one();
-        return;
+        return -1;
       }
     }
-    running_ = able[random_() % able.size()];
-    break;
+    return able[random_() % able.size()];
   }
-  if (running_ >= 0) turn_[running_].notify_one();
 }
 
-void SeededScheduler::wait_turn(std::unique_lock<std::mutex>& lock, int rank) {
-  turn_[rank].wait(lock, [&] { return running_ == rank || stuck_; });
+void SeededScheduler::give_turn(int rank) {
+  if (rank >= 0) sem_post(&turn_[rank]);
+  if (stuck_)
+    for (sem_t& turn : turn_) sem_post(&turn);  // all are to know
+}
+
+void SeededScheduler::wait_turn(int rank) {
+  while (sem_wait(&turn_[rank]) != 0) {  // interrupted
+  }
   if (stuck_) fail(Code::internal, "all ranks wait and nothing is under way");
 }
 
 void SeededScheduler::pause(int rank, bool blocked) {
-  std::unique_lock lock(mutex_);
   blocked_[rank] = blocked;
-  choose();
-  wait_turn(lock, rank);
+  const int next = choose();
+  if (next == rank) return;
+  give_turn(next);
+  wait_turn(rank);
 }
 
 }  // namespace weft::testing

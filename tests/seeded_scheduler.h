@@ -4,7 +4,8 @@
 // same seed gives the same schedule, so a failing seed replays.
 #pragma once
 
-#include <condition_variable>
+#include <semaphore.h>
+
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -18,6 +19,9 @@ namespace weft::testing {
 class SeededScheduler : public Hooks {
  public:
   SeededScheduler(int num_ranks, std::uint64_t seed);
+  ~SeededScheduler();
+  SeededScheduler(const SeededScheduler&) = delete;
+  SeededScheduler& operator=(const SeededScheduler&) = delete;
 
   // Every rank's thread calls these around what is to be scheduled; enter() returns when it is this rank's turn.
   void enter(int rank);
@@ -48,18 +52,20 @@ class SeededScheduler : public Hooks {
   };
 
   Parcel& parcel(int rank, int target);
-  bool may_land(const Parcel& parcel) const;
+  std::vector<std::size_t> may_land() const;
   bool land_one();
-  void choose();
-  void wait_turn(std::unique_lock<std::mutex>& lock, int rank);
+  int choose();
+  void give_turn(int rank);
+  void wait_turn(int rank);
 
-  std::mutex mutex_;
-  std::vector<std::condition_variable> turn_;  // one a rank: waking all for one costs three times the run
+  // Only the rank whose turn it is touches what is below; a turn that is given brings all of it along.
+  std::mutex entering_;
+  std::vector<sem_t> turn_;  // one a rank; not std::binary_semaphore, whose wake-ups gcc 12 can lose
   std::mt19937_64 random_;
   std::deque<Parcel> parcels_;
   std::vector<char> present_, blocked_;
   std::vector<int> runs_;  // begun by each rank
-  int expected_, entered_ = 0, running_ = -1;
+  int expected_, entered_ = 0;
   bool stuck_ = false;
   std::int64_t events_ = 0;
 };

@@ -110,6 +110,13 @@ TEST_F(Trace, SlicesOfAThreadNest) {
   }
 }
 
+// A run that was killed while a rank joined the parts leaves its lock and parts of ranks that have not ended now.
+TEST_F(Trace, LeftoversOfAKilledRunAreNoObstacle) {
+  for (const char* left : {".join", ".0", ".1"}) std::ofstream(file() + left) << "left";
+  EXPECT_EQ(traced(1, 1)["link"].empty(), false);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
 TEST_F(Trace, AFileThatCannotBeWrittenIsRefused) {
   WorldOptions options;
   options.trace = (folder_ / "no" / "such" / "folder.json").string();

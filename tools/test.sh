@@ -67,5 +67,5 @@ count() {
 layers
 phase release build "every test" all
 phase dev build-dev "all but the slow tests, with ASan and UBSan" all -LE slow
-phase tsan build-tsan "tests whose ranks are threads, with TSan" "transport_test op_test schedule_test window_test" -L threads
+phase tsan build-tsan "tests whose ranks are threads, with TSan" thread_tests -L threads
 finish

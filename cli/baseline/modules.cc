@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "weft/transport/mpirun.h"
+
 namespace weft::cli {
 namespace {
 
@@ -46,8 +48,6 @@ std::unique_ptr<baseline::Gemm> load_gemm(const baseline::GemmSize& size) {
   char error[200] = "";
   return std::unique_ptr<baseline::Gemm>(make == nullptr ? nullptr : make(size, error));
 }
-
-bool under_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr && std::getenv("WEFT_RANK") == nullptr; }
 
 baseline::Mpi* load_mpi() {
   static baseline::Mpi* const mpi = [] {

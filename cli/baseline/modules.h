@@ -15,6 +15,5 @@ bool has_onednn();
 
 // Null unless mpirun started this process and the build has MPI. Always the same instance.
 baseline::Mpi* load_mpi();
-bool under_mpirun();
 
 }  // namespace weft::cli

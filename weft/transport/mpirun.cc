@@ -231,7 +231,9 @@ ShmSeat seat_of_other(const Address& address, int rank, int size) {
 
 }  // namespace
 
-bool under_mpirun() { return std::getenv(kMpiRankEnv) != nullptr && std::getenv(kMpiJobEnv) != nullptr; }
+bool under_mpirun() {
+  return std::getenv(kMpiRankEnv) != nullptr && std::getenv(kMpiJobEnv) != nullptr && std::getenv(kRankEnv) == nullptr;
+}
 
 std::unique_ptr<Transport> attach_mpirun() {
   static std::atomic<bool> attached{false};

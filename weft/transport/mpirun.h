@@ -18,6 +18,7 @@ inline constexpr const char* kMpiSizeEnv = "OMPI_COMM_WORLD_SIZE";
 inline constexpr const char* kMpiLocalSizeEnv = "OMPI_COMM_WORLD_LOCAL_SIZE";
 inline constexpr const char* kMpiJobEnv = "PMIX_NAMESPACE";
 
+// Whether mpirun made this process a rank; `weft run` inside of a job makes ranks of its own.
 bool under_mpirun();
 
 // Collective over the job, once a process. The process dies with its parent (mpirun, or the script it runs);

@@ -151,6 +151,15 @@ class ShmTransport final : public LocalTransport {
   std::optional<Heartbeat> heartbeat_;  // stops before the socket it watches is closed
 };
 
+// -1 where the environment says no number.
+int number_or_less(const char* name) {
+  const char* text = std::getenv(name);
+  const std::string_view digits(text == nullptr ? "" : text);
+  int number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && end == digits.data() + digits.size() ? number : -1;
+}
+
 }  // namespace
 
 Control receive_control(FrameSocket& socket, int num_ranks) {
@@ -169,17 +178,11 @@ std::unique_ptr<Transport> join_shm(ShmSeat seat) { return std::make_unique<ShmT
 
 bool launched() { return std::getenv(kRankEnv) != nullptr || under_mpirun(); }
 
-int launched_rank() {
-  const char* text = std::getenv(kRankEnv);
-  if (text == nullptr && under_mpirun()) text = std::getenv(kMpiRankEnv);
-  const std::string_view digits(text == nullptr ? "" : text);
-  int rank = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  return error == std::errc() && end == digits.data() + digits.size() ? rank : -1;
-}
+int launched_rank() { return number_or_less(under_mpirun() ? kMpiRankEnv : kRankEnv); }
+int launched_size() { return number_or_less(under_mpirun() ? kMpiSizeEnv : kSizeEnv); }
 
 std::unique_ptr<Transport> attach_shm() {
-  if (std::getenv(kRankEnv) == nullptr && under_mpirun()) return attach_mpirun();
+  if (under_mpirun()) return attach_mpirun();
   const int size = number_from_env(kSizeEnv, 1, kMaxLocalRanks);
   const int rank = number_from_env(kRankEnv, 0, size - 1);
   FrameSocket socket = open_rendezvous();

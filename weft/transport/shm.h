@@ -21,6 +21,8 @@ inline constexpr const char* kRendezvousFdEnv = "WEFT_RENDEZVOUS_FD";
 bool launched();
 // Which one: -1 where it was not, or where the environment says no number.
 int launched_rank();
+// Of how many.
+int launched_size();
 
 // Joins the ranks of this launch: collective, once a process. From then on the process dies with its
 // launcher, and its end counts as a failure for its peers unless the transport was destroyed before, and not

@@ -34,6 +34,7 @@ bool write_whole(const std::string& path, const std::string& text) {
 TraceFile::TraceFile(std::string path, int rank, int num_ranks)
     : path_(std::move(path)), rank_(rank), num_ranks_(num_ranks) {
   std::remove(part(rank).c_str());
+  if (rank == 0) std::remove(lock().c_str());
   if (!write_whole(part(rank) + ".try", ""))
     bad_input("cannot write the trace \"{}\": {}; give a file in a folder that is there", path_, std::strerror(errno));
   std::remove((part(rank) + ".try").c_str());
@@ -42,6 +43,7 @@ TraceFile::TraceFile(std::string path, int rank, int num_ranks)
 }
 
 std::string TraceFile::part(int rank) const { return fmt::format("{}.{}", path_, rank); }
+std::string TraceFile::lock() const { return path_ + ".join"; }
 
 void TraceFile::finish() noexcept {
   try {
@@ -58,8 +60,7 @@ bool TraceFile::all_there() const {
 
 void TraceFile::join() const {
   if (!all_there()) return;
-  const std::string lock = path_ + ".join";
-  const int fd = open(lock.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const int fd = open(lock().c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return;  // another rank is at it
   close(fd);
   if (all_there()) {  // else another rank has joined them between the look and the lock
@@ -68,7 +69,7 @@ void TraceFile::join() const {
     write_whole(path_, TraceText::file(parts));
     for (int rank = 0; rank < num_ranks_; ++rank) std::remove(part(rank).c_str());
   }
-  std::remove(lock.c_str());
+  std::remove(lock().c_str());
 }
 
 }  // namespace weft

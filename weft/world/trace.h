@@ -10,7 +10,7 @@ namespace weft {
 
 class TraceFile {
  public:
-  // Removes what an earlier run may have left. Throws bad_input where the file cannot be written.
+  // Removes what an earlier run may have left; all ranks have to be done with that before one finishes. Throws bad_input where the file cannot be written.
   TraceFile(std::string path, int rank, int num_ranks);
 
   TraceText& text() { return text_; }
@@ -18,6 +18,7 @@ class TraceFile {
 
  private:
   std::string part(int rank) const;
+  std::string lock() const;  // a file that is there while a rank joins the parts
   bool all_there() const;
   void join() const;
 

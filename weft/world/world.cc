@@ -39,6 +39,23 @@ std::optional<Link> link_of(const WorldOptions& options) {
   return parse_link(text);
 }
 
+// Collective: all ranks of the group have the same plan, and signal in the same way.
+Signalling agree(WorldState& world, const std::string& plan, const Group& group) {
+  Transport& transport = *world.transport;
+  const auto digest = std::to_string(std::hash<std::string>{}(plan));
+  // Paced ranks, and ranks that outnumber the cores, sleep often: a fence for each sleep would cost more than it saves.
+  const bool able = !world.link && !transport.crowded() && prepare_quiet_signals();
+  const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
+  bool quiet = true;
+  for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
+  if (quiet) use_quiet_signals();
+  for (const int rank : group.ranks)
+    if (answers[rank].substr(0, answers[rank].find(' ')) != digest)
+      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
+                transport.rank(), rank);
+  return quiet ? Signalling::quiet : Signalling::fenced;
+}
+
 }  // namespace
 
 WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
@@ -52,7 +69,10 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       ranks_per_host(options.ranks_per_host) {
   const char* trace_file = std::getenv("WEFT_TRACE");
   const std::string path = !options.trace.empty() ? options.trace : trace_file != nullptr ? trace_file : "";
-  if (!path.empty()) trace.emplace(path, transport->rank(), transport->size());
+  if (!path.empty()) {
+    trace.emplace(path, transport->rank(), transport->size());
+    transport->barrier();  // what an earlier run left is gone before any rank can end
+  }
   const char* flight = std::getenv("WEFT_FLIGHT");
   detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
@@ -136,17 +156,7 @@ Op World::allot(const Plan& plan, const Group& group) {
     require_runnable(plan);
     state_->proved.insert(text);
   }
-  const auto digest = std::to_string(std::hash<std::string>{}(text));
-  // Paced ranks, and ranks that outnumber the cores, sleep often: a fence for each sleep would cost more than it saves.
-  const bool able = !state_->link && !transport.crowded() && prepare_quiet_signals();
-  const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
-  bool quiet = true;
-  for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
-  if (quiet) use_quiet_signals();
-  for (const int rank : group.ranks)
-    if (answers[rank].substr(0, answers[rank].find(' ')) != digest)
-      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
-                transport.rank(), rank);
+  const Signalling signalling = agree(*state_, text, group);
   const Expander expander(plan);
   Memory memory;
   for (int position = 0; position < plan.num_ranks; ++position)
@@ -163,13 +173,7 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->rank = group.position;
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{state_->patience,
-                     state_->hooks,
-                     &state_->live,
-                     quiet ? Signalling::quiet : Signalling::fenced,
-                     state_->detail,
-                     {},
-                     {}};
+  CpuOptions options{state_->patience, state_->hooks, &state_->live, signalling, state_->detail, {}, {}};
   if (state_->link) {
     options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));

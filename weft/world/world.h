@@ -38,7 +38,7 @@ struct WorldOptions {
 
 class World {
  public:
-  // Joins the ranks that `weft run -n N` started, or is a world of one rank. Call once.
+  // Joins the ranks that `weft run -n N` or mpirun started, or is a world of one rank. Call once.
   static World init(int argc = 0, char** argv = nullptr, const WorldOptions& options = {});
   // Runs `body` as num_ranks ranks, each a thread of this process; rethrows the first error.
   static void local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options = {});

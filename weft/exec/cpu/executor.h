@@ -43,7 +43,7 @@ class CpuExecutor {
   CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads, CpuOptions options);
 
   // Starts the next run and returns when the inputs may change: steps are done, and triggers that read inputs too.
-  // The previous run must have been finished. Throws peer_failed or deadline, naming rank, action, counter and peer.
+  // Finishes the previous run first. Throws peer_failed or deadline, naming rank, action, counter and peer.
   void start(const Bindings& bindings, const Counts& counts);
   // Returns when all of this rank's actions of the run are done, so that what is owed to it is there.
   void finish();
