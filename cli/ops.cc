@@ -219,7 +219,7 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--k", f->k, "length of its sums (512; gemv 2048)")->type_name("N");
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
-  app.add_option("--route", f->route, "auto, ring, direct, one_shot, two_shot")->type_name("ROUTE");
+  app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot")->type_name("ROUTE");
   app.add_option("--slices", f->slices, "all_reduce by ring or two_shot: slices (chosen)")->type_name("S");
   app.add_option("--wire", f->wire, "partial sums travel as f32 or bf16")->type_name("TYPE");
   app.add_option("--stack", f->stack, "all_to_all: stack by rows or columns")->type_name("HOW");

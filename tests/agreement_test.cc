@@ -124,7 +124,7 @@ int compare_routes(const Digests& digests) {
   for (const auto& [name, hash] : digests) {
     if (name.find("wire bf16") != std::string::npos) continue;
     std::string without_route = name;
-    for (const char* route : {" ring ", " direct ", " one_shot ", " two_shot "})
+    for (const char* route : {" ring ", " direct ", " one_shot ", " two_shot ", " staged "})
       if (const auto at = without_route.find(route); at != std::string::npos)
         without_route.replace(at, std::strlen(route), " ");
     const auto [it, fresh] = by_collective.emplace(without_route, hash);

@@ -68,7 +68,7 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
   const bool uneven = !p.n_of.empty();
   SpaceOptions side_by_side;
   side_by_side.stack = Stack::columns;
-  add(cases, p, all_to_all(mesh, "tp", side_by_side), Route::automatic);
+  for (const Route route : {Route::direct, Route::staged}) add(cases, p, all_to_all(mesh, "tp", side_by_side), route);
   if (uneven) return;
   Producer with_residual = p;
   with_residual.residual = p.kind == ProducerKind::gemm;
@@ -82,10 +82,10 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
   SpaceOptions wire;
   wire.wire = Dtype::bf16;
   add(cases, p, all_reduce(mesh, "tp", wire), Route::two_shot);
-  add(cases, p, all_to_all(mesh, "tp"), Route::automatic);
+  for (const Route route : {Route::direct, Route::staged}) add(cases, p, all_to_all(mesh, "tp"), route);
   SpaceOptions counts;
   for (int s = 0; s < num_ranks * num_ranks; ++s) counts.rows.push_back(p.m / num_ranks * (s % 3 != 0));
-  add(cases, p, all_to_all(mesh, "tp", counts), Route::automatic);
+  for (const Route route : {Route::direct, Route::staged}) add(cases, p, all_to_all(mesh, "tp", counts), route);
   SpaceOptions root;
   root.root = num_ranks - 1;
   add(cases, p, broadcast(mesh, "tp", root), Route::automatic);

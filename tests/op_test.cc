@@ -120,13 +120,17 @@ TEST(Op, ExchangesAnyNumberOfRowsPerPeer) {
   World::local(4, [](World& world) {
     const Mesh mesh = world.mesh({{"ep", 4}});
     SpaceOptions options;
+    options.route = Route::direct;
     options.rows.assign(16, 6);  // room for six rows from everybody to everybody
     const Producer p = gemm({.m = 24, .n = 10, .k = 5, .tile = {4, 8}});
-    Op op = world.compile(p, all_to_all(mesh, "ep", options));
+    Op direct = world.compile(p, all_to_all(mesh, "ep", options));
+    options.route = Route::staged;
+    Op staged = world.compile(p, all_to_all(mesh, "ep", options));
     std::vector<Data> data;
     for (int r = 0; r < 4; ++r) data.push_back(make_data(p, r, 5));
-    const auto full = reference(op.plan(), data)[world.rank()];
-    for (int round = 0; round < 4; ++round) {
+    const auto full = reference(direct.plan(), data)[world.rank()];
+    for (int round = 0; round < 8; ++round) {
+      Op& op = round % 2 == 0 ? direct : staged;
       const auto rows = [&](int from, int to) { return (3 * from + 5 * to + round) % 7; };
       std::vector<std::int64_t> counts;
       for (int to = 0; to < 4; ++to) counts.push_back(rows(world.rank(), to));

@@ -35,7 +35,7 @@ Plan build_route(const Producer& p, const Space& space, Route route) {
     case SpaceKind::all_gather:
       return build_all_gather(p, space, route);
     case SpaceKind::all_to_all:
-      return build_all_to_all(p, space);
+      return build_all_to_all(p, space, route);
     case SpaceKind::broadcast:
       return build_broadcast(p, space);
   }
@@ -62,8 +62,11 @@ void check_options(const Space& space) {
 }
 
 bool candidate(const Producer& p, const Space& space, Route route) {
-  if (route != Route::one_shot) return true;
   const std::int64_t n = space.num_ranks();
+  // What a stage saves is weights read again, by tiles cut short where one rank's rows end and the next one's begin.
+  if (route == Route::staged)
+    return p.kind == ProducerKind::gemm && n <= kMaxStagedRanks && ceil_div(p.m, n) < p.tile[0];
+  if (route != Route::one_shot) return true;
   const std::int64_t inbox = n * n * ceil_div(p.m, n) * p.n * static_cast<std::int64_t>(size_of(space.options.wire));
   return n <= kMaxOneShotRanks && inbox <= kMaxOneShotBytes;
 }
@@ -187,7 +190,7 @@ std::vector<Route> routes(SpaceKind kind) {
     case SpaceKind::all_gather:
       return {Route::ring, Route::direct};
     case SpaceKind::all_to_all:
-      return {Route::direct};
+      return {Route::direct, Route::staged};
     case SpaceKind::broadcast:
       return {Route::chain};
   }

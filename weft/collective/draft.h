@@ -57,13 +57,15 @@ inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 
 inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
 
+inline constexpr int kMaxStagedRanks = 16;  // several ranks share a tile, so its proof goes tile by tile
+
 // One builder a collective. `route` is never automatic here.
 Plan build_keep(const Producer& producer, int num_ranks);
 Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);
 Plan build_all_reduce(const Producer& producer, const Space& space, Route route);
 Plan build_all_gather(const Producer& producer, const Space& space, Route route);
 Plan build_window_reduce_scatter(const Producer& producer, const Space& space);
-Plan build_all_to_all(const Producer& producer, const Space& space);
+Plan build_all_to_all(const Producer& producer, const Space& space, Route route = Route::direct);
 Plan build_broadcast(const Producer& producer, const Space& space);
 Plan build_gather_gemm(const Producer& producer, const Space& space, Route route);
 

@@ -1,6 +1,10 @@
 // Outputs that are not summed: kept where they are made, or each part of the rows stored straight to the rank that
 // needs it, others' parts first and this rank's own last.
 //
+//   direct  a tile is made for one rank and stored there: it ends where that rank's rows end
+//   staged  tiles are made here as tall as they would be alone, and each rank's rows of them are copied to it. Where few
+//           rows go to each rank, as from an expert, direct would read all weights again for each of them
+//
 // A window is written before its run starts, so its waits look back (lag 1) to what peers did in the run before, and
 // its output has two copies: while one is read, the other may be written.
 #include <numeric>
@@ -73,6 +77,106 @@ Columns place_columns(Draft& draft) {
   return {true};
 }
 
+// An exchange being written: who sends what, and where it lands.
+struct Exchange {
+  Draft draft;
+  Parts parts;
+  Columns columns;
+  bool side_by_side;
+  int y = -1, open = -1, got = -1;
+
+  Exchange(const Producer& p, const Space& space, Route route)
+      : draft(fmt::format("{} all_to_all {}", to_string(p.kind), to_string(route)), p, space.num_ranks()),
+        parts(place_rows(draft, space.options)),
+        columns(place_columns(draft)),
+        side_by_side(space.options.stack == Stack::columns) {
+    y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N)) : draft.output(parts.received(N, r), n);
+  }
+
+  // In the receiver's output.
+  BoxRule place(const Expr& from, const Expr& to) const {
+    if (side_by_side) return {{0, columns.begin(from)}, {parts.size(from, to), columns.begin(from + 1)}};
+    return rows(parts.received(from, to), parts.received(from, to) + parts.size(from, to));
+  }
+  BoxRule part(const Expr& to) const { return {{parts.sent(r, to), 0}, {parts.sent(r, to + 1), columns.size(r)}}; }
+
+  void add_counters(const Expr& lanes_of_i) {
+    open = draft.counter("open", N, 1), got = draft.counter("got", N, lanes_of_i);
+    draft.open(open, other(j), N - 1, r);
+  }
+
+  // To one rank after another, this one last.
+  void add_moves(Rule rule, int lag) {
+    rule.count = N;
+    rule.let = {{"d", (r + 1 + s) % N}};
+    rule.limit = Limit::peer;
+    rule.limit_peer = d;
+    rule.waits.push_back({open, d, 1, lag, 0, 1, ne(d, r)});
+    rule.targets = {{d, y, place(r, d)}};
+    rule.signals = {{d, got, r, 0, 1, ne(d, r)}};
+    draft.add(rule);
+  }
+
+  Plan finished(const Expr& lanes_of_other) {
+    Rule arrive = draft.trigger("arrive");
+    arrive.waits = {{got, other(j), lanes_of_other, 0, 0, N - 1}};
+    draft.add(arrive);
+    Owed owed;
+    owed.count = N;
+    owed.piece = {r, y, place(s, r)};
+    owed.origin = {parts.sent(s, r), 0};
+    owed.first = s;
+    owed.finished = draft.producer.has_epilogue();
+    draft.plan.owed = {owed};
+    return draft.plan;
+  }
+};
+
+Plan direct_exchange(const Producer& p, const Space& space) {
+  Exchange x(p, space, Route::direct);
+  const bool window = p.kind == ProducerKind::window;
+  const auto lanes = [&](const Expr& from, const Expr& to) {
+    if (window) return gt(x.parts.size(from, to), 0);  // all rows are there at once
+    return up(x.parts.size(from, to), tm) * up(x.columns.size(from), tn);
+  };
+  if (window) x.draft.plan.buffers[x.y].depth = 2;
+  x.add_counters(lanes(i, r));
+  Rule rule = x.draft.step("exchange", x.part(d));
+  if (window) rule.tile = {0, 0};
+  rule.finish = p.has_epilogue();
+  x.add_moves(rule, window ? 1 : 0);
+  return x.finished(lanes(other(j), r));
+}
+
+// A copy waits, column by column, for the strips that its rows lie in.
+Plan staged_exchange(const Producer& p, const Space& space) {
+  Exchange x(p, space, Route::staged);
+  const auto lanes = [&](const Expr& from, const Expr& to) {
+    return gt(x.parts.size(from, to), 0) * up(x.columns.size(from), tn);
+  };
+  x.add_counters(lanes(i, r));
+  const Expr all = x.parts.sent(r, N), width = up(x.columns.size(r), tn);
+  const BoxRule whole{{0, 0}, {all, x.columns.size(r)}};
+  Buffer stage;
+  stage.name = "stage", stage.shape = {all, x.columns.size(r)};
+  const int staged = x.draft.buffer(stage);
+  const int made = x.draft.counter("made", up(all, tm) * width, 1);
+  Rule make = x.draft.step("make", whole);
+  make.limit = Limit::none;  // counts are those of peers, whose rows share tiles
+  make.targets = {{r, staged, whole}};
+  make.signals = {{r, made, 0, 1}};
+  make.finish = p.has_epilogue();
+  x.draft.add(make);
+
+  Rule copy = x.draft.trigger("exchange", x.part(d));
+  copy.tile = {0, p.tile[1]};
+  const Expr first = x.parts.sent(r, d) / tm, strips = up(x.parts.sent(r, d + 1), tm) - first;
+  copy.waits = {{made, (first + j) * width, 1, 0, 1, strips * gt(x.parts.size(r, d), 0)}};
+  copy.sources = {{r, staged, x.part(d)}};
+  x.add_moves(copy, 0);
+  return x.finished(lanes(other(j), r));
+}
+
 }  // namespace
 
 Plan build_keep(const Producer& p, int num_ranks) {
@@ -94,54 +198,18 @@ Plan build_keep(const Producer& p, int num_ranks) {
   return draft.plan;
 }
 
-Plan build_all_to_all(const Producer& p, const Space& space) {
-  const int num_ranks = space.num_ranks();
+Plan build_all_to_all(const Producer& p, const Space& space, Route route) {
   const bool side_by_side = space.options.stack == Stack::columns;
   if (p.residual) bad_input("all_to_all has no residual: the rows that a rank makes are not those it keeps");
   if (!p.n_of.empty() && !side_by_side)
     bad_input("outputs of different widths cannot be stacked by rows; set them side by side (stack = columns)");
   if (side_by_side && !space.options.rows.empty())
     bad_input("uneven rows cannot be set side by side; leave rows empty or stack by rows");
-  Draft draft(fmt::format("{} all_to_all direct", to_string(p.kind)), p, num_ranks);
-  const Parts parts = place_rows(draft, space.options);
-  const Columns columns = place_columns(draft);
-  const bool window = p.kind == ProducerKind::window;
-  const auto lanes = [&](const Expr& from, const Expr& to) {
-    if (window) return gt(parts.size(from, to), 0);  // all rows are there at once
-    return up(parts.size(from, to), tm) * up(columns.size(from), tn);
-  };
-  const int y = side_by_side ? draft.output(chunk_rows(r), columns.begin(N)) : draft.output(parts.received(N, r), n);
-  if (window) draft.plan.buffers[y].depth = 2;
-  const auto place = [&](const Expr& from, const Expr& to) {
-    if (side_by_side) return BoxRule{{0, columns.begin(from)}, {parts.size(from, to), columns.begin(from + 1)}};
-    return rows(parts.received(from, to), parts.received(from, to) + parts.size(from, to));
-  };
-  const int open = draft.counter("open", N, 1), got = draft.counter("got", N, lanes(i, r));
-  draft.open(open, other(j), N - 1, r);
-
-  Rule rule = draft.step("exchange", {{parts.sent(r, d), 0}, {parts.sent(r, d + 1), columns.size(r)}});
-  rule.count = N;
-  rule.let = {{"d", (r + 1 + s) % N}};
-  rule.limit = Limit::peer;
-  rule.limit_peer = d;
-  if (window) rule.tile = {0, 0};
-  rule.waits = {{open, d, 1, window ? 1 : 0, 0, 1, ne(d, r)}};
-  rule.targets = {{d, y, place(r, d)}};
-  rule.signals = {{d, got, r, 0, 1, ne(d, r)}};
-  rule.finish = p.has_epilogue();
-  draft.add(rule);
-
-  Rule arrive = draft.trigger("arrive");
-  arrive.waits = {{got, other(j), lanes(other(j), r), 0, 0, N - 1}};
-  draft.add(arrive);
-  Owed owed;
-  owed.count = N;
-  owed.piece = {r, y, place(s, r)};
-  owed.origin = {parts.sent(s, r), 0};
-  owed.first = s;
-  owed.finished = p.has_epilogue();
-  draft.plan.owed = {owed};
-  return draft.plan;
+  if (route != Route::direct && route != Route::staged)
+    bad_input("all_to_all has no route {}; use auto, direct or staged", to_string(route));
+  if (route == Route::staged && space.num_ranks() > kMaxStagedRanks)
+    bad_input("route staged is for at most {} ranks, not {}; use auto or direct", kMaxStagedRanks, space.num_ranks());
+  return route == Route::staged ? staged_exchange(p, space) : direct_exchange(p, space);
 }
 
 }  // namespace weft

@@ -20,7 +20,7 @@
 namespace weft {
 
 enum class SpaceKind { keep, reduce_scatter, all_reduce, all_gather, all_to_all, broadcast };
-enum class Route { automatic, local, ring, direct, one_shot, two_shot, chain };  // automatic is written "auto"
+enum class Route { automatic, local, ring, direct, one_shot, two_shot, chain, staged };  // automatic: "auto"
 enum class Stack { rows, columns };
 
 std::string_view to_string(SpaceKind kind);
