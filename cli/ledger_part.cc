@@ -8,6 +8,7 @@
 #include "weft/plan/verify.h"
 #include "weft/world/world.h"
 
+#include "cli/bench_trial.h"
 #include "cli/bench_variants.h"
 
 namespace weft::cli {
@@ -58,20 +59,11 @@ Part::Part(World& world, CommonClock& clock, std::string name, OpSpec spec)
   }
 }
 
-template <typename Work>
-double Part::fastest_us(const Work& work) {
-  double fastest = 0;
-  for (int turn = 0; turn < 4; ++turn) {
-    const std::int64_t start = clock_.start_together();
-    work();
-    const std::int64_t mine = CommonClock::now_ns() - start;
-    const auto all = clock_.tell({&mine, 1});
-    std::int64_t slowest = 0;
-    for (std::size_t at = 0; at < all.size(); at += CommonClock::kValues) slowest = std::max(slowest, all[at]);
-    const double us = static_cast<double>(slowest) * 1e-3;
-    if (turn == 1 || (turn > 1 && us < fastest)) fastest = us;  // the first turn touches new memory
-  }
-  return fastest;
+double Part::fastest_us(const std::function<void()>& work) {
+  time_together_ns(clock_, work);  // touches new memory
+  std::int64_t fastest = INT64_MAX;
+  for (int turn = 0; turn < 3; ++turn) fastest = std::min(fastest, time_together_ns(clock_, work));
+  return static_cast<double>(fastest) * 1e-3;
 }
 
 void Part::settle(const Inputs& inputs) {

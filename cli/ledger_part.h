@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -95,8 +96,7 @@ class Part {
  private:
   void choose_route();
   void choose_panels(const Inputs& inputs);
-  template <typename Work>
-  double fastest_us(const Work& work);  // of three, on the slowest rank; the same on every rank
+  double fastest_us(const std::function<void()>& work);  // of three, on the slowest rank; the same on every rank
 
   World& world_;
   CommonClock& clock_;

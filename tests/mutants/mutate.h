@@ -10,18 +10,15 @@
 
 namespace weft::mutants {
 
-// X(name): what it does to a plan.
-#define WEFT_MUTATIONS(X)                                                                                          \
-  X(drop_signal)                                                                                                   \
-  X(double_signal)                                                                                                 \
-  X(retarget_signal)                                                                                               \
-  X(drop_data_wait)                                                                                                \
-  X(drop_credit_wait)                                                                                              \
-  X(lower_lag)                                                                                                     \
-  X(raise_lag) X(change_at) X(swap_waits) X(rewait) X(swap_source_order) X(exchange_sources) X(drop_source)        \
-      X(double_source) X(alias_source) X(alias_target) X(shift_piece) X(shift_box) X(drop_target) X(double_target) \
-          X(exchange_targets) X(early_signal) X(close_cycle) X(drop_action) X(double_action) X(swap_actions)       \
-              X(change_depth) X(change_total) X(whole_lanes) X(split_lanes) X(toggle_finish)
+// X(name): what it does to a plan. clang-format never lays this out the same way twice.
+// clang-format off
+#define WEFT_MUTATIONS(X) \
+  X(drop_signal) X(double_signal) X(retarget_signal) X(drop_data_wait) X(drop_credit_wait) X(lower_lag) \
+  X(raise_lag) X(change_at) X(swap_waits) X(rewait) X(swap_source_order) X(exchange_sources) X(drop_source) \
+  X(double_source) X(alias_source) X(alias_target) X(shift_piece) X(shift_box) X(drop_target) X(double_target) \
+  X(exchange_targets) X(early_signal) X(close_cycle) X(drop_action) X(double_action) X(swap_actions) \
+  X(change_depth) X(change_total) X(whole_lanes) X(split_lanes) X(toggle_finish)
+// clang-format on
 
 enum class Mutation {
 #define WEFT_ENUMERATE(name) name,

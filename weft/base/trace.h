@@ -10,6 +10,7 @@ namespace weft {
 
 class TraceText {
  public:
+  static constexpr int kLinks = 1 << 20;  // the process of links, below all ranks
   struct Row {
     int process = 0, thread = 0;
   };

@@ -39,7 +39,7 @@ TraceFile::TraceFile(std::string path, int rank, int num_ranks)
     bad_input("cannot write the trace \"{}\": {}; give a file in a folder that is there", path_, std::strerror(errno));
   std::remove((part(rank) + ".try").c_str());
   text_.name_process(rank, fmt::format("rank {}", rank), rank);
-  text_.name_process(1 << 20, "links", 1 << 20);
+  text_.name_process(TraceText::kLinks, "links", TraceText::kLinks);
 }
 
 std::string TraceFile::part(int rank) const { return fmt::format("{}.{}", path_, rank); }

@@ -60,13 +60,16 @@ Signalling agree(WorldState& world, const std::string& plan, const Group& group)
 
 WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
     : transport(&transport_in),
-      threads(std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : threads_from_env())),
       patience(patience_from_env()),
       hooks(options.hooks),
       prove(options.prove),
       cluster(cluster_of(options)),
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
+  // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us. Threads made
+  // from here on inherit it.
+  if (link) prctl(PR_SET_TIMERSLACK, 1UL);
+  threads = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : threads_from_env());
   const char* trace_file = std::getenv("WEFT_TRACE");
   const std::string path = !options.trace.empty() ? options.trace : trace_file != nullptr ? trace_file : "";
   if (!path.empty()) {
@@ -79,9 +82,7 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
     patience.spin = std::chrono::nanoseconds(0);
   if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
-  // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us.
-  if (link) prctl(PR_SET_TIMERSLACK, 1UL);
-  // And what a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
+  // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
 }
 

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t kFlightEvents = 2048;
 constexpr std::size_t kTraceEvents = 1 << 17;  // of one thread and one op
-constexpr int kLinks = 1 << 20;                // the process of links, below all ranks
 
 std::string tile_of(const Action& action, std::int64_t lane) {
   return action.box.dims > 0 ? to_string(lane_box(action.box, action.tile, lane)) : "";
@@ -95,7 +94,7 @@ void add_slices(const RecordContext& c, int thread, const Recorder& recorder, Tr
     if (e.kind == EventKind::wait) add_wait(c, row, e, out);
     if (e.kind != EventKind::link) continue;
     const int peer = c.world_rank[e.lane];
-    const TraceText::Row link{kLinks, rank * 1024 + peer};
+    const TraceText::Row link{TraceText::kLinks, rank * 1024 + peer};
     if (named.insert(peer).second) out->name_row(link, fmt::format("rank {} to rank {}", rank, peer));
     out->slice(link, c.plan.name, "link", static_cast<double>(e.begin) * 1e-3,
                static_cast<double>(e.end - e.begin) * 1e-3, fmt::format(R"("bytes":{},"run":{})", e.bytes, e.run));
