@@ -24,9 +24,11 @@ void stream_bytes(char* to, const char* from, std::size_t bytes) {
   const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);
   to += head, from += head, bytes -= head;
-  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine)
+  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) {
+    __builtin_prefetch(from + 16 * kLine);
     for (int i = 0; i < 4; ++i)
       _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
+  }
   std::memcpy(to, from, bytes);
   _mm_sfence();  // such stores are ordered by nothing else, not even by a release
 }
