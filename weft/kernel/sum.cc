@@ -1,6 +1,10 @@
 #include "weft/kernel/sum.h"
 
+#include <algorithm>
 #include <cstring>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "weft/base/error.h"
 #include "weft/kernel/variant.h"
@@ -12,6 +16,25 @@ void check_float(const char* what, Dtype dtype) {
   if (dtype != Dtype::f32 && dtype != Dtype::bf16)
     bad_input("a {} of a sum or conversion is {}; use f32 or bf16", what, to_string(dtype));
 }
+
+#if defined(__x86_64__)
+constexpr std::size_t kLine = 64;
+
+void stream_bytes(char* to, const char* from, std::size_t bytes) {
+  const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from, head);
+  to += head, from += head, bytes -= head;
+  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) {
+    __builtin_prefetch(from + 16 * kLine);
+    for (int i = 0; i < 4; ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
+  }
+  std::memcpy(to, from, bytes);
+  _mm_sfence();  // such stores are ordered by nothing else, not even by a release
+}
+#else
+void stream_bytes(char* to, const char* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
 
 }  // namespace
 
@@ -41,6 +64,13 @@ void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const 
     from += static_cast<std::size_t>(source.ld) * size;
     to += static_cast<std::size_t>(target.ld) * size;
   }
+}
+
+void copy_past_caches(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target) {
+  if (source.dtype != target.dtype || source.ld != cols || target.ld != cols || rows <= 0 || cols <= 0)
+    return copy(rows, cols, source, target);
+  stream_bytes(static_cast<char*>(target.data), static_cast<const char*>(source.data),
+               static_cast<std::size_t>(rows * cols) * size_of(source.dtype));
 }
 
 }  // namespace weft

@@ -32,4 +32,8 @@ void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sourc
 // latter rounded to nearest even; other pairs are bad_input. The two must not overlap.
 void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
 
+// The same past the caches, for what is larger than they are: lines of the target are not read before they are written.
+// All is stored when it returns: a signal after it covers it. Only whole rows of equal dtypes go this way; others as copy().
+void copy_past_caches(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
+
 }  // namespace weft

@@ -81,6 +81,21 @@ TEST(Copy, MovesEveryDtypeByRows) {
 }
 
 // Ties to even, infinities, NaN with its payload in the low half only, the largest float.
+TEST(Copy, PastTheCachesMovesTheSameBytesWhereverTheyBegin) {
+  for (const std::int64_t rows : {0, 1, 3})
+    for (const std::int64_t cols : {1, 15, 16, 33, 515})
+      for (const std::int64_t begin : {0, 1, 15, 16})
+        for (const std::int64_t gap : {0, 1}) {
+          std::vector<float> from(static_cast<std::size_t>(begin + rows * (cols + gap) + 32));
+          for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i + 1);
+          std::vector<float> to(from.size(), -1.0f), expected = to;
+          const ConstStrip source{from.data() + 1, cols + gap, Dtype::f32};
+          copy(rows, cols, source, {expected.data() + begin, cols + gap, Dtype::f32});
+          copy_past_caches(rows, cols, source, {to.data() + begin, cols + gap, Dtype::f32});
+          EXPECT_EQ(to, expected) << rows << " x " << cols << " from " << begin;
+        }
+}
+
 TEST(Copy, RoundsToNearestEvenOnEveryVariant) {
   std::vector<float> values = {1.0f,
                                1.00390625f,

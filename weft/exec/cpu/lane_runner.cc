@@ -25,6 +25,15 @@ std::int64_t bench_ld(const Action& action) {
   return action.box.dims == 2 && action.tile[1] > 0 ? action.tile[1] : action.box.size(action.box.dims - 1);
 }
 
+// A trigger that copies this much to a rank fills no cache with it: lines need not be read to be written (ag-gemm 2048 x
+// 128 x 1024, 2 ranks, 8.4 MB each way: 1.10 x compute through the caches, 1.06 to 1.08 past them).
+constexpr std::int64_t kPastCaches = std::int64_t{1} << 22;
+
+bool goes_past_caches(const Action& action, const Piece& target, int rank, Dtype dtype) {
+  return action.kind == ActionKind::trigger && target.rank != rank &&
+         target.box.volume() * static_cast<std::int64_t>(size_of(dtype)) >= kPastCaches;
+}
+
 }  // namespace
 
 LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
@@ -221,6 +230,8 @@ void LaneRunner::store(const Action& action, const Tile& tile, std::int64_t rows
     if (target.rank != program_.rank) bench.sent.bytes += rows * cols * static_cast<std::int64_t>(size_of(to.dtype));
     if (hooks_ != nullptr)
       hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
+    else if (bench.sources.size() == 1 && goes_past_caches(action, target, program_.rank, to.dtype))
+      copy_past_caches(rows, cols, bench.sources[0], out);
     else if (bench.sources.size() == 1)
       copy(rows, cols, bench.sources[0], out);
     else
