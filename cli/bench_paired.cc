@@ -29,7 +29,8 @@ class Blocks {
         mpi_(load_mpi()),
         count_(spec.producer.m * spec.producer.n),
         ones_(static_cast<std::size_t>(count_), 1.0f),
-        sums_(static_cast<std::size_t>(count_)) {}
+        sums_(static_cast<std::size_t>(count_)),
+        gathered_(static_cast<std::size_t>(spec.gathers ? spec.producer.m * spec.producer.k * spec.ranks : 0), 0.5f) {}
 
   void refresh(std::uint64_t round) { inputs_.refresh(round); }
   bool has_mpi() const { return mpi_ != nullptr; }
@@ -45,7 +46,9 @@ class Blocks {
   }
   double compute_us() {
     return timed([&] {
-      producer_.run(inputs_.next());
+      Inputs in = inputs_.next();
+      if (!gathered_.empty()) in.x = gathered_.data();
+      producer_.run(in);
       producer_.output();
     });
   }
@@ -84,6 +87,7 @@ class Blocks {
   baseline::Mpi* mpi_;
   std::int64_t count_;
   std::vector<float> ones_, sums_;
+  std::vector<float> gathered_;  // rows of all ranks, as the producer alone finds them; empty where none are gathered
   double max_error_ = 0;
 };
 

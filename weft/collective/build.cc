@@ -75,7 +75,8 @@ bool candidate(const Producer& p, const Space& space, Route route) {
 Cluster cluster_of_group(const Space& space, const Cluster& cluster) {
   Cluster out = fitted(cluster, space.mesh.size());
   const Group group = space.mesh.group(space.axis, 0);
-  out.ranks_per_host = std::max(1, out.ranks_per_host / (group.ranks[1] - group.ranks[0]));
+  const int stride = group.size() > 1 ? group.ranks[1] - group.ranks[0] : 1;
+  out.ranks_per_host = std::max(1, out.ranks_per_host / stride);
   out.num_hosts = static_cast<int>(ceil_div(group.size(), out.ranks_per_host));
   return out;
 }
