@@ -82,7 +82,14 @@ TEST_F(Mpirun, RankThatDiesBeforeItAttachesIsNamed) {
 
 TEST_F(Mpirun, SecondAttachIsRefused) {
   const auto pids = start_job(2, "attach_twice");
-  for (const pid_t pid : pids) EXPECT_EQ(exit_code_of(pid), 2);
+  // The first to be refused ends, and its peer may still be in its own first attach: then that sees a failed rank (1).
+  int refused = 0;
+  for (const pid_t pid : pids) {
+    const int code = exit_code_of(pid);
+    EXPECT_NE(code, 0);
+    refused += code == 2;
+  }
+  EXPECT_GE(refused, 1);
   EXPECT_NE((note("error0") + note("error1")).find("call World::init once"), std::string::npos) << note("error0");
 }
 
