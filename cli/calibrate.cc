@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <random>
@@ -18,6 +19,8 @@
 
 namespace weft::cli {
 namespace {
+
+constexpr double kLeastSeconds = 1e-12;
 
 using Clock = std::chrono::steady_clock;
 
@@ -189,7 +192,8 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
 
   // The same bytes of weights in long rows and in short ones: the difference is what an output costs.
   constexpr double kGemvTile = 256, kOutputs = kHotLong - kHotShort;
-  c->row_s = rest(t[hot_short] - t[hot_long], kOutputs / kGemvTile * c->step_s) / kOutputs;
+  // On a busy machine the short runs may have been luckier than the long one: then next to nothing is left for a row.
+  c->row_s = std::max(rest(t[hot_short] - t[hot_long], kOutputs / kGemvTile * c->step_s) / kOutputs, kLeastSeconds);
   const double hot = rest(t[hot_long], kHotShort * c->row_s + c->step_s + c->run_s);
   c->cache_bytes_per_s = kHotLong * kHotShort * kFloat / hot;
   const double rows = kLongRows * (c->row_s + c->step_s / 256) + c->run_s;
@@ -216,6 +220,23 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
       rest(t[lookup], kTables * kBatch / 64 * c->step_s + c->run_s + looked_up / c->write_bytes_per_s);
 }
 
+// Noise must never make a rate that no file may hold: every time is at least this, every rate positive.
+void keep_positive(Cluster* c) {
+  for (double* seconds : {&c->row_s, &c->signal_s, &c->local.latency_s, &c->step_s, &c->run_s})
+    *seconds = std::max(*seconds, kLeastSeconds);
+  const Cluster assumed = default_cluster();
+  const auto keep = [](double* rate, double otherwise) {
+    if (!std::isfinite(*rate) || *rate <= 0) *rate = otherwise;
+  };
+  keep(&c->flops_per_s, assumed.flops_per_s);
+  keep(&c->read_bytes_per_s, assumed.read_bytes_per_s);
+  keep(&c->write_bytes_per_s, assumed.write_bytes_per_s);
+  keep(&c->tile_bytes_per_s, assumed.tile_bytes_per_s);
+  keep(&c->gather_bytes_per_s, assumed.gather_bytes_per_s);
+  keep(&c->cache_bytes_per_s, assumed.cache_bytes_per_s);
+  keep(&c->local.bytes_per_s, assumed.local.bytes_per_s);
+}
+
 }  // namespace
 
 Cluster calibrate(int ranks) {
@@ -226,6 +247,7 @@ Cluster calibrate(int ranks) {
   if (const auto cache = static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE)); cache > 0)
     cluster.shared_cache_bytes = std::min(cache / std::max(ranks, 1), 4 * cluster.cache_bytes);  // neighbours share it
   solve(run_trials(), &cluster);
+  keep_positive(&cluster);
   return cluster;
 }
 
