@@ -42,13 +42,7 @@ struct Hello {
 
 int number_from_env(const char* name, int least, int most) {
   const char* text = std::getenv(name);
-  const std::string_view digits(text == nullptr ? "" : text);
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < least || number > most)
-    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `mpirun -n N PROG`", name, digits, least,
-              most);
-  return number;
+  return parse_env_number(name, text == nullptr ? "" : text, {least, most}, "mpirun -n N PROG");
 }
 
 struct Address {

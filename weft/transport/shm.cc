@@ -29,13 +29,7 @@ constexpr std::chrono::seconds kLetPeersSpeak{1};
 int number_from_env(const char* name, int least, int most) {
   const char* text = std::getenv(name);
   if (text == nullptr) bad_input("{} is not set; start ranks with `weft run -n N -- PROG`", name);
-  const std::string_view digits(text);
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < least || number > most)
-    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `weft run -n N -- PROG`", name, text, least,
-              most);
-  return number;
+  return parse_env_number(name, text, {least, most}, "weft run -n N -- PROG");
 }
 
 // The inherited end. Forgotten in the environment, so that programs this rank starts do not take themselves
@@ -175,6 +169,15 @@ Control receive_control(FrameSocket& socket, int num_ranks) {
 }
 
 std::unique_ptr<Transport> join_shm(ShmSeat seat) { return std::make_unique<ShmTransport>(std::move(seat)); }
+
+int parse_env_number(const char* name, std::string_view text, EnvRange range, std::string_view command) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < range.least || number > range.most)
+    bad_input("{}=\"{}\" is not a number from {} to {}; start ranks with `{}`", name, text, range.least, range.most,
+              command);
+  return number;
+}
 
 bool launched() { return std::getenv(kRankEnv) != nullptr || under_mpirun(); }
 

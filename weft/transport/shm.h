@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <memory>
+#include <string_view>
 
 #include "weft/transport/control.h"
 #include "weft/transport/rendezvous.h"
@@ -16,6 +17,12 @@ namespace weft {
 inline constexpr const char* kRankEnv = "WEFT_RANK";
 inline constexpr const char* kSizeEnv = "WEFT_SIZE";
 inline constexpr const char* kRendezvousFdEnv = "WEFT_RENDEZVOUS_FD";
+
+// A number that a launcher put into the environment; bad_input naming it and the command that sets it right.
+struct EnvRange {
+  int least, most;
+};
+int parse_env_number(const char* name, std::string_view text, EnvRange range, std::string_view command);
 
 // Whether this process was started as a rank, by `weft run` or by mpirun.
 bool launched();
