@@ -51,6 +51,7 @@ std::vector<std::string> LocalTransport::all_gather(const std::string& mine) {
 std::shared_ptr<Segment> LocalTransport::allocate(std::size_t bytes) {
   const auto answers = all_gather(fmt::format("allocate {} {}", bytes, available_memory_bytes()));
   auto segment = std::make_shared<Segment>();
+  segment->id = ++segments_;
   std::size_t available = std::numeric_limits<std::size_t>::max();
   std::size_t total = 0;
   for (const std::string& answer : answers) {

@@ -65,6 +65,7 @@ class LocalTransport : public Transport {
   Patience patience_;
   std::string host_;
   int exceptions_at_birth_;
+  std::uint32_t segments_ = 0;  // allocated so far; allocate() is collective, so all ranks count alike
 };
 
 // What a rank that caught an exception tells the others before it gives up: whom to blame and why.

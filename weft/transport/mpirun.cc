@@ -33,6 +33,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRetry{5};   // between two attempts to reach rank 0
 constexpr std::chrono::seconds kLastAnswers{2};  // for the hub to send what it owes before it goes
+// For ranks that come after the job has failed: they hear who failed, not just that rank 0 is gone.
+constexpr std::chrono::milliseconds kLastGuests{500};
 
 // What a rank says first.
 struct Hello {
@@ -137,6 +139,11 @@ class HubThread {
     try {
       while (turn()) {
       }
+      const auto last_guests = Clock::now() + kLastGuests;
+      while (control_.failed() && !all_seated() && Clock::now() < last_guests) {
+        wait_for_news(10);
+        admit();
+      }
       listener_ = {};
       const auto until = Clock::now() + kLastAnswers;
       while (hub_.has_outgoing() && Clock::now() < until) {
@@ -159,6 +166,12 @@ class HubThread {
 
   bool turn() {
     if (wait_for_news(-1) != 0) return false;
+    admit();
+    report_lost();
+    return true;
+  }
+
+  void admit() {
     while (true) {
       Fd guest(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!guest) break;
@@ -166,7 +179,11 @@ class HubThread {
     }
     greet();
     hub_.serve();
-    report_lost();
+  }
+
+  bool all_seated() const {
+    for (int rank = 0; rank < control_.num_ranks(); ++rank)
+      if (!hub_.seated(rank)) return false;
     return true;
   }
 

@@ -77,7 +77,9 @@ TEST_F(Mpirun, RankThatDiesBeforeItAttachesIsNamed) {
   EXPECT_EQ(exit_code_of(pids[1]), 5);
   for (const int rank : {0, 2}) EXPECT_EQ(exit_code_of(pids[rank]), 1);
   EXPECT_NE(note("error0").find("rank 1"), std::string::npos) << note("error0");
-  EXPECT_NE(note("error2").find("ended before it had joined"), std::string::npos) << note("error2");
+  // Rank 0 stays for a moment to tell latecomers; one that comes later still sees only that rank 0 is gone.
+  const std::string said = note("error2");
+  EXPECT_TRUE(said.find("ended before it had joined") != said.npos || said.find("rank 0 hung up") != said.npos) << said;
 }
 
 TEST_F(Mpirun, SecondAttachIsRefused) {

@@ -1,6 +1,7 @@
 // How ranks find each other, share memory, sleep, wake and notice each other's death: the interface. Each
-// rank holds one Transport. Two exist, and behave alike: ranks as threads of one process (threads.h) and
-// ranks as processes of one machine (shm.h); in both, a peer's segment is reached by plain loads and stores.
+// rank holds one Transport. Ranks are threads of one process (threads.h) or processes of one machine (shm.h); in both,
+// a peer's segment is reached by plain loads and stores. Ranks of several hosts (net.h) are processes that reach each
+// other so within a host, and through a Wire (wire.h) between hosts.
 //
 // Set-up calls are collective: every rank makes them, in the same order, and never on the hot path. Each has
 // the deadline of wait.h's Patience::total, and throws as soon as a peer is known to have failed or left.
@@ -19,10 +20,13 @@
 namespace weft {
 
 struct Bell;
+class Wire;
 
-// One segment a rank, all of them mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
-// rank's mapping lives as long as its Segment; the memory itself until the last rank has let go.
+// One segment a rank, those of this host mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
+// rank's mapping lives as long as its Segment; the memory itself until the last rank has let go. For a rank of another
+// host base[r] begins a range of addresses without memory: good for reckoning offsets, which a Wire takes.
 struct Segment {
+  std::uint32_t id = 0;  // the same on all ranks, never used again
   std::vector<std::byte*> base;
   std::vector<std::size_t> bytes;
   std::vector<std::shared_ptr<void>> memory;  // what keeps base alive
@@ -37,7 +41,7 @@ class Transport {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  virtual std::string_view name() const = 0;  // "threads" or "shm"
+  virtual std::string_view name() const = 0;  // "threads", "shm" or "ucx"
 
   // Whether ranks outnumber the cores they may use, so that spinning takes time from the awaited peer.
   bool crowded() const { return crowded_; }
@@ -53,6 +57,12 @@ class Transport {
   void barrier() { all_gather({}); }
 
   virtual Bell& bell(int rank) = 0;
+
+  // Which host a rank is on: 0, 1, ... in the order of their first ranks. Ranks of one host share memory.
+  virtual int host_index(int) const { return 0; }
+  bool reaches(int rank) const { return host_index(rank) == host_index(rank_); }  // by plain loads and stores
+  // What carries stores and signals to the ranks it does not reach; null where it reaches all.
+  virtual Wire* wire() { return nullptr; }
 
   // Until when the link from one host to another is busy, where local ranks are paced (pace.h).
   virtual std::atomic<std::int64_t>& link_clock(int from_host, int to_host) = 0;

@@ -1,0 +1,61 @@
+// What carries stores and signals to ranks whose memory is not mapped here. One message brings rows of data and the
+// counters that cover them, so that no second message, fence or answer is needed.
+//
+// The sender writes its rows into staging (fixed memory, page-aligned, shared by all threads and ops of the rank) and
+// hands them over; from there on they belong to the wire until they have left. The receiver's wire copies them to their
+// place in its own segment and then raises the counters, with release, and rings the rank's bell.
+//
+// Promises:
+//   order      what this rank sends to one peer is applied there in the order of the calls (the drain rule of plan.h)
+//   progress   data moves in progress(), in stage() while it waits, and in a thread of the wire's own that sleeps on its
+//              descriptor; so peers are served while this rank computes, or is in no call at all
+//   failure    nothing here throws because a peer is gone: that is reported to the transport, whose check() throws. Only
+//              stage() waits, and it calls check().
+// Every call may be made from any thread of the rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weft {
+
+// A box of bytes in one rank's memory: rows of row_bytes, stride apart, from `offset` of its segment on.
+struct Rows {
+  std::uint32_t segment = 0;  // Segment::id
+  std::uint64_t offset = 0;
+  std::uint64_t rows = 0, row_bytes = 0, stride = 0;
+
+  std::uint64_t bytes() const { return rows * row_bytes; }
+};
+
+// A counter of the receiver: a word of its segment.
+struct RemoteCounter {
+  std::uint32_t segment = 0;
+  std::uint64_t offset = 0;
+};
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+
+  // The most that one stage() gives.
+  virtual std::size_t most_staged_bytes() const = 0;
+  // Room for `bytes` of packed rows, 64-byte aligned. Waits, moving data, while all staging is under way.
+  virtual std::byte* stage(std::size_t bytes) = 0;
+  // Sends what stage() gave, filled with to.bytes() of packed rows, then raises each counter by one, in this order.
+  // Takes the staging back.
+  virtual void put(int peer, const Rows& to, std::byte* staged, std::span<const RemoteCounter> counters) = 0;
+  // Raises a counter. May be held back to travel with what is next sent to that peer, until flush() or progress().
+  virtual void signal(int peer, const RemoteCounter& counter) = 0;
+  virtual void flush() = 0;
+
+  // Sends what is held back, moves what can be moved without waiting; true where anything came in.
+  virtual bool progress() = 0;
+
+  // While a thread spins it moves data itself, and the wire's own thread stays asleep. Calls nest and count.
+  virtual void attend() = 0;
+  virtual void leave() = 0;
+};
+
+}  // namespace weft
