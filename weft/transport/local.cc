@@ -35,6 +35,10 @@ LocalTransport::LocalTransport(int rank, Control control)
 
 LocalTransport::~LocalTransport() {
   if (std::uncaught_exceptions() > exceptions_at_birth_) abort("it ended with an exception");
+  leave();
+}
+
+void LocalTransport::leave() noexcept {
   control_.rank(rank()).left.store(1, std::memory_order_seq_cst);
   for (int peer = 0; peer < size(); ++peer) ring_if_asleep(control_.rank(peer).bell);
 }

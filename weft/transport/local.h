@@ -33,6 +33,8 @@ class LocalTransport : public Transport {
       throw_failure();
   }
   void abort(std::string_view reason, int failed_rank = -1) noexcept final;
+  void leave() noexcept final;
+  bool has_left(int rank) const final { return control_.rank(rank).left.load(std::memory_order_seq_cst) != 0; }
   std::string host(int rank) const final;
   void publish_progress(std::uint32_t step) final {
     control_.rank(rank()).progress.store(step, std::memory_order_relaxed);

@@ -75,6 +75,10 @@ class Transport {
   // stands. `failed_rank` is the one to blame, by default this rank. Never throws.
   virtual void abort(std::string_view reason, int failed_rank = -1) noexcept = 0;
 
+  // Says that this rank needs its peers no more, so that its end is no failure; the destructor says so too. Never throws.
+  virtual void leave() noexcept = 0;
+  virtual bool has_left(int rank) const = 0;
+
   // How long ago `rank` last showed life; always 0 for a thread. Grows while a process is stopped or hangs in
   // the kernel, and after it has left.
   virtual std::chrono::nanoseconds silent_for(int rank) const = 0;

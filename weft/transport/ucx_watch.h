@@ -17,7 +17,7 @@ class Watch {
   Watch(int descriptor, std::function<void()> serve);
   ~Watch();
 
-  // Calls nest and count.
+  // Calls nest and count; the count may be below zero (wire.h).
   void attend();
   void leave();
 
