@@ -1,0 +1,16 @@
+// One `up` or `down` at a time on a machine: the kernel gives the lock back when its holder dies.
+#pragma once
+
+#include "weft/transport/memory.h"
+
+namespace weft::cli {
+
+class ClusterLock {
+ public:
+  ClusterLock();  // waits for it; throws io where /run/weft cannot be written
+
+ private:
+  Fd file_;
+};
+
+}  // namespace weft::cli
