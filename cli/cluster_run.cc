@@ -95,6 +95,7 @@ std::vector<std::string> environment(const Flags& flags, const ModelFile& model)
     std::erase_if(all, [&](const std::string& one) { return name_of(one) == name_of(variable); });
     all.push_back(variable);
   };
+  add(fmt::format("UCX_NET_DEVICES={}", kHostDevice));
   for (char** one = environ; *one != nullptr; ++one)
     if (reaches_mpirun(name_of(*one))) add(*one);
   add(fmt::format("WEFT_INTERFACE={}", kHostDevice));

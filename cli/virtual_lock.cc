@@ -13,7 +13,7 @@ namespace weft::cli {
 
 ClusterLock::ClusterLock() {
   mkdir("/run/weft", 0755);  // or it is there
-  file_ = Fd(open("/run/weft/lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  file_ = Fd(open("/run/weft/lock", O_CREAT | O_RDWR, 0600));
   if (!file_ || flock(file_.get(), LOCK_EX) != 0)
     fail(Code::io, "cannot lock /run/weft/lock: {}", std::strerror(errno));
 }

@@ -1,4 +1,5 @@
-// One `up` or `down` at a time on a machine: the kernel gives the lock back when its holder dies.
+// One `up` or `down` at a time on a machine: the kernel gives the lock back when its holder dies, and
+// the programs it was running then (ip, tc) have ended: they hold it too, so that nothing is made behind a `down`.
 #pragma once
 
 #include "weft/transport/memory.h"
