@@ -30,6 +30,8 @@ namespace {
 
 constexpr int kMaxHosts = 64;
 constexpr double kGbit = 125e6;  // bytes a second
+constexpr double kPayload =
+    1448.0 / 1514;  // of what the bucket counts: frames with the headers of TCP, IP and Ethernet
 
 struct Flags {
   std::string name, rate = "250mbit";
@@ -121,13 +123,15 @@ VirtualCluster described(const Flags& flags, const std::vector<int>& cores) {
   return cluster;
 }
 
-// This machine's rates with the links that were measured; a rank a host (`run` divides the cores among more).
+// This machine's rates and these links; a rank a host (`run` divides the cores among more). Where the link is shaped the
+// model has the rate that it lets TCP carry, not the one just seen: somebody else may have been on the cores.
 void write_model(const VirtualCluster& hosts, const Link& link) {
   Cluster model = find_cluster();
   model.name = "virtual cluster " + hosts.name;
   model.num_hosts = static_cast<int>(hosts.hosts.size());
   model.ranks_per_host = 1;
   model.network = link;
+  if (const auto rate = hosts.hosts[0].rate) model.network.bytes_per_s = *rate * kPayload;
   model.fabric = Fabric::nic;
   std::ofstream file(model_path(hosts.name));
   file << to_json(model) << "\n";
@@ -149,6 +153,10 @@ Link make(const VirtualCluster& cluster) {
 }
 
 void report(const Flags& flags, VirtualCluster& cluster, const Link& link) {
+  if (const auto rate = cluster.hosts[0].rate;
+      rate && cluster.hosts.size() > 1 && link.bytes_per_s < 0.9 * kPayload * *rate)
+    fmt::print(stderr, "weft: warning: a TCP stream from host 0 to 1 carries {}, not {}: is the machine busy?\n",
+               format_rate(link.bytes_per_s), format_rate(kPayload * *rate));
   for (VirtualHost& host : cluster.hosts) read_counters(host);
   if (flags.json) {
     nlohmann::ordered_json out{{"name", cluster.name}, {"hosts", nlohmann::ordered_json::array()}};
