@@ -20,7 +20,6 @@ void check_hosts(int num_ranks, int ranks_per_host) {
 }
 
 Spread::Spread(Draft& draft, TilesOf tiles_of) : draft_(draft), tiles_of_(tiles_of), y_(draft.plan.buffer("y")) {
-  // Opened to mates by their place, to gates by their host.
   open_ = draft.counter("open", L + H, 1);
   came_ = draft.counter("came", H * slot, 1);
   got_ = draft.counter("got", N, tiles_of(i));
@@ -30,8 +29,8 @@ Spread::Spread(Draft& draft, TilesOf tiles_of) : draft_(draft), tiles_of_(tiles_
 }
 
 void Spread::store(Rule* rule, const BoxRule& box, const Expr& first, const Expr& when) const {
-  rule->waits.push_back({open_, L + (host + 1 + j) % H, 1, 0, 0, H - 1, when});
-  rule->waits.push_back({open_, (place + 1 + j) % L, 1, 0, 0, L - 1, when});
+  rule->waits.push_back({open_, of_gate(j), 1, 0, 0, H - 1, when});
+  rule->waits.push_back({open_, of_mate(j), 1, 0, 0, L - 1, when});
   rule->targets.push_back({r, y_, box, 1, when});  // its own first: a residual is indexed as that
   rule->targets.push_back({gate(j), y_, box, H - 1, when});
   rule->targets.push_back({mate(j), y_, box, L - 1, when});
@@ -40,7 +39,7 @@ void Spread::store(Rule* rule, const BoxRule& box, const Expr& first, const Expr
 }
 
 void Spread::forward(Rule rule, const BoxRule& box, const Expr& first) {
-  rule.waits = {{came_, g * slot + first, 1, 0, 1}, {open_, (place + 1 + j) % L, 1, 0, 0, L - 1}};
+  rule.waits = {{came_, g * slot + first, 1, 0, 1}, {open_, of_mate(j), 1, 0, 0, L - 1}};
   rule.sources = {{r, y_, box}};
   rule.targets = {{mate(j), y_, box, L - 1}};
   rule.signals = {{mate(j), got_, g * L + place, 0, L - 1}};
@@ -50,7 +49,7 @@ void Spread::forward(Rule rule, const BoxRule& box, const Expr& first) {
 void Spread::arrive() {
   Rule rule = draft_.trigger("arrive");
   rule.count = L - 1;
-  rule.let = {{"p", (place + 1 + s) % L}};
+  rule.let = {{"p", (r + 1 + s) % L}};
   rule.waits = {{got_, j * L + p, tiles_of_(j * L + p), 0, 0, H}};
   draft_.add(rule);
 }

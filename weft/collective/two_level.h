@@ -15,8 +15,11 @@ inline const Expr L = Expr::name("L"), H = Expr::name("H"), g = Expr::name("g"),
 inline const Expr host = r / L, place = r % L;
 }  // namespace var
 
-inline Expr mate(const Expr& j) { return var::host * var::L + (var::place + 1 + j) % var::L; }  // on this host
-inline Expr gate(const Expr& j) { return (var::host + 1 + j) % var::H * var::L + var::place; }  // on the others
+inline Expr mate(const Expr& j) { return var::host * var::L + (var::r + 1 + j) % var::L; }  // on this host
+inline Expr gate(const Expr& j) { return (var::r + (j + 1) * var::L) % var::N; }            // on the others
+// Counters that mates and gates raise: by the mate's place, and behind those by the gate's host.
+inline Expr of_mate(const Expr& j) { return (var::r + 1 + j) % var::L; }
+inline Expr of_gate(const Expr& j) { return var::L + (var::host + 1 + j) % var::H; }
 
 // Throws bad_input where there are not several full hosts with several ranks each.
 void check_hosts(int num_ranks, int ranks_per_host);

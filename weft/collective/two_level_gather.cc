@@ -73,7 +73,7 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
 
   const auto pass_on = [&](Rule rule) {
     rule.waits.push_back({open, L, 1, 0, 0, 1, onward});
-    rule.waits.push_back({open, (place + 1 + j) % L, 1, 0, 0, L - 1});
+    rule.waits.push_back({open, of_mate(j), 1, 0, 0, L - 1});
     rule.targets.push_back({(r + L) % N, y, whole, 1, onward});
     rule.targets.push_back({mate(j), y, whole, L - 1});
     rule.signals = {{(r + L) % N, came, 0, 1, 1, onward}, {mate(j), got, 0, 0, L - 1}};
@@ -115,16 +115,15 @@ Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, i
   const int y = draft.output(N * m, n);
   const Expr reads = (N - 1) * strips * cols + (H - 1) * strips;
   const int full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
-  // By mates at their place, by gates at L and their host.
   const int credit = draft.counter("credit", L + H, 1);
-  const WaitRule from_mates{credit, (place + 1 + j) % L, 1, 1, 0, L - 1};
+  const WaitRule from_mates{credit, of_mate(j), 1, 1, 0, L - 1};
 
   Rule send = draft.trigger("send", whole);
   send.tile = {producer.tile[0], 0};
   send.limit = Limit::peer;
   send.limit_peer = r;
   send.sources = {{r, input, whole}};
-  send.waits = {{credit, L + (host + 1 + j) % H, 1, 1, 0, H - 1}, from_mates};
+  send.waits = {{credit, of_gate(j), 1, 1, 0, H - 1}, from_mates};
   send.targets = {{gate(j), gathered, part(r), H - 1}, {mate(j), gathered, part(r), L - 1}};
   send.signals = {{gate(j), full, r * strips, 1, H - 1}, {mate(j), full, r * strips, 1, L - 1}};
   draft.add(send);
@@ -146,7 +145,7 @@ Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, i
   rule.limit = Limit::peer;
   rule.limit_peer = c;
   rule.count = N;
-  rule.let = {{"c", (host + s / L) % H * L + (place + s) % L}};
+  rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
   rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
   rule.reads = {{r, input, whole, 1, eq(s, 0)}, {r, gathered, part(c), 1, gt(s, 0)}};
   rule.targets = {{r, y, stacked(c)}};

@@ -21,10 +21,10 @@ using namespace var;  // NOLINT: the vocabulary of rules
 const Expr lag = Expr::name("lag");  // turns between a slice that crosses and the same slice of this host's own chunks
 
 struct Fold {
-  int mates, inbox;    // H * (L - 1) slots of this host's tiles; H - 1 of partials from other hosts
-  int near, full;      // tiles of them that are there
-  int used;            // by chunk's host
-  int lent, far_lent;  // credits by the mate's place and by the gate's host
+  int mates, inbox;  // H * (L - 1) slots of this host's tiles; H - 1 of partials from other hosts
+  int near, full;    // tiles of them that are there
+  int used;          // by the chunk's host
+  int credit;
 };
 
 Draft reduce_draft(const char* name, const Producer& producer, const Space& space, int ranks_per_host) {
@@ -48,49 +48,47 @@ Fold fold_parts(Draft& draft, const Space& space) {
   fold.near = draft.counter("near", H * (L - 1) * slot, 1);
   fold.full = draft.counter("full", (H - 1) * slot, 1);
   fold.used = draft.counter("used", H, chunk_tiles(i * L + place));
-  fold.lent = draft.counter("credit", L, 1);
-  fold.far_lent = draft.counter("far_credit", H, 1);
+  fold.credit = draft.counter("credit", L + H, 1);
   return fold;
 }
 
 // A turn goes over all hosts, this one last, and over a host's places, this one last: the mates' tiles of the chunk that
 // this rank folds are made while it makes theirs.
 Rule fold_step(Draft& draft, const Fold& fold, int slices) {
-  const BoxRule whole{{lo, x}, {hi, z}};
-  const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + (lo - a), x}, {at * cap + (hi - a), z}}; };
-  const Expr turn = s / N, i_host = i / L, i_place = i % L;
-  const Expr home = eq(g, host), away = ne(g, host), mine = eq(p, place), theirs = ne(p, place);
-  Rule rule = draft.step("fold", whole);
+  const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + lo - a, x}, {at * cap + hi - a, z}}; };
+  const Expr v = Expr::name("v"), w = Expr::name("w"), t = i / L;  // v: slots of the chunk's host begin there
+  const Expr foreign = lt(w, L - 1), folds = eq(w, L - 1), sends = folds * ne(c, r), own = eq(c, r);
+  Rule rule = draft.step("fold", {{lo, x}, {hi, z}});
   rule.count = N * (S + lag);
   rule.let = {{"i", s % N},
-              {"g", (host - 1 - i_host) % H},
-              {"p", (place - 1 - i_place) % L},
-              {"d", turn - lag * home},
+              {"w", i % L},
+              {"g", (host - 1 - t) % H},
+              {"c", g * L + (r - 1 - i) % L},
+              {"d", s / N - lag * eq(t, H - 1)},
               {"q", d % S},
-              {"c", g * L + p},
+              {"v", g * (L - 1)},
               {"a", cut(m, N, c)},
               {"b", cut(m, N, c + 1)}};
   rule.when = lt(d, S) * (1 - lt(d, 0));
   for (Let& let : slice_lets(draft.producer, slices)) rule.let.push_back(std::move(let));
-  const auto near_slot = [](const Expr& at) { return g * (L - 1) + at; };
-  rule.waits = {{fold.lent, p, 1, 1, 0, 1, theirs},
-                {fold.far_lent, g, 1, 1, 0, 1, mine * away},
-                {fold.full, j * slot + u, 1, 0, 1, H - 1, mine * home},
-                {fold.near, near_slot(j) * slot + u, 1, 0, 1, L - 1, mine}};
-  rule.sources = {{r, fold.inbox, slot_at(j), H - 1, mine * home}, {r, fold.mates, slot_at(near_slot(j)), L - 1, mine}};
-  rule.targets = {{host * L + p, fold.mates, slot_at(near_slot(i_place)), 1, theirs},
-                  {g * L + place, fold.inbox, slot_at(i_host), 1, mine * away}};
-  rule.signals = {{host * L + p, fold.near, near_slot(i_place) * slot + u, 1, 1, theirs},
-                  {g * L + place, fold.full, i_host * slot + u, 1, 1, mine * away},
-                  {r, fold.used, g, 0, 1, mine}};
-  rule.finish = draft.producer.has_epilogue() ? mine * home : Expr(0);
+  const Expr mate_of_chunk = host * L + c % L;
+  rule.waits = {{fold.credit, c % L, 1, 1, 0, 1, foreign},
+                {fold.credit, L + g, 1, 1, 0, 1, sends},
+                {fold.full, j * slot + u, 1, 0, 1, H - 1, own},
+                {fold.near, (v + j) * slot + u, 1, 0, 1, L - 1, folds}};
+  rule.sources = {{r, fold.inbox, slot_at(j), H - 1, own}, {r, fold.mates, slot_at(v + j), L - 1, folds}};
+  rule.targets = {{mate_of_chunk, fold.mates, slot_at(v + w), 1, foreign}, {c, fold.inbox, slot_at(t), 1, sends}};
+  rule.signals = {{mate_of_chunk, fold.near, (v + w) * slot + u, 1, 1, foreign},
+                  {c, fold.full, t * slot + u, 1, 1, sends},
+                  {r, fold.used, g, 0, 1, folds}};
+  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
   return rule;
 }
 
 void give_credit(Draft& draft, const Fold& fold) {
   Rule rule = draft.trigger("credit");
   rule.waits = {{fold.used, j, chunk_tiles(j * L + place), 0, 0, H}};
-  rule.signals = {{mate(j), fold.lent, place, 0, L - 1}, {gate(j), fold.far_lent, host, 0, H - 1}};
+  rule.signals = {{mate(j), fold.credit, place, 0, L - 1}, {gate(j), fold.credit, L + host, 0, H - 1}};
   draft.add(rule);
 }
 
