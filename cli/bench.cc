@@ -49,7 +49,7 @@ constexpr int kSweepRounds = 41;
 constexpr double kSweepBudgetS = 1.5, kAxisBudgetS = 4;  // of a cell; of a point
 
 double op_bytes(const OpSpec& spec) {
-  const Plan plan = build(spec, default_cluster(spec.ranks));
+  const Plan plan = build(spec, laid_out(default_cluster(spec.ranks), spec));
   return static_cast<double>(layout_of(plan, Expander(plan), 0).bytes);
 }
 
@@ -84,6 +84,8 @@ void check_flags(const Flags& flags) {
   if (flags.transport != "shm" && flags.transport != "threads")
     bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
   if (flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
+  if (flags.op.ranks_per_host > 0 && flags.link == "shm")
+    bad_input("--ranks-per-host is {}, but no link joins hosts; add one, as --link 1gbit", flags.op.ranks_per_host);
   if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
 }
 
@@ -101,6 +103,7 @@ WorldOptions world_options(const Flags& flags) {
   options.threads = flags.threads;
   options.wired = flags.link == "ucx";
   if (flags.link != "shm" && !options.wired) options.link = parse_link(flags.link);
+  if (flags.op.ranks_per_host > 0) options.ranks_per_host = flags.op.ranks_per_host;
   options.trace = flags.trace;
   return options;
 }

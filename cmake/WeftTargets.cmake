@@ -38,8 +38,9 @@ function(weft_test name)
     endif()
     add_dependencies(thread_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
-                       ENVIRONMENT WEFT_CLUSTER=default)  # not what a user has calibrated this machine to
+  # WEFT_CLUSTER: not what a user has calibrated this machine to. LABELS may be empty, so they come last.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
+                       LABELS "${ARG_LABELS}")
 endfunction()
 
 # weft_cblas and weft_mpi, for tests, examples and baselines: a BLAS with cblas.h, and Open MPI. Absent, one line says
