@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -61,6 +62,24 @@ std::optional<NetAddress> resolve(const std::string& host, const std::string& po
       if (each->ai_family == family) return copy_of(each->ai_addr);
   *problem = "it has no IP address";
   return std::nullopt;
+}
+
+std::string without_port(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+// "267386880.1;tcp://10.0.0.1,10.1.0.1:33907;tcp6://..." names 10.0.0.1 and 10.1.0.1.
+std::vector<std::string> hosts_of_uri(const std::string& uri) {
+  constexpr std::string_view kScheme = "tcp://";
+  const std::size_t start = uri.find(kScheme);
+  if (start == std::string::npos) return {};
+  std::string list = uri.substr(start + kScheme.size());
+  list = without_port(list.substr(0, list.find(';')));
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    hosts.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return hosts;
 }
 
 struct Interface {
@@ -152,7 +171,7 @@ std::optional<Fd> try_connect(const NetAddress& address, std::chrono::nanosecond
   return socket;
 }
 
-NetAddress own_address(const std::string& host) {
+NetAddress own_address(const std::string& host, const std::string& uri) {
   const auto all = interfaces();
   if (const char* wanted = std::getenv(kInterfaceEnv); wanted != nullptr && *wanted != '\0') {
     for (const Interface& each : all)
@@ -164,6 +183,10 @@ NetAddress own_address(const std::string& host) {
   if (const auto named = resolve(host, "0", &problem))
     for (const Interface& each : all)
       if (!each.loopback && host_bytes(each.address) == host_bytes(*named)) return each.address;
+  for (const std::string& named : hosts_of_uri(uri))
+    for (const Interface& each : all)
+      if (!each.loopback && each.address.name.ss_family == AF_INET && without_port(to_string(each.address)) == named)
+        return each.address;
   for (const bool loopback : {false, true})
     for (const Interface& each : all)
       if (each.up && each.loopback == loopback) return each.address;

@@ -194,14 +194,16 @@ std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_her
         "install libpmix-dev and build again, or use `mpirun --host localhost:{} -n {}`",
         ranks_here, size, size, size);
   constexpr const char* kKey = "weft.hub";
-  PmixJob job;
+  // As long as the process: an MPI_Init after the last user of PMIx has finished with it would find it broken.
+  static PmixJob job;
   Ticket ticket;
   ticket.rank = rank;
   ticket.size = size;
   ticket.host = std::getenv(kHostEnv) != nullptr ? host_identity() : HostIdentity{job.host(), job.node()};
   ticket.parent = watch_parent();
   if (rank == 0) {
-    Listener listener = listen_at(own_address(ticket.host.name), size);
+    const char* daemon = std::getenv("OMPI_MCA_orte_local_daemon_uri");  // that of mpirun on this host
+    Listener listener = listen_at(own_address(ticket.host.name, daemon == nullptr ? "" : daemon), size);
     ticket.secret = to_hex(sha256(random_bytes(64)));
     ticket.hub = listener.bound;
     ticket.listener = std::move(listener.socket);
@@ -211,7 +213,7 @@ std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_her
     ticket.hub = parse_address(text.substr(0, text.find(' ')));
     ticket.secret = text.substr(text.find(' ') + 1);
   }
-  return join(std::move(ticket));  // once all have joined, all have looked up what rank 0 published
+  return join(std::move(ticket));
 }
 
 }  // namespace weft

@@ -6,9 +6,10 @@
 #include <pmix.h>
 
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <utility>
 #endif
 
 namespace weft {
@@ -21,11 +22,17 @@ void require(pmix_status_t status, const char* what) {
     bad_input("PMIx cannot {}: {}; start the ranks with mpirun", what, PMIx_Error_string(status));
 }
 
+using Clock = std::chrono::steady_clock;
+using Answer = std::pair<pmix_status_t, std::string>;
+constexpr std::chrono::milliseconds kRetry{20};
+constexpr const char* kForgotten =
+    "PMIx does not know which node this rank is on; call World::init before MPI_Finalize, and start ranks with mpirun";
+
 // What a look-up that may be given up leaves for its answer.
 struct Awaited {
   std::mutex mutex;
   std::condition_variable came;
-  std::optional<std::pair<pmix_status_t, std::string>> answer;
+  std::optional<Answer> answer;
 };
 
 void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
@@ -37,15 +44,28 @@ void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
   (*awaited)->came.notify_all();
 }
 
+// Nothing where no answer comes in time.
+std::optional<Answer> ask(pmix_proc_t owner, int rank, const std::string& key, Clock::time_point deadline) {
+  owner.rank = static_cast<pmix_rank_t>(rank);
+  auto awaited = std::make_shared<Awaited>();
+  auto handed_over = std::make_unique<std::shared_ptr<Awaited>>(awaited);
+  const pmix_status_t status = PMIx_Get_nb(&owner, key.c_str(), nullptr, 0, take_answer, handed_over.get());
+  if (status != PMIX_SUCCESS) return Answer{status, {}};
+  static_cast<void>(handed_over.release());  // take_answer's, whenever it is called
+  std::unique_lock lock(awaited->mutex);
+  awaited->came.wait_until(lock, deadline, [&] { return awaited->answer.has_value(); });
+  return awaited->answer;
+}
+
 }  // namespace
 
 struct PmixJob::State {
   pmix_proc_t self{};
 
+  // Null where PMIx does not know, as after MPI_Finalize.
   pmix_value_t* own(const char* key) const {
     pmix_value_t* value = nullptr;
-    require(PMIx_Get(&self, key, nullptr, 0, &value), key);
-    return value;
+    return PMIx_Get(&self, key, nullptr, 0, &value) == PMIX_SUCCESS ? value : nullptr;
   }
 };
 
@@ -59,6 +79,7 @@ PmixJob::~PmixJob() { PMIx_Finalize(nullptr, 0); }
 
 std::string PmixJob::node() const {
   pmix_value_t* value = state_->own(PMIX_NODEID);
+  if (value == nullptr) bad_input("{}", kForgotten);
   const std::string text = fmt::format("node {}", value->data.uint32);
   PMIX_VALUE_RELEASE(value);
   return text;
@@ -66,6 +87,7 @@ std::string PmixJob::node() const {
 
 std::string PmixJob::host() const {
   pmix_value_t* value = state_->own(PMIX_HOSTNAME);
+  if (value == nullptr) bad_input("{}", kForgotten);
   const std::string text = value->type == PMIX_STRING ? value->data.string : "unknown";
   PMIX_VALUE_RELEASE(value);
   return text;
@@ -80,24 +102,22 @@ void PmixJob::publish(const std::string& key, const std::string& text) {
   require(PMIx_Commit(), "publish where rank 0 listens");
 }
 
-// PMIX_TIMEOUT holds on one node only (4.2 under Open MPI 4.1), so the deadline is ours. No fence is needed: the
-// launcher answers once rank 0 has published.
+// PMIX_TIMEOUT holds on one node only (4.2 under Open MPI 4.1), so the deadline is ours. No fence is needed: the launcher
+// answers once rank 0 has published, or says at once that there is nothing yet.
 std::string PmixJob::look_up(int rank, const std::string& key, std::chrono::nanoseconds limit) {
-  pmix_proc_t owner = state_->self;
-  owner.rank = static_cast<pmix_rank_t>(rank);
-  auto awaited = std::make_shared<Awaited>();
-  auto handed_over = std::make_unique<std::shared_ptr<Awaited>>(awaited);
-  require(PMIx_Get_nb(&owner, key.c_str(), nullptr, 0, take_answer, handed_over.get()), "look up where rank 0 listens");
-  static_cast<void>(handed_over.release());  // take_answer's, whenever it is called
-  std::unique_lock lock(awaited->mutex);
-  if (!awaited->came.wait_for(lock, limit, [&] { return awaited->answer.has_value(); }))
-    throw Error(Code::deadline,
-                fmt::format("rank {} waited {:.1f} s for rank {} of this mpirun job to call World::init; WEFT_WAIT_S "
-                            "sets the limit",
-                            state_->self.rank, std::chrono::duration<double>(limit).count(), rank),
-                rank);
-  require(awaited->answer->first, "look up where rank 0 listens");
-  return awaited->answer->second;
+  const auto deadline = Clock::now() + limit;
+  while (true) {
+    const auto answer = ask(state_->self, rank, key, deadline);
+    if (answer && answer->first == PMIX_SUCCESS) return answer->second;
+    if (answer && answer->first != PMIX_ERR_NOT_FOUND) require(answer->first, "look up where rank 0 listens");
+    if (!answer || Clock::now() > deadline)
+      throw Error(Code::deadline,
+                  fmt::format("rank {} waited {:.1f} s for rank {} of this mpirun job to call World::init; WEFT_WAIT_S "
+                              "sets the limit",
+                              state_->self.rank, std::chrono::duration<double>(limit).count(), rank),
+                  rank);
+    std::this_thread::sleep_for(kRetry);
+  }
 }
 
 #else
