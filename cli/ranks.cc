@@ -24,7 +24,7 @@ std::vector<std::string> own_words() {
 
 // A rank that caught its own error has printed it.
 bool was_said(const LaunchResult& result) {
-  return result.ranks[result.first_failed].signal == 0 &&
+  return result.first_failed_here()->signal == 0 &&
          (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
 }
 

@@ -18,7 +18,9 @@
 
 #include "weft/base/error.h"
 #include "weft/transport/control.h"
+#include "weft/transport/host_identity.h"
 #include "weft/transport/memory.h"
+#include "weft/transport/net_join.h"
 #include "weft/transport/process.h"
 #include "weft/transport/rendezvous.h"
 #include "weft/transport/shm.h"
@@ -74,15 +76,30 @@ class InterruptWatch {
   struct sigaction before_[2]{};
 };
 
-// The environment of one rank: ours, the caller's additions and the three variables of attach_shm().
-std::vector<std::string> rank_environment(const LaunchOptions& options, int rank, int rendezvous_fd) {
+int world_size(const LaunchOptions& options) { return options.world_size > 0 ? options.world_size : options.num_ranks; }
+
+bool is_whole_world(const LaunchOptions& options) { return world_size(options) == options.num_ranks; }
+
+// What a launch is called in a world of several: its ranks share its control block and nobody else's, so that two
+// launches on one machine count as two hosts.
+std::string host_of_launch() {
+  const HostIdentity host = host_identity();
+  return fmt::format("{}/{} launch {} {}", host.name, host.id, getpid(), Clock::now().time_since_epoch().count());
+}
+
+// The environment of one rank: ours, the caller's additions and the variables of attach_shm().
+std::vector<std::string> rank_environment(const LaunchOptions& options, int position, int rendezvous_fd,
+                                          const std::string& host) {
   auto added = options.env;
-  added.emplace_back(kRankEnv, std::to_string(rank));
-  added.emplace_back(kSizeEnv, std::to_string(options.num_ranks));
+  added.emplace_back(kRankEnv, std::to_string(options.first_rank + position));
+  added.emplace_back(kSizeEnv, std::to_string(world_size(options)));
   added.emplace_back(kRendezvousFdEnv, std::to_string(rendezvous_fd));
+  const bool alone = is_whole_world(options);
+  if (!alone) added.insert(added.end(), {{kRendezvousEnv, options.rendezvous}, {kHostEnv, host}});
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));
+    if (alone && name == kRendezvousEnv) continue;  // that of a world which this launcher may itself be a rank of
     if (std::none_of(added.begin(), added.end(), [&](const auto& one) { return one.first == name; }))
       environment.emplace_back(*entry);
   }
@@ -97,15 +114,15 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-pid_t spawn(const LaunchOptions& options, int rank, int rendezvous_fd) {
+pid_t spawn(const LaunchOptions& options, int position, int rendezvous_fd, const std::string& host) {
   auto arguments = options.argv;
-  auto environment = rank_environment(options, rank, rendezvous_fd);
+  auto environment = rank_environment(options, position, rendezvous_fd, host);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, rendezvous_fd,
                                    rendezvous_fd);  // clears close-on-exec, for this one
-  if (rank != 0) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (rank != 0 && options.output == Output::rank_zero)
+  if (position != 0) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (options.first_rank + position != 0 && options.output == Output::rank_zero)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
@@ -119,12 +136,15 @@ pid_t spawn(const LaunchOptions& options, int rank, int rendezvous_fd) {
 class Launch {
  public:
   explicit Launch(const LaunchOptions& options)
-      : control_fd_(std::make_shared<const Fd>(make_memfd(Control::bytes_for(options.num_ranks)))),
-        control_(Control::create(map_shared(*control_fd_, Control::bytes_for(options.num_ranks)), options.num_ranks)),
-        hub_(options.num_ranks, control_fd_) {
+      : control_fd_(std::make_shared<const Fd>(make_memfd(Control::bytes_for(world_size(options))))),
+        control_(
+            Control::create(map_shared(*control_fd_, Control::bytes_for(world_size(options))), world_size(options))),
+        hub_(options.num_ranks, control_fd_),
+        host_(host_of_launch()) {
     result_.ranks.resize(options.num_ranks);
+    result_.first_rank = options.first_rank;
     try {
-      for (int rank = 0; rank < options.num_ranks; ++rank) start(options, rank);
+      for (int position = 0; position < options.num_ranks; ++position) start(options, position);
     } catch (...) {
       kill_all();
       throw;
@@ -143,9 +163,9 @@ class Launch {
   }
 
  private:
-  void start(const LaunchOptions& options, int rank) {
-    const Fd rank_end = hub_.take_rank_end(rank);
-    const pid_t pid = spawn(options, rank, rank_end.get());
+  void start(const LaunchOptions& options, int position) {
+    const Fd rank_end = hub_.take_rank_end(position);
+    const pid_t pid = spawn(options, position, rank_end.get(), host_);
     try {
       children_.push_back(open_process(pid));
     } catch (...) {
@@ -168,8 +188,8 @@ class Launch {
       term_at_ = Clock::now();
     }
     // Ends before messages: the reason of a death should stand before what peers say of it.
-    for (std::size_t rank = 0; rank < children_.size(); ++rank)
-      if (polls[1 + rank].revents != 0) reap(static_cast<int>(rank));
+    for (std::size_t position = 0; position < children_.size(); ++position)
+      if (polls[1 + position].revents != 0) reap(static_cast<int>(position));
     hub_.serve();
     stop_in_time();
   }
@@ -194,11 +214,11 @@ class Launch {
   }
 
   void signal_all(int signal) const {
-    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      if (!children_[rank]) continue;
-      signal_process(children_[rank], signal);
+    for (std::size_t position = 0; position < children_.size(); ++position) {
+      if (!children_[position]) continue;
+      signal_process(children_[position], signal);
       // Where the child is a script that runs the rank, the rank must hear it too.
-      if (const auto& process = hub_.process(static_cast<int>(rank))) signal_process(*process, signal);
+      if (const auto& process = hub_.process(static_cast<int>(position))) signal_process(*process, signal);
     }
   }
 
@@ -210,19 +230,21 @@ class Launch {
     }
   }
 
-  void reap(int rank) {
+  void reap(int position) {
     siginfo_t info{};
-    if (waitid(P_PIDFD, static_cast<id_t>(children_[rank].get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
+    if (waitid(P_PIDFD, static_cast<id_t>(children_[position].get()), &info, WEXITED | WNOHANG) != 0 ||
+        info.si_pid == 0)
       return;
-    children_[rank] = {};
+    children_[position] = {};
     --num_running_;
     const bool exited = info.si_code == CLD_EXITED;
-    RankEnd& end = result_.ranks[rank];
+    RankEnd& end = result_.ranks[position];
     end.signal = exited ? 0 : info.si_status;
     end.exit_code = exited ? info.si_status : 128 + info.si_status;
     hub_.serve();  // it may have attached a moment ago
+    const int rank = result_.first_rank + position;
     auto& left = control_.rank(rank).left;
-    const bool in_order = left.load() != 0 || !hub_.attached(rank);
+    const bool in_order = left.load() != 0 || !hub_.attached(position);
     if (end.exit_code == 0 && in_order) {
       left.store(1);  // a program that never attached: peers that wait for it to do so learn that it will not
       return;
@@ -244,6 +266,7 @@ class Launch {
   std::shared_ptr<const Fd> control_fd_;
   Control control_;
   Hub hub_;
+  std::string host_;
   InterruptWatch interrupts_;
   std::vector<Fd> children_;  // a pidfd each, empty once reaped
   int num_running_ = 0;
@@ -255,14 +278,28 @@ class Launch {
 
 }  // namespace
 
+const RankEnd* LaunchResult::first_failed_here() const {
+  const int position = first_failed - first_rank;
+  return first_failed >= 0 && position >= 0 && position < static_cast<int>(ranks.size()) ? &ranks[position] : nullptr;
+}
+
 int LaunchResult::exit_code() const {
-  if (first_failed >= 0) return ranks[first_failed].exit_code == 2 ? 2 : 1;
+  if (const RankEnd* end = first_failed_here()) return end->exit_code == 2 ? 2 : 1;
+  if (first_failed >= 0) return 1;
   return interrupted ? 1 : 0;
 }
 
 LaunchResult launch(const LaunchOptions& options) {
   if (options.num_ranks < 1 || options.num_ranks > kMaxLocalRanks)
     bad_input("cannot start {} ranks; use 1 to {}", options.num_ranks, kMaxLocalRanks);
+  const int last = options.first_rank + options.num_ranks - 1;
+  if (world_size(options) > kMaxWorldRanks || options.first_rank < 0 || last >= world_size(options))
+    bad_input("ranks {} to {} are not all in a world of {}; use a first rank of 0 to {}, and up to {} ranks in all",
+              options.first_rank, last, world_size(options), std::max(0, world_size(options) - options.num_ranks),
+              kMaxWorldRanks);
+  if (!is_whole_world(options) && options.rendezvous.empty())
+    bad_input("{} of {} ranks are started here, but no rendezvous is named where they join the others: give HOST:PORT",
+              options.num_ranks, world_size(options));
   if (options.argv.empty()) bad_input("no program to start; use `weft run -n N -- PROG`");
   return Launch(options).run();
 }

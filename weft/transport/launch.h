@@ -1,4 +1,5 @@
-// Starts local ranks as processes, serves their rendezvous, watches over them and leaves nothing behind.
+// Starts local ranks as processes, serves their rendezvous, watches over them and leaves nothing behind. They are a world
+// of their own, or part of one: then a launch on every host starts its share, and the ranks join (net_join.h).
 #pragma once
 
 #include <string>
@@ -15,6 +16,11 @@ struct LaunchOptions {
   std::vector<std::string> argv;  // argv[0] is looked for in PATH; "/proc/self/exe" is this program
   std::vector<std::pair<std::string, std::string>> env = {};  // added to this process's own
   Output output = Output::all_ranks;
+  // Where the world is larger than this launch: where its rank 0 listens, the rank that the first one here has in it, and
+  // how many it has in all. The secret (net_handshake.h) is in the environment.
+  std::string rendezvous = {};  // HOST:PORT
+  int first_rank = 0;
+  int world_size = 0;  // 0: num_ranks
 };
 
 struct RankEnd {
@@ -23,10 +29,13 @@ struct RankEnd {
 };
 
 struct LaunchResult {
-  std::vector<RankEnd> ranks;
-  int first_failed = -1;     // the rank that failed first, -1 where all ended well
-  std::string reason;        // why, as far as anyone could say
-  bool interrupted = false;  // by SIGINT or SIGTERM to the launcher
+  std::vector<RankEnd> ranks;  // of this launch
+  int first_rank = 0;          // what the first of them is in the world
+  int first_failed = -1;       // the rank of the world that failed first, here or elsewhere; -1 where all ended well
+  std::string reason;          // why, as far as anyone could say
+  bool interrupted = false;    // by SIGINT or SIGTERM to the launcher
+  // How the rank that failed first ended; null where that was none of these.
+  const RankEnd* first_failed_here() const;
   // 0 when all ranks ended well, 2 when the first to fail said 2 (bad input), otherwise 1.
   int exit_code() const;
 };

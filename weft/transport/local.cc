@@ -1,24 +1,17 @@
 #include "weft/transport/local.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <limits>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/transport/host_identity.h"
 #include "weft/transport/memory.h"
 
 namespace weft {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 constexpr std::size_t kMaxGatherBytes = 1 << 20;
 
@@ -26,19 +19,18 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 
 }  // namespace
 
-LocalTransport::LocalTransport(int rank, Control control)
-    : Transport(rank, control.num_ranks()),
+LocalTransport::LocalTransport(int rank, Control control, int ranks_here)
+    : Transport(rank, control.num_ranks(), ranks_here),
       control_(std::move(control)),
       patience_(patience_from_env()),
-      host_(host_name()),
+      host_(host_identity().name),
       exceptions_at_birth_(std::uncaught_exceptions()) {}
 
-LocalTransport::~LocalTransport() {
-  if (std::uncaught_exceptions() > exceptions_at_birth_) abort("it ended with an exception");
-  leave();
-}
+LocalTransport::~LocalTransport() { leave(); }
 
 void LocalTransport::leave() noexcept {
+  if (std::exchange(has_left_, true)) return;
+  if (std::uncaught_exceptions() > exceptions_at_birth_) abort("it ended with an exception");
   control_.rank(rank()).left.store(1, std::memory_order_seq_cst);
   for (int peer = 0; peer < size(); ++peer) ring_if_asleep(control_.rank(peer).bell);
 }
@@ -50,35 +42,49 @@ std::vector<std::string> LocalTransport::all_gather(const std::string& mine) {
   return gather(mine);
 }
 
-// Two rounds. In the first everyone says what it wants and what the machine has, read before anyone
+// Two rounds. In the first everyone says what it wants and what its host has, read before anyone
 // allocates, so all come to the same verdict; allocating first would wake the out-of-memory killer instead.
 std::shared_ptr<Segment> LocalTransport::allocate(std::size_t bytes) {
   const auto answers = all_gather(fmt::format("allocate {} {}", bytes, available_memory_bytes()));
   auto segment = std::make_shared<Segment>();
   segment->id = ++segments_;
-  std::size_t available = std::numeric_limits<std::size_t>::max();
-  std::size_t total = 0;
+  std::vector<std::size_t> free;
   for (const std::string& answer : answers) {
     std::size_t wanted = 0;
-    std::size_t free = 0;
-    if (std::sscanf(answer.c_str(), "allocate %zu %zu", &wanted, &free) != 2)
+    std::size_t available = 0;
+    if (std::sscanf(answer.c_str(), "allocate %zu %zu", &wanted, &available) != 2)
       fail(Code::internal, "rank {} allocates while rank {} makes another set-up call", rank(), segment->bytes.size());
     segment->bytes.push_back(wanted);
-    available = std::min(available, free);
-    if (__builtin_add_overflow(total, wanted, &total)) total = std::numeric_limits<std::size_t>::max();
+    free.push_back(available);
   }
-  if (total > available) {
-    const auto largest = std::max_element(segment->bytes.begin(), segment->bytes.end());
-    const int owner = static_cast<int>(largest - segment->bytes.begin());
-    throw Error(Code::no_memory,
-                fmt::format("cannot allocate {} bytes for rank {} (host {}): all ranks ask for {} and {} are free; "
-                            "use smaller shapes or fewer ranks",
-                            *largest, owner, host(owner), total, available),
-                owner, host(owner));
-  }
-  segment->memory = share(segment->bytes);
+  require_memory(segment->bytes, free);
+  segment->memory = share(segment->id, segment->bytes);
   for (const auto& memory : segment->memory) segment->base.push_back(static_cast<std::byte*>(memory.get()));
   return segment;
+}
+
+// Host by host: what its ranks ask for together, and the least that one of them saw free.
+void LocalTransport::require_memory(const std::vector<std::size_t>& wanted,
+                                    const std::vector<std::size_t>& free) const {
+  struct Host {
+    std::size_t wanted = 0, free = std::numeric_limits<std::size_t>::max();
+    int largest = -1;  // the rank that asks for most
+  };
+  std::vector<Host> hosts(static_cast<std::size_t>(size()));
+  for (int peer = 0; peer < size(); ++peer) {
+    Host& host = hosts[host_index(peer)];
+    host.free = std::min(host.free, free[peer]);
+    if (__builtin_add_overflow(host.wanted, wanted[peer], &host.wanted))
+      host.wanted = std::numeric_limits<std::size_t>::max();
+    if (host.largest < 0 || wanted[peer] > wanted[host.largest]) host.largest = peer;
+  }
+  for (const Host& each : hosts)
+    if (each.wanted > each.free)
+      throw Error(Code::no_memory,
+                  fmt::format("cannot allocate {} bytes for rank {} (host {}): all ranks there ask for {} and {} are "
+                              "free; use smaller shapes or fewer ranks",
+                              wanted[each.largest], each.largest, host(each.largest), each.wanted, each.free),
+                  each.largest, host(each.largest));
 }
 
 void LocalTransport::abort(std::string_view reason, int failed_rank) noexcept {
@@ -90,9 +96,10 @@ std::string LocalTransport::host(int) const { return host_; }
 void LocalTransport::throw_failure() const {
   const Failure failure = control_.first_failure().value();
   if (failure.failed_rank < 0) throw Error(Code::peer_failed, failure.reason);
+  const std::string where = host(failure.failed_rank);
   throw Error(Code::peer_failed,
-              fmt::format("rank {} (host {}) failed: {}", failure.failed_rank, host_, failure.reason),
-              failure.failed_rank, host_);
+              fmt::format("rank {} (host {}) failed: {}", failure.failed_rank, where, failure.reason),
+              failure.failed_rank, where);
 }
 
 std::uint32_t LocalTransport::arrive() {
@@ -106,14 +113,15 @@ bool LocalTransport::all_arrived(std::uint32_t at) const {
   return true;
 }
 
-void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::chrono::nanoseconds waited) {
+void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::chrono::nanoseconds waited,
+                                  const std::vector<int>& awaited) {
   check();
   // All ranks hear whom this one blames before it unwinds, or the others would blame this one.
   const auto blame = [&](Code code, const std::string& what, int peer) {
     abort(what, peer);
     throw Error(code, what, peer, host(peer));
   };
-  for (int peer = 0; peer < size(); ++peer) {
+  for (const int peer : awaited) {
     const RankState& state = control_.rank(peer);
     // Left before arrived: a rank arrives first and leaves later, never the other way round.
     const bool left = state.left.load(std::memory_order_seq_cst) != 0;

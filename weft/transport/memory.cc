@@ -22,9 +22,9 @@ std::size_t whole_pages(std::size_t bytes) {
   return std::max(page, (bytes + page - 1) / page * page);
 }
 
-std::shared_ptr<void> map(int fd, std::size_t bytes, int flags) {
+std::shared_ptr<void> map(int fd, std::size_t bytes, int flags, int access = PROT_READ | PROT_WRITE) {
   const std::size_t length = whole_pages(bytes);
-  void* address = mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, fd, 0);
+  void* address = mmap(nullptr, length, access, flags, fd, 0);
   if (address == MAP_FAILED) fail(Code::no_memory, "cannot map {} bytes: {}", bytes, std::strerror(errno));
   return {address, [length](void* mapped) { munmap(mapped, length); }};
 }
@@ -54,6 +54,10 @@ std::shared_ptr<void> map_shared(const Fd& memfd, std::size_t bytes) { return ma
 std::shared_ptr<void> map_anonymous(std::size_t bytes) { return map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS); }
 
 std::shared_ptr<void> reserve(std::size_t bytes) { return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE); }
+
+std::shared_ptr<void> reserve_addresses(std::size_t bytes) {
+  return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, PROT_NONE);
+}
 
 void map_again(void* shared, std::size_t bytes, void* again) {
   // An old size of 0 asks for a second mapping of the same pages instead of a move. The kernel is asked itself: UCX puts

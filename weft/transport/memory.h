@@ -40,6 +40,9 @@ std::shared_ptr<void> map_anonymous(std::size_t bytes);
 // A range of addresses to map memory into, whole pages. Where nothing is mapped it is scratch memory.
 std::shared_ptr<void> reserve(std::size_t bytes);
 
+// A range of addresses that stand for memory of another host: touching one is a fault.
+std::shared_ptr<void> reserve_addresses(std::size_t bytes);
+
 // Maps whole pages that are mapped at `shared` (by one of the two above) a second time, at `again`, which lies in a
 // reserved range: both addresses are the same memory. No descriptor is needed, so segments hold none open. The pages
 // are entered at once, so that the first touch costs no more than later ones.

@@ -1,10 +1,8 @@
-// Ranks that mpirun started, all on one host: they find each other without any MPI or PMIx library. Rank 0
-// serves the hub (rendezvous.h) from a thread, at an abstract socket named after the user and the job; the
-// others connect, trying again until the deadline. From there on all is as under our own launcher (shm.h).
-//
-// An abstract socket has no file: it is gone with rank 0, however that ends. Both sides ask the kernel for the
-// other's user and refuse any but their own.
+// Ranks that mpirun started. All on one host, they find each other without any MPI or PMIx library: they meet
+// (host_hub.h) at a name made of the user and the job. On several hosts they need PMIx (net_join.h).
 #pragma once
+
+#include <poll.h>
 
 #include <memory>
 
@@ -22,8 +20,11 @@ inline constexpr const char* kMpiJobEnv = "PMIX_NAMESPACE";
 bool under_mpirun();
 
 // Collective over the job, once a process. The process dies with its parent (mpirun, or the script it runs);
-// a peer's death is seen as shm.h says. bad_input where ranks are on several hosts, or the environment is
-// not one that mpirun makes; deadline, naming the rank, where one does not come.
+// a peer's death is seen as shm.h says. bad_input where the environment is not one that mpirun makes; deadline, naming
+// the rank, where one does not come.
 std::unique_ptr<Transport> attach_mpirun();
+
+// Has an event when the parent has ended (heartbeat.h).
+pollfd watch_parent();
 
 }  // namespace weft

@@ -28,16 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 std::string note_path(const std::string& name) { return std::string(std::getenv(kFolderEnv)) + "/" + name; }
 
-// Leaves a note for the test; complete or not there.
-void leave_note(const std::string& name, const std::string& text) {
-  std::ofstream(note_path(name + ".tmp")) << text;
-  std::filesystem::rename(note_path(name + ".tmp"), note_path(name));
-}
-
-void expect(bool holds, const char* what) {
-  if (!holds) fail(Code::internal, "expected {}", what);
-}
-
 std::atomic<std::uint32_t>& counter(Segment& segment, int rank) {
   return *reinterpret_cast<std::atomic<std::uint32_t>*>(segment.base[rank]);
 }
@@ -258,30 +248,35 @@ int mpirun_of_three() {
   return 3;
 }
 
+std::map<std::string, std::function<int()>> own_bodies() {
+  return {
+      {"share_segments", share_segments},
+      {"refuse_memory", refuse_memory},
+      {"ring_of_signals", ring_of_signals},
+      {"wait_for_the_victim", wait_for_the_victim},
+      {"watch_the_silence", watch_the_silence},
+      {"throw_in_one", throw_in_one},
+      {"unwind_in_one", unwind_in_one},
+      {"exit_without_leaving", exit_without_leaving},
+      {"never_attach_in_one", never_attach_in_one},
+      {"leave_early_in_one", leave_early_in_one},
+      {"ignore_everything", ignore_everything},
+      {"launcher", launcher},
+      {"launcher_of_scripts", launcher_of_scripts},
+      {"barriers_for_ever", barriers_for_ever},
+      {"leave_early_in_zero", leave_early_in_zero},
+      {"attach_twice", attach_twice},
+      {"die_before_attaching_in_one", die_before_attaching_in_one},
+      {"mpirun_of_three", mpirun_of_three},
+  };
+}
+
 struct BecomeARank {
   BecomeARank() {
     const char* name = std::getenv(kBodyEnv);
     if (name == nullptr) return;
-    const std::map<std::string, std::function<int()>> bodies = {
-        {"share_segments", share_segments},
-        {"refuse_memory", refuse_memory},
-        {"ring_of_signals", ring_of_signals},
-        {"wait_for_the_victim", wait_for_the_victim},
-        {"watch_the_silence", watch_the_silence},
-        {"throw_in_one", throw_in_one},
-        {"unwind_in_one", unwind_in_one},
-        {"exit_without_leaving", exit_without_leaving},
-        {"never_attach_in_one", never_attach_in_one},
-        {"leave_early_in_one", leave_early_in_one},
-        {"ignore_everything", ignore_everything},
-        {"launcher", launcher},
-        {"launcher_of_scripts", launcher_of_scripts},
-        {"barriers_for_ever", barriers_for_ever},
-        {"leave_early_in_zero", leave_early_in_zero},
-        {"attach_twice", attach_twice},
-        {"die_before_attaching_in_one", die_before_attaching_in_one},
-        {"mpirun_of_three", mpirun_of_three},
-    };
+    auto bodies = own_bodies();
+    bodies.merge(net_bodies());
     alarm(60);  // whatever goes wrong, nothing stays
     int code = 99;
     try {
@@ -296,6 +291,15 @@ struct BecomeARank {
 
 }  // namespace
 
+void leave_note(const std::string& name, const std::string& text) {
+  std::ofstream(note_path(name + ".tmp")) << text;
+  std::filesystem::rename(note_path(name + ".tmp"), note_path(name));
+}
+
+void expect(bool holds, const char* what) {
+  if (!holds) fail(Code::internal, "expected {}", what);
+}
+
 LaunchOptions ranks(int num_ranks, const std::string& body) {
   return {.num_ranks = num_ranks, .argv = {"/proc/self/exe"}, .env = {{kBodyEnv, body}}};
 }
@@ -306,21 +310,25 @@ LaunchOptions scripts(int num_ranks, const std::string& body) {
   return options;
 }
 
-std::vector<std::pair<std::string, std::string>> mpirun_environment(int rank, int size) {
+Environment mpirun_environment(int rank, int size) {
   return {{kMpiRankEnv, std::to_string(rank)},
           {kMpiSizeEnv, std::to_string(size)},
           {kMpiLocalSizeEnv, std::to_string(size)},
           {kMpiJobEnv, std::getenv(kFolderEnv)}};
 }
 
-pid_t start_mpirun_rank(int rank, int size, const std::string& body) {
-  const auto environment = mpirun_environment(rank, size);
+pid_t start_process(const Environment& environment) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  setenv(kBodyEnv, body.c_str(), 1);
-  execl("/proc/self/exe", body.c_str(), nullptr);
+  execl("/proc/self/exe", std::getenv(kBodyEnv), nullptr);
   _exit(127);
+}
+
+pid_t start_mpirun_rank(int rank, int size, const std::string& body) {
+  Environment environment = mpirun_environment(rank, size);
+  environment.emplace_back(kBodyEnv, body);
+  return start_process(environment);
 }
 
 int exit_code_of(pid_t pid) {
@@ -385,12 +393,6 @@ bool ProcessRanks::all_gone_within(std::chrono::nanoseconds time) const {
   return processes_left() == 0;
 }
 
-pid_t ProcessRanks::start_launcher(const char* body) {
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  setenv(kBodyEnv, body, 1);
-  execl("/proc/self/exe", body, nullptr);
-  _exit(127);
-}
+pid_t ProcessRanks::start_launcher(const char* body) { return start_process({{kBodyEnv, body}}); }
 
 }  // namespace weft::transport_test

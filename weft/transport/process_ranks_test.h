@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,13 +21,23 @@ namespace weft::transport_test {
 inline constexpr const char* kBodyEnv = "WEFT_TRANSPORT_TEST_CHILD";
 inline constexpr const char* kFolderEnv = "WEFT_TRANSPORT_TEST_FOLDER";
 
+// What ranks of several hosts run (net_ranks_test.cc), by name.
+std::map<std::string, std::function<int()>> net_bodies();
+// For bodies. A note is complete or not there.
+void leave_note(const std::string& name, const std::string& text);
+void expect(bool holds, const char* what);
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+// This program again, with these additions to the environment.
+pid_t start_process(const Environment& environment);
+
 // This program as `num_ranks` ranks that run `body`.
 LaunchOptions ranks(int num_ranks, const std::string& body);
 // The same, each behind a shell that does not exec it: the kernel ties only the shell to the launcher.
 LaunchOptions scripts(int num_ranks, const std::string& body);
 
 // The environment that mpirun gives to rank `rank` of `size`, the job named after this test.
-std::vector<std::pair<std::string, std::string>> mpirun_environment(int rank, int size);
+Environment mpirun_environment(int rank, int size);
 // This program as that rank of such a job, running `body`.
 pid_t start_mpirun_rank(int rank, int size, const std::string& body);
 int exit_code_of(pid_t pid);  // waits for it; 128 + signal where one ended it

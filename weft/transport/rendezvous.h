@@ -10,6 +10,7 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -56,6 +57,23 @@ class FrameSocket {
   std::string incoming_;
   std::deque<std::shared_ptr<const Fd>> incoming_fds_;
 };
+
+inline constexpr int kPollSliceMs = 50;  // how often a set-up call looks for dead peers
+
+// Moves frames until one has come, or nothing once the hub has hung up; `look_around` is called in between with the time
+// waited, and may throw.
+template <class LookAround>
+std::optional<Frame> receive_frame(FrameSocket& socket, LookAround&& look_around) {
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const bool open = socket.transfer();
+    if (auto frame = socket.next()) return frame;
+    if (!open) return std::nullopt;
+    pollfd ready{socket.fd(), socket.events(), 0};
+    poll(&ready, 1, kPollSliceMs);
+    look_around(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start));
+  }
+}
 
 // What one rank contributes to an exchange.
 struct Parcel {

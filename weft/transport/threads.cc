@@ -2,6 +2,7 @@
 
 #include <array>
 #include <exception>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,16 +25,20 @@ struct Post {
 struct Group {
   explicit Group(int num_ranks)
       : control(Control::create(map_anonymous(Control::bytes_for(num_ranks)), num_ranks)),
-        halves{std::vector<Post>(num_ranks), std::vector<Post>(num_ranks)} {}
+        everyone(static_cast<std::size_t>(num_ranks)),
+        halves{std::vector<Post>(num_ranks), std::vector<Post>(num_ranks)} {
+    std::iota(everyone.begin(), everyone.end(), 0);
+  }
 
   Control control;
+  std::vector<int> everyone;
   std::array<std::vector<Post>, 2> halves;
 };
 
 class ThreadTransport final : public LocalTransport {
  public:
   ThreadTransport(int rank, std::shared_ptr<Group> group)
-      : LocalTransport(rank, group->control), group_(std::move(group)) {}
+      : LocalTransport(rank, group->control, group->control.num_ranks()), group_(std::move(group)) {}
 
   std::string_view name() const override { return "threads"; }
 
@@ -46,7 +51,7 @@ class ThreadTransport final : public LocalTransport {
     return texts;
   }
 
-  std::vector<std::shared_ptr<void>> share(const std::vector<std::size_t>& bytes) override {
+  std::vector<std::shared_ptr<void>> share(std::uint32_t, const std::vector<std::size_t>& bytes) override {
     Post mine;
     try {
       mine.memory = map_anonymous(bytes[rank()]);
@@ -73,7 +78,7 @@ class ThreadTransport final : public LocalTransport {
     for (int peer = 0; peer < size(); ++peer) ring_if_asleep(bell(peer));
     wait_until(
         *this, patience(), [&] { return all_arrived(at); },
-        [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited); });
+        [&](std::chrono::nanoseconds waited) { keep_waiting(call, at, waited, group_->everyone); });
     return half;
   }
 

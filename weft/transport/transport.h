@@ -34,7 +34,8 @@ struct Segment {
 
 class Transport {
  public:
-  Transport(int rank, int size);
+  // Of the `size` ranks, `ranks_here` share this host.
+  Transport(int rank, int size, int ranks_here);
   virtual ~Transport() = default;
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
@@ -43,11 +44,12 @@ class Transport {
   int size() const { return size_; }
   virtual std::string_view name() const = 0;  // "threads", "shm" or "ucx"
 
-  // Whether ranks outnumber the cores they may use, so that spinning takes time from the awaited peer.
+  int ranks_here() const { return ranks_here_; }
+  // Whether the ranks of this host outnumber the cores they may use, so that spinning takes time from the awaited peer.
   bool crowded() const { return crowded_; }
 
   // Collective. Sizes may differ; all memory is there when it returns, so that no later touch can fail. Where
-  // the machine has not enough, every rank throws no_memory naming bytes and rank, and may go on.
+  // a host has not enough, every rank throws no_memory naming bytes and rank, and may go on.
   virtual std::shared_ptr<Segment> allocate(std::size_t bytes) = 0;
 
   // Collective. Control data, up to 1 MB a rank: result[r] is what rank r gave.
@@ -75,7 +77,8 @@ class Transport {
   // stands. `failed_rank` is the one to blame, by default this rank. Never throws.
   virtual void abort(std::string_view reason, int failed_rank = -1) noexcept = 0;
 
-  // Says that this rank needs its peers no more, so that its end is no failure; the destructor says so too. Never throws.
+  // Says, once, that this rank needs its peers no more, so that its end is no failure; while an exception unwinds the
+  // stack it is one. The destructor says so too, if it was not said before. Never throws.
   virtual void leave() noexcept = 0;
   virtual bool has_left(int rank) const = 0;
 
@@ -92,6 +95,7 @@ class Transport {
  private:
   int rank_;
   int size_;
+  int ranks_here_;
   bool crowded_;
 };
 

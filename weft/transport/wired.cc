@@ -1,6 +1,5 @@
 #include "weft/transport/wired.h"
 
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +15,7 @@ constexpr const char* kLoopback = "lo";
 class WiredTransport final : public Transport {
  public:
   WiredTransport(Transport& inner, int ranks_per_host)
-      : Transport(inner.rank(), inner.size()), inner_(inner), ranks_per_host_(ranks_per_host) {
+      : Transport(inner.rank(), inner.size(), inner.ranks_here()), inner_(inner), ranks_per_host_(ranks_per_host) {
     WireHost host;
     host.rank = rank();
     host.size = size();
@@ -33,12 +32,7 @@ class WiredTransport final : public Transport {
     inner.barrier();
   }
   // Leaves before the wire goes: peers see its end and ask why.
-  ~WiredTransport() override {
-    if (std::uncaught_exceptions() > exceptions_at_birth_)
-      inner_.abort("it ended with an exception");
-    else
-      inner_.leave();
-  }
+  ~WiredTransport() override { inner_.leave(); }
 
   std::string_view name() const override { return "ucx"; }
 
@@ -78,7 +72,6 @@ class WiredTransport final : public Transport {
  private:
   Transport& inner_;
   int ranks_per_host_;
-  int exceptions_at_birth_ = std::uncaught_exceptions();
   std::shared_ptr<UcxWire> wire_;
 };
 

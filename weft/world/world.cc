@@ -4,8 +4,8 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <thread>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/collective/build.h"
@@ -109,8 +109,7 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   const char* flight = std::getenv("WEFT_FLIGHT");
   detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
-  if (static_cast<unsigned>(transport->size() * threads->size()) > std::thread::hardware_concurrency())
-    patience.spin = std::chrono::nanoseconds(0);
+  if (transport->ranks_here() * threads->size() > usable_cores()) patience.spin = std::chrono::nanoseconds(0);
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
 }
