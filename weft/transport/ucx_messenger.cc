@@ -89,6 +89,7 @@ void UcxMessenger::close_all(std::chrono::nanoseconds at_most) {
       return done;
     });
   }
+  for (void* request : requests) ucp_request_free(request);  // a peer that answers no more: the worker ends it
 }
 
 std::string UcxMessenger::address() const {
