@@ -119,7 +119,7 @@ class VirtualCluster : public ::testing::Test {
 
 TEST_F(VirtualCluster, LinksAndQuotasAreWhatWasAskedFor) {
   constexpr double kRate = 100e6 / 8, kPayload = 1448.0 / 1514, kBytes = 3e6;
-  const Json made = up(name_, {"--hosts", "2", "--rate", "100mbit", "--cpus", "0.5"});
+  const Json made = up(name_, {"--hosts", "2", "--rate", "100mbit", "--cpus", "0.3"});
   ASSERT_EQ(made["hosts"].size(), 2u);
   for (const char* key : {"name", "address", "device", "namespace", "rate", "cpus"})
     EXPECT_TRUE(made["hosts"][0].contains(key)) << key;
@@ -136,13 +136,13 @@ TEST_F(VirtualCluster, LinksAndQuotasAreWhatWasAskedFor) {
     }
   }
   EXPECT_GT(rate, 0.85 * kRate * kPayload);
-  for (int attempt = 0; attempt < 3 && cores < 0.4; ++attempt) {
+  for (int attempt = 0; attempt < 3 && cores < 0.22; ++attempt) {  // as little as there is beside four others
     const auto lines = run(name_, 2, {this_program(), "burn", "0.5"});
     ASSERT_EQ(lines.size(), 3u);
     cores = std::min(lines[0]["cores"].get<double>(), lines[1]["cores"].get<double>());
-    EXPECT_LT(std::max(lines[0]["cores"].get<double>(), lines[1]["cores"].get<double>()), 0.6);
+    EXPECT_LT(std::max(lines[0]["cores"].get<double>(), lines[1]["cores"].get<double>()), 0.38);
   }
-  EXPECT_GT(cores, 0.4);
+  EXPECT_GT(cores, 0.22);
   const Json listed = Json::parse(weft(Words{"cluster", "list", "--json", "--name", name_}).out);
   EXPECT_GE(listed["hosts"][1]["tx_bytes"], kBytes);
   down(name_);
