@@ -13,6 +13,7 @@
 #include "weft/transport/ucx_order.h"
 #include "weft/transport/ucx_settings.h"
 #include "weft/transport/ucx_staging.h"
+#include "weft/transport/ucx_tempo.h"
 
 namespace weft {
 namespace {
@@ -206,6 +207,52 @@ TEST(UcxSettings, SharedMemoryIsNeverLeft) {
   EXPECT_EQ(transports_without_shared_memory("sm,rc,\\cma"), "rc");
   EXPECT_EQ(transports_without_shared_memory("^ib,cma"), "^ib,cma,posix,sysv,xpmem,knem");
   EXPECT_THROW(transports_without_shared_memory("sm,knem"), Error);
+}
+
+// A sender of 128 KB messages at `rate` bytes a ns who, for `answers`, waits for each to be seen before the next.
+struct Stream {
+  std::chrono::nanoseconds last_nap{0};
+  std::uint64_t bytes = 0;
+  Tempo::Clock::time_point now{std::chrono::seconds(100)};
+
+  void run(Tempo& tempo, int messages, double rate, bool answers) {
+    const std::chrono::nanoseconds each(static_cast<std::int64_t>((128 << 10) / rate));
+    auto due = now + each;
+    for (int sent = 0; sent < messages;) {
+      if (now < due) now = due;  // asleep on the descriptor
+      for (; due <= now && sent < messages; ++sent) {
+        bytes += 128 << 10;
+        due = answers ? now + each : due + each;
+      }
+      last_nap = tempo.nap(bytes, now);
+      now += last_nap;
+    }
+  }
+};
+
+TEST(Tempo, NapsInStreamsOnly) {
+  using namespace std::chrono_literals;
+  Tempo tempo;
+  Stream stream;
+  stream.run(tempo, 7, 0.119, false);
+  EXPECT_EQ(stream.last_nap, 0ns);
+  stream.run(tempo, 100, 0.119, false);
+  EXPECT_NEAR(static_cast<double>(stream.last_nap.count()), 65536 / 0.119, 60'000);
+  stream.now += 20ms;
+  stream.run(tempo, 3, 0.119, false);
+  EXPECT_EQ(stream.last_nap, 0ns);
+  stream.now += 20ms;
+  stream.run(tempo, 500, 0.006, false);  // 50 Mbit/s
+  EXPECT_EQ(stream.last_nap, 0ns);
+}
+
+TEST(Tempo, ASenderThatWaitsForAnswersIsHardlySlowed) {
+  Tempo tempo;
+  Stream stream;
+  const auto start = stream.now;
+  stream.run(tempo, 2000, 0.119, true);
+  const double ideal = 2000.0 * (128 << 10) / 0.119;
+  EXPECT_LT(static_cast<double>((stream.now - start).count()), 1.06 * ideal);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "weft/transport/ucx_message.h"
 #include "weft/transport/ucx_order.h"
 #include "weft/transport/ucx_staging.h"
+#include "weft/transport/ucx_tempo.h"
 #include "weft/transport/ucx_watch.h"
 #include "weft/transport/ucx_wire.h"
 #include "weft/transport/ucx_worker.h"
@@ -106,6 +107,7 @@ class UcxMessenger : public UcxWire {
   std::atomic<std::size_t> num_held_{0};
 
   std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, messages_sent_{0}, messages_received_{0};
+  Tempo tempo_;                   // of the watch's thread
   std::unique_ptr<Watch> watch_;  // last: its thread uses all the rest
 };
 

@@ -45,13 +45,12 @@ std::byte* Staging::take(std::size_t bytes, const Turn& turn) {
 std::byte* Staging::take_locked(std::size_t bytes) {
   if (bytes > most_) fail(Code::internal, "{} bytes of staging were asked for; one block has at most {}", bytes, most_);
   const std::size_t units = units_of(bytes), all = blocks_.size();
-  std::size_t unit = find_run(units, next_, all);
-  if (unit == all) unit = find_run(units, 0, std::min(all, next_ + units - 1));
+  const std::size_t unit = find_run(units, lowest_, all);
   if (unit == all) return nullptr;
   mark(unit, units, true);
   blocks_[unit] = {static_cast<std::uint32_t>(units), 1};
   in_use_ += units;
-  next_ = unit + units == all ? 0 : unit + units;
+  if (unit == lowest_) lowest_ += units;
   return static_cast<std::byte*>(memory_.get()) + unit * kUnit;
 }
 
@@ -67,6 +66,7 @@ bool Staging::give_back(std::byte* block) {
   if (--entry.parts > 0) return false;
   mark(unit, entry.units, false);
   in_use_ -= entry.units;
+  lowest_ = std::min(lowest_, unit);
   return true;
 }
 

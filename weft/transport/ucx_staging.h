@@ -1,6 +1,6 @@
 // The fixed memory that rows are packed into before they leave: one mapping, made once, given out in runs of 1 KB units
-// and taken back in any order (peers drain at different rates). A bit a unit says what is in use; the search goes on
-// where the last one ended, so that a block just sent is not the next to be written.
+// and taken back in any order (peers drain at different rates). A bit a unit says what is in use; the lowest run
+// that is long enough is taken, so that little traffic stays in little memory, which stays in the caches.
 //
 // Who finds no room waits in a line, and only the head of the line is served: a large block is not starved by small
 // ones. Thread-safe; nothing here sleeps.
@@ -63,7 +63,7 @@ class Staging {
   mutable std::mutex mutex_;
   std::vector<std::uint64_t> used_;  // a bit a unit
   std::vector<Block> blocks_;        // by first unit
-  std::size_t next_ = 0;             // where the search goes on
+  std::size_t lowest_ = 0;           // no unit below is free
   std::size_t in_use_ = 0;           // units
   std::deque<std::uint64_t> line_;   // tickets of those who wait
   std::uint64_t tickets_ = 0;

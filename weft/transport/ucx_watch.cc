@@ -1,5 +1,6 @@
 #include "weft/transport/ucx_watch.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,13 +9,14 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "weft/base/error.h"
 
 namespace weft {
 
-Watch::Watch(int descriptor, std::function<void()> serve)
+Watch::Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve)
     : descriptor_(descriptor),
       serve_(std::move(serve)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -47,9 +49,16 @@ void Watch::run() {
     const int num_events = epoll_wait(epoll_.get(), events, 2, -1);
     for (int i = 0; i < num_events; ++i) {
       if (events[i].data.fd == stop_.get()) return;
-      serve_();
+      if (!nap(serve_())) return;
     }
   }
+}
+
+bool Watch::nap(std::chrono::nanoseconds time) {
+  if (time.count() <= 0) return true;
+  const timespec timeout{.tv_sec = time.count() / 1'000'000'000, .tv_nsec = time.count() % 1'000'000'000};
+  pollfd stop{stop_.get(), POLLIN, 0};
+  return ppoll(&stop, 1, &timeout, nullptr) == 0;
 }
 
 void Watch::attend() {

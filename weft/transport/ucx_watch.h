@@ -3,6 +3,7 @@
 // of what the thread sleeps on: otherwise every packet would wake it beside him.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -13,8 +14,9 @@ namespace weft {
 
 class Watch {
  public:
-  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw.
-  Watch(int descriptor, std::function<void()> serve);
+  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw. It
+  // says how long the thread is to nap before it looks at the descriptor again.
+  Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve);
   ~Watch();
 
   // Calls nest and count; the count may be below zero (wire.h).
@@ -23,10 +25,11 @@ class Watch {
 
  private:
   void run();
+  bool nap(std::chrono::nanoseconds time);  // false where the watch is to end
   void set_interest(bool interested);
 
   int descriptor_;
-  std::function<void()> serve_;
+  std::function<std::chrono::nanoseconds()> serve_;
   Fd epoll_, stop_;
   std::mutex mutex_;
   int attending_ = 0;
