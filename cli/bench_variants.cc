@@ -104,7 +104,7 @@ void Contest::add_parts() {
 }
 
 void Contest::add_routes() {
-  const auto known = routes(spec_.space.kind);
+  const auto known = spec_.gathers ? gather_routes() : routes(spec_.space.kind);
   if (known.size() < 2) return;  // `auto` is the only one
   for (const Route route : known) {
     OpSpec spec = spec_;

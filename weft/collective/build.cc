@@ -21,6 +21,8 @@ namespace {
 constexpr int kPricedRanks = 32;
 // Beyond this, one_shot is no candidate: its inbox holds every rank's whole output.
 constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
+// A rank with more rows than these reads its weights for tiles that are full without those of others.
+constexpr std::int64_t kThinRows = 64;
 
 using Builder = std::function<Plan(const Producer&, const Space&, Route)>;
 
@@ -42,10 +44,9 @@ Plan build_route(const Producer& p, const Space& space, Route route) {
   fail(Code::internal, "space kind {} has no builder", static_cast<int>(space.kind));
 }
 
-void check_options(const Space& space) {
+void check_options(const Space& space, const std::vector<Route>& known) {
   const SpaceOptions& o = space.options;
   const bool sums = space.kind == SpaceKind::reduce_scatter || space.kind == SpaceKind::all_reduce;
-  const std::vector<Route> known = routes(space.kind);
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
     for (const Route route : known) names.push_back(to_string(route));
@@ -64,6 +65,7 @@ void check_options(const Space& space) {
 bool candidate(const Producer& p, const Space& space, Route route) {
   const std::int64_t n = space.num_ranks();
   // What a stage saves is weights read again, by tiles cut short where one rank's rows end and the next one's begin.
+  if (route == Route::staged && space.kind == SpaceKind::all_gather) return n <= kMaxStagedRanks && p.m <= kThinRows;
   if (route == Route::staged)
     return p.kind == ProducerKind::gemm && n <= kMaxStagedRanks && ceil_div(p.m, n) < p.tile[0];
   if (route != Route::one_shot) return true;
@@ -127,12 +129,13 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 
-Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const Builder& builder) {
+Plan cheapest(const Producer& p, const Space& space, const std::vector<Route>& known, const Cluster& whole,
+              const Builder& builder) {
   const Cluster cluster = cluster_of_group(space, whole);
   std::vector<std::pair<Route, double>> prices;
   Plan best_plan;
   std::size_t best = 0;
-  for (const Route route : routes(space.kind)) {
+  for (const Route route : known) {
     if (!candidate(p, space, route)) continue;
     Plan plan = builder(p, space, route);
     const double seconds = space.num_ranks() > kPricedRanks ? price_by_twin(plan, p, space, route, builder, cluster)
@@ -146,11 +149,12 @@ Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const
   return best_plan;
 }
 
-Plan choose(const Producer& p, const Space& space, const Cluster& cluster, const Builder& builder) {
+Plan choose(const Producer& p, const Space& space, const std::vector<Route>& known, const Cluster& cluster,
+            const Builder& builder) {
   const Route asked = space.options.route;
-  if (asked == Route::automatic && routes(space.kind).size() > 1) return cheapest(p, space, cluster, builder);
-  Plan plan = builder(p, space, asked == Route::automatic ? routes(space.kind).front() : asked);
-  plan.why = asked == Route::automatic ? fmt::format("{}: the only route", to_string(routes(space.kind).front()))
+  if (asked == Route::automatic && known.size() > 1) return cheapest(p, space, known, cluster, builder);
+  Plan plan = builder(p, space, asked == Route::automatic ? known.front() : asked);
+  plan.why = asked == Route::automatic ? fmt::format("{}: the only route", to_string(known.front()))
                                        : fmt::format("{}: as asked", to_string(asked));
   return plan;
 }
@@ -198,15 +202,17 @@ std::vector<Route> routes(SpaceKind kind) {
   return {};
 }
 
+std::vector<Route> gather_routes() { return {Route::ring, Route::direct, Route::staged}; }
+
 Plan build(const Producer& producer, const Space& space, const Cluster& cluster) {
-  check_options(space);
+  check_options(space, routes(space.kind));
   const Producer p = validated(producer, space.num_ranks());
   if (space.kind == SpaceKind::keep) return alone(p, fmt::format("{} keep", to_string(p.kind)));
   // Row counts can leave rows out, even on one rank: only the exchange itself does that.
   if (space.num_ranks() == 1 && space.options.rows.empty())
     return alone(p, fmt::format("{} {} local", to_string(p.kind), to_string(space.kind)));
   if (p.kind == ProducerKind::window) return build_window(p, space);
-  return choose(p, space, cluster, build_route);
+  return choose(p, space, routes(space.kind), cluster, build_route);
 }
 
 Plan build(const Space& gather, const Producer& producer, const Cluster& cluster) {
@@ -215,11 +221,11 @@ Plan build(const Space& gather, const Producer& producer, const Cluster& cluster
               to_string(producer.kind));
   if (producer.kind != ProducerKind::gemm)
     bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
-  check_options(gather);
+  check_options(gather, gather_routes());
   const Producer p = validated(producer, gather.num_ranks());
   if (!p.n_of.empty()) bad_input("a gemm on gathered rows has one width; give every rank the same n");
   if (gather.num_ranks() == 1) return alone(p, "all_gather gemm local");
-  return choose(p, gather, cluster, build_gather_gemm);
+  return choose(p, gather, gather_routes(), cluster, build_gather_gemm);
 }
 
 }  // namespace weft

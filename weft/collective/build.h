@@ -11,6 +11,7 @@ namespace weft {
 
 // Routes a space can take, best known first.
 std::vector<Route> routes(SpaceKind kind);
+std::vector<Route> gather_routes();  // of a gather on the consumer's side
 
 // The plan of one group of the space's axis. Route `auto` prices every route on the cluster and says why it chose.
 // Throws bad_input where the producer and the space do not fit.
