@@ -2,6 +2,10 @@
 // with no plan, no executor and no bookkeeping. gemv-ar is judged beside it: what is above this line is ours.
 //
 //   exchange_floor [--json]     microseconds a run for 256, 1024 and 4096 floats; the median of 9 blocks of 5,000 runs
+//
+// Two figures each. `alone` is the exchange in a tight loop. `added` is what it adds to a gemv with k 64 before it, blocks
+// with and without the exchange in turn: beside the exchange it holds what nobody can avoid who needs the other's result
+// in every run, waiting for whichever of the two gemvs took longer this time.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,11 +16,12 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
+#include "weft/kernel/gemv.h"
 #include "weft/transport/wait.h"
 
 namespace {
 
-constexpr int kRuns = 5000, kBlocks = 9;
+constexpr int kRuns = 5000, kBlocks = 9, kDepth = 64;
 
 struct alignas(64) Flag {
   std::atomic<std::uint32_t> value{0};
@@ -24,10 +29,15 @@ struct alignas(64) Flag {
 
 // One rank's memory: what its peer stores, and what says so.
 struct Rank {
-  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n) {}
+  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n), x(kDepth, 1.0f), w(static_cast<std::size_t>(n) * kDepth, 1.0f) {}
   Flag full, read;
-  std::vector<float> inbox, own, y;
+  std::vector<float> inbox, own, y, x, w;
 };
+
+void make(Rank& me) {
+  weft::gemv(static_cast<std::int64_t>(me.own.size()), kDepth, me.w.data(), weft::Dtype::f32, kDepth, me.x.data(),
+             me.own.data());
+}
 
 void exchange(Rank& me, Rank& peer, std::uint32_t run) {
   while (me.read.value.load(std::memory_order_acquire) + 1 < run) weft::cpu_pause();  // the peer has read the last one
@@ -38,31 +48,58 @@ void exchange(Rank& me, Rank& peer, std::uint32_t run) {
   peer.read.value.store(run, std::memory_order_release);
 }
 
-double median_us(int n) {
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Floor {
+  double alone_us, added_us;
+};
+
+Floor measure(int n) {
   Rank ranks[2] = {Rank(n), Rank(n)};
-  std::vector<double> blocks;
+  std::vector<double> alone, added;
   const auto body = [&](int r) {
     std::uint32_t run = 0;
-    for (int block = 0; block <= kBlocks; ++block) {
+    const auto block_us = [&](bool makes, bool exchanges) {
+      exchange(ranks[r], ranks[1 - r], ++run);  // begin together
       const std::int64_t start = weft::now_ns();
-      for (int i = 0; i < kRuns; ++i) exchange(ranks[r], ranks[1 - r], ++run);
-      if (r == 0 && block > 0) blocks.push_back(static_cast<double>(weft::now_ns() - start) * 1e-3 / kRuns);
+      for (int i = 0; i < kRuns; ++i) {
+        if (makes) make(ranks[r]);
+        if (exchanges) exchange(ranks[r], ranks[1 - r], ++run);
+      }
+      exchange(ranks[r], ranks[1 - r], ++run);  // and end when the slower has
+      return static_cast<double>(weft::now_ns() - start) * 1e-3 / kRuns;
+    };
+    for (int block = 0; block <= kBlocks; ++block) {
+      const double only = block_us(false, true), both = block_us(true, true), made = block_us(true, false);
+      if (r != 0 || block == 0) continue;
+      alone.push_back(only);
+      added.push_back(both - made);
     }
   };
   std::thread other(body, 1);
   body(0);
   other.join();
-  std::sort(blocks.begin(), blocks.end());
-  return blocks[blocks.size() / 2];
+  return {median(alone), median(added)};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool json = argc > 1 && std::string_view(argv[1]) == "--json";
-  const double us[] = {median_us(256), median_us(1024), median_us(4096)};
+  std::string rows;
+  for (const int n : {256, 1024, 4096}) {
+    const Floor floor = measure(n);
+    if (json)
+      rows += fmt::format("{}\"{}\": {{\"alone_us\": {:.3f}, \"added_us\": {:.3f}}}", rows.empty() ? "" : ", ", n,
+                          floor.alone_us, floor.added_us);
+    else
+      rows += fmt::format("{:6}  {:8.3f}  {:18.3f}\n", n, floor.alone_us, floor.added_us);
+  }
   if (json)
-    fmt::print("{{\"256\": {:.3f}, \"1024\": {:.3f}, \"4096\": {:.3f}}}\n", us[0], us[1], us[2]);
+    fmt::print("{{{}}}\n", rows);
   else
-    fmt::print("floats  us a run\n   256  {:8.3f}\n  1024  {:8.3f}\n  4096  {:8.3f}\n", us[0], us[1], us[2]);
+    fmt::print("floats  alone us  added to a gemv us\n{}", rows);
 }

@@ -104,7 +104,8 @@ void Contest::add_parts() {
 }
 
 void Contest::add_routes() {
-  const auto known = routes(spec_.space, world_.cluster(spec_.ranks));
+  const Cluster cluster = world_.cluster(spec_.ranks);
+  const auto known = spec_.gathers ? gather_routes(spec_.space, cluster) : routes(spec_.space, cluster);
   if (known.size() < 2) return;  // `auto` is the only one
   for (const Route route : known) {
     OpSpec spec = spec_;

@@ -83,6 +83,7 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
     add(cases, p, all_gather(mesh, "tp"), route);
     if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), route, true);
   }
+  if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), Route::staged, true);
   for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
     add(cases, with_residual, all_reduce(mesh, "tp"), route);
   SpaceOptions wire;

@@ -125,7 +125,8 @@ def gemv_ar(weft):
         if paired["mpi_allreduce_us"]:
             note += f"; MPI_Allreduce {paired['mpi_allreduce_us']:.2f} us"
         if str(n) in floor:
-            note += f"; two threads with no plan, bench/exchange_floor, {floor[str(n)]:.2f} us"
+            note += (f"; two threads with no plan add {floor[str(n)]['added_us']:.2f} us, or take"
+                     f" {floor[str(n)]['alone_us']:.2f} us with nothing between, bench/exchange_floor")
         rows.append(row(f"gemv-ar n {n} k 64, paired: (fused - compute) / MPI_Allreduce", most, "<=", paired["ratio"],
                         {**seen, "aa_band": paired["aa_band"], "fused_us": paired["fused_us"]}, note))
     return rows, all_seen

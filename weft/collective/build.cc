@@ -22,6 +22,8 @@ namespace {
 constexpr int kPricedRanks = 32;
 // Beyond this, one_shot is no candidate: its inbox holds every rank's whole output.
 constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
+// A rank with more rows than these reads its weights for tiles that are full without those of others.
+constexpr std::int64_t kThinRows = 64;
 
 using Builder = std::function<Plan(const Producer&, const Space&, Route, int ranks_per_host)>;
 
@@ -69,9 +71,8 @@ bool sums(SpaceKind kind) { return kind == SpaceKind::reduce_scatter || kind == 
 // No two ranks of a host need the same rows of an exchange: what crosses would be no less, and copied once more.
 bool has_two_levels(SpaceKind kind) { return kind != SpaceKind::keep && kind != SpaceKind::all_to_all; }
 
-void check_options(const Space& space) {
+void check_options(const Space& space, std::vector<Route> known) {
   const SpaceOptions& o = space.options;
-  std::vector<Route> known = routes(space.kind);
   if (has_two_levels(space.kind)) known.push_back(Route::two_level);
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
@@ -91,6 +92,7 @@ void check_options(const Space& space) {
 bool candidate(const Producer& p, const Space& space, Route route) {
   const std::int64_t n = space.num_ranks();
   // What a stage saves is weights read again, by tiles cut short where one rank's rows end and the next one's begin.
+  if (route == Route::staged && space.kind == SpaceKind::all_gather) return n <= kMaxStagedRanks && p.m <= kThinRows;
   if (route == Route::staged)
     return p.kind == ProducerKind::gemm && n <= kMaxStagedRanks && ceil_div(p.m, n) < p.tile[0];
   if (route != Route::one_shot) return true;
@@ -109,8 +111,8 @@ Cluster cluster_of_group(const Space& space, const Cluster& cluster) {
 }
 
 // All routes of a group; the cluster is the group's.
-std::vector<Route> routes_on(const Space& space, const Cluster& cluster) {
-  std::vector<Route> out = routes(space.kind);
+std::vector<Route> routes_on(const Space& space, const std::vector<Route>& flat, const Cluster& cluster) {
+  std::vector<Route> out = flat;
   if (has_two_levels(space.kind) && fills_hosts(space.num_ranks(), cluster.ranks_per_host))
     out.push_back(Route::two_level);
   return out;
@@ -173,11 +175,12 @@ std::string remark(const Space& space, Route route) {
   return route == Route::two_level && sums(space.kind) ? "; sums go host by host, so bits differ from flat routes" : "";
 }
 
-Plan cheapest(const Producer& p, const Space& space, const Cluster& cluster, const Builder& builder) {
+Plan cheapest(const Producer& p, const Space& space, const std::vector<Route>& known, const Cluster& cluster,
+              const Builder& builder) {
   std::vector<std::pair<Route, double>> prices;
   Plan best_plan;
   std::size_t best = 0;
-  for (const Route route : routes_on(space, cluster)) {
+  for (const Route route : known) {
     if (!candidate(p, space, route)) continue;
     Plan plan = builder(p, space, route, cluster.ranks_per_host);
     const double seconds = space.num_ranks() > kPricedRanks ? price_by_twin(plan, p, space, route, builder, cluster)
@@ -191,11 +194,12 @@ Plan cheapest(const Producer& p, const Space& space, const Cluster& cluster, con
   return best_plan;
 }
 
-Plan choose(const Producer& p, const Space& space, const Cluster& whole, const Builder& builder) {
+Plan choose(const Producer& p, const Space& space, const std::vector<Route>& flat, const Cluster& whole,
+            const Builder& builder) {
   const Cluster cluster = cluster_of_group(space, whole);
-  const std::vector<Route> known = routes_on(space, cluster);
+  const std::vector<Route> known = routes_on(space, flat, cluster);
   const bool asked = space.options.route != Route::automatic;
-  if (!asked && known.size() > 1) return cheapest(p, space, cluster, builder);
+  if (!asked && known.size() > 1) return cheapest(p, space, known, cluster, builder);
   const Route route = asked ? space.options.route : known.front();
   Plan plan = builder(p, space, route, cluster.ranks_per_host);
   plan.why = fmt::format("{}: {}{}", to_string(route), asked ? "as asked" : "the only route", remark(space, route));
@@ -246,18 +250,24 @@ std::vector<Route> routes(SpaceKind kind) {
 }
 
 std::vector<Route> routes(const Space& space, const Cluster& cluster) {
-  return routes_on(space, cluster_of_group(space, cluster));
+  return routes_on(space, routes(space.kind), cluster_of_group(space, cluster));
+}
+
+std::vector<Route> gather_routes() { return {Route::ring, Route::direct, Route::staged}; }
+
+std::vector<Route> gather_routes(const Space& space, const Cluster& cluster) {
+  return routes_on(space, gather_routes(), cluster_of_group(space, cluster));
 }
 
 Plan build(const Producer& producer, const Space& space, const Cluster& cluster) {
-  check_options(space);
+  check_options(space, routes(space.kind));
   const Producer p = validated(producer, space.num_ranks());
   if (space.kind == SpaceKind::keep) return alone(p, fmt::format("{} keep", to_string(p.kind)));
   // Row counts can leave rows out, even on one rank: only the exchange itself does that.
   if (space.num_ranks() == 1 && space.options.rows.empty())
     return alone(p, fmt::format("{} {} local", to_string(p.kind), to_string(space.kind)));
   if (p.kind == ProducerKind::window) return build_window(p, space);
-  return choose(p, space, cluster, build_route);
+  return choose(p, space, routes(space.kind), cluster, build_route);
 }
 
 Plan build(const Space& gather, const Producer& producer, const Cluster& cluster) {
@@ -266,11 +276,11 @@ Plan build(const Space& gather, const Producer& producer, const Cluster& cluster
               to_string(producer.kind));
   if (producer.kind != ProducerKind::gemm)
     bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
-  check_options(gather);
+  check_options(gather, gather_routes());
   const Producer p = validated(producer, gather.num_ranks());
   if (!p.n_of.empty()) bad_input("a gemm on gathered rows has one width; give every rank the same n");
   if (gather.num_ranks() == 1) return alone(p, "all_gather gemm local");
-  return choose(p, gather, cluster, build_gather);
+  return choose(p, gather, gather_routes(), cluster, build_gather);
 }
 
 }  // namespace weft

@@ -13,6 +13,9 @@ namespace weft {
 std::vector<Route> routes(SpaceKind kind);
 // All that it can take on that cluster: two_level too, where its group fills several hosts with several ranks each.
 std::vector<Route> routes(const Space& space, const Cluster& cluster);
+// The same of a gather on the consumer's side.
+std::vector<Route> gather_routes();
+std::vector<Route> gather_routes(const Space& space, const Cluster& cluster);
 
 // The plan of one group of the space's axis. Route `auto` prices every route on the cluster and says why it chose.
 // Throws bad_input where the producer and the space do not fit.

@@ -59,7 +59,7 @@ TEST(Build, EveryRouteIsProvedAtEveryShape) {
 TEST(Build, GatheredRowsFeedAGemmAtEveryShape) {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (const Shape& s : kShapes)
-      for (const Route route : routes(SpaceKind::all_gather))
+      for (const Route route : gather_routes())
         expect_proved(
             build(by_route(SpaceKind::all_gather, ranks, route), gemm({.m = s.m, .n = s.n, .k = 3, .tile = s.tile})),
             fmt::format("gather gemm by {}, {} ranks, {} x {}", to_string(route), ranks, s.m, s.n));

@@ -71,6 +71,7 @@ Plan build_all_gather(const Producer& producer, const Space& space, Route route)
 Plan build_window_reduce_scatter(const Producer& producer, const Space& space);
 Plan build_all_to_all(const Producer& producer, const Space& space, Route route = Route::direct);
 Plan build_broadcast(const Producer& producer, const Space& space);
+Plan build_gather_first(const Producer& producer, const Space& space);  // route staged of the next
 Plan build_gather_gemm(const Producer& producer, const Space& space, Route route);
 
 }  // namespace weft

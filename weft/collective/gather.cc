@@ -102,8 +102,12 @@ Plan build_broadcast(const Producer& p, const Space& space) {
 // m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
 Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
   if (p.kind != ProducerKind::gemm) bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(p.kind));
-  if (route != Route::ring && route != Route::direct)
-    bad_input("all_gather into gemm has no route {}; use auto, ring or direct", to_string(route));
+  if (route != Route::ring && route != Route::direct && route != Route::staged)
+    bad_input("all_gather into gemm has no route {}; use auto, ring, direct or staged", to_string(route));
+  if (route == Route::staged && space.num_ranks() > kMaxStagedRanks)
+    bad_input("route staged is for at most {} ranks, not {}; use auto, ring or direct", kMaxStagedRanks,
+              space.num_ranks());
+  if (route == Route::staged) return build_gather_first(p, space);
   Draft draft(fmt::format("all_gather gemm {}", to_string(route)), p, space.num_ranks());
   draft.param("k", p.k);
   draft.param("strips", ceil_div(p.m, p.tile[0]));  // of rows, each with a counter

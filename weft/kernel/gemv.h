@@ -20,6 +20,11 @@ struct GemvBatch {
   float* y;  // (m, rows) with ldy
   std::int64_t ldy;
   std::int64_t rows_to_come = 0;  // rows of w behind these that a later call will ask for; only speed depends on it
+  // y = addend + w . x where there is one, in this order, rounded once more; and a second place may get the same.
+  const float* addend = nullptr;  // (m, rows)
+  std::int64_t addend_ld = 0;
+  float* twin = nullptr;
+  std::int64_t twin_ld = 0;
 };
 
 // The same for m vectors, each with the bits that gemv would give it; w is read from memory once.

@@ -50,6 +50,32 @@ TEST(Gemv, BitsDoNotDependOnTheSplitOfRowsNorOnTheBatch) {
   EXPECT_TRUE(same_bits(whole, batched));
 }
 
+TEST(Gemv, AddsAndStoresTwiceWithTheBitsOfDoingSoAfterwards) {
+  for (std::int64_t rows : {1, 63, 64, 150})
+    for (std::int64_t m : {1, 3}) {
+      const std::int64_t k = 40, ld = rows + 5;
+      const std::vector<char> w = random_bytes(rows * k, Dtype::f32, 5);
+      const std::vector<float> x = random_floats(m * k, 6), addend = random_floats(m * ld, 7);
+      std::vector<float> plain(m * rows), y(m * ld, -1.0f), twin(m * ld, -1.0f);
+      gemv(rows, k, w.data(), Dtype::f32, k, {.m = m, .x = x.data(), .ldx = k, .y = plain.data(), .ldy = rows});
+      gemv(rows, k, w.data(), Dtype::f32, k,
+           {.m = m,
+            .x = x.data(),
+            .ldx = k,
+            .y = y.data(),
+            .ldy = ld,
+            .addend = addend.data(),
+            .addend_ld = ld,
+            .twin = twin.data(),
+            .twin_ld = ld});
+      EXPECT_TRUE(same_bits(y, twin));
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t r = 0; r < rows; ++r) EXPECT_EQ(y[i * ld + r], addend[i * ld + r] + plain[i * rows + r]);
+        for (std::int64_t r = rows; r < ld; ++r) EXPECT_EQ(twin[i * ld + r], -1.0f) << "beyond the row";
+      }
+    }
+}
+
 TEST(Gemv, RefusesIntegers) {
   float y = 0;
   EXPECT_THROW(gemv(1, 1, &y, Dtype::i32, 1, &y, &y), Error);

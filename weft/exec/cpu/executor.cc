@@ -18,6 +18,10 @@ constexpr std::int64_t kGlance = 8;
 // A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
 constexpr std::int64_t kLongTile = 3'000'000;
 
+// Looks at this op alone before a wait begins to look at the rank's others and at the clock: what two ranks in step wait
+// for is a fraction of a microsecond away.
+constexpr int kFirstLooks = 64;
+
 // Records a wait when it ends, by success or by an exception.
 struct WaitRecord {
   WaitRecord(Recorder* recorder, std::int32_t action, std::int64_t lane, std::uint32_t run)
@@ -244,6 +248,10 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   if (bench.record.on())
     record.emplace(&bench.record, action == nullptr ? -1 : static_cast<std::int32_t>(action - program_.actions.data()),
                    lane, runs_ - 1);
+  for (int look = 0; look < kFirstLooks && !transport_.crowded(); ++look) {
+    cpu_pause();
+    if (there() || (fire_ready(bench, INT64_MAX) && there())) return;
+  }
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
       [&] { return sleep_until(due); });

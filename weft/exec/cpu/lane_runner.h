@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/exec/bindings.h"
+#include "weft/exec/cpu/lane_card.h"
 #include "weft/exec/cpu/memory.h"
 #include "weft/exec/cpu/record.h"
 #include "weft/exec/cpu/remote.h"
@@ -31,6 +32,7 @@ struct Workbench {
   std::unique_ptr<float[], void (*)(void*)> tile{nullptr, nullptr};
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
   std::vector<ConstStrip> sources, parts;  // of the strip under way, and of the piece of it that is being staged
+  std::vector<Place> places;               // of the lane under way, where it has no card from before
   Outbox outbox;                           // for ranks of other hosts
   Sent sent;
   Recorder record;
@@ -54,24 +56,16 @@ class LaneRunner {
   void run(const Action& action, std::int64_t lane, Workbench& bench) const;
 
  private:
-  struct Tile {  // what a lane works on in this run
-    Box box;     // logical, shortened to the rows that count
-    std::int64_t lane;
-    std::int64_t rows;
-  };
-  void signal(const Action& action, const Tile& tile, Workbench& bench) const;
-  std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
+  void signal(const Action& action, const LaneCard& card, Workbench& bench) const;
+  std::int64_t bytes_to(int rank, const LaneCard& card) const;
   bool is_written(const Action& action) const;
   bool folds_first(const Action& action) const;
-  void move(const Action& action, const Tile& tile, Workbench& bench) const;
-  GemmTarget made_in_place(const Action& action, const Tile& tile, Workbench& bench) const;
+  void move(const Action& action, const LaneCard& card, Workbench& bench) const;
+  GemmTarget made_in_place(const Action& action, const LaneCard& card, Workbench& bench) const;
   bool is_remote(int rank) const { return remote_ != nullptr && remote_->is_remote(rank); }
-  Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
-  const std::byte* input(const Piece& piece) const;
-  ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
-  void make(const Action& action, const Tile& tile, const GemmTarget& target, Workbench& bench) const;
-  void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
-  void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
+  void make(const Action& action, const LaneCard& card, const GemmTarget& target, Workbench& bench) const;
+  void finish(const Action& action, const LaneCard& card, float* values, std::int64_t ld) const;
+  void store(const Action& action, const LaneCard& card, std::int64_t rows, std::int64_t cols,
              const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
   void send(int rank, std::int64_t rows, std::int64_t cols, const Strip& to, Workbench& bench) const;
 
@@ -83,9 +77,11 @@ class LaneRunner {
   Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
+  LaneCards cards_;
   std::int64_t bench_floats_ = 0;
   const Bindings* bindings_ = nullptr;
   Counts counts_;
+  bool all_rows_ = true;  // of this run: cards from before hold
   std::uint32_t run_ = 0;
 };
 

@@ -82,7 +82,16 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
     }
     case ProducerKind::gemv: {
       const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      const GemvBatch batch{m, x, p.k, target.data, target.ld, n_ - box.hi[1]};
+      const GemvBatch batch{m,
+                            x,
+                            p.k,
+                            target.data,
+                            target.ld,
+                            n_ - box.hi[1],
+                            target.addend,
+                            target.addend_ld,
+                            target.twin,
+                            target.twin_ld};
       return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, batch);
     }
     case ProducerKind::embedding_bag: {

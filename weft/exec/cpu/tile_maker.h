@@ -24,7 +24,7 @@ class TileMaker {
   }
 
   // Whether make() takes an addend and a twin.
-  bool adds() const { return gemm_ != nullptr; }
+  bool adds() const { return gemm_ != nullptr || producer_.kind == ProducerKind::gemv; }
 
   // target = the producer's output in `box`, from zero, then added to the target's addend if it has one. `rows` points
   // at the first row of x that the box needs where those come from a buffer; null: from the inputs.
