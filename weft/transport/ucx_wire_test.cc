@@ -130,9 +130,9 @@ TEST_F(UcxWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
   const std::uint64_t most = all[0]->wire->most_staged_bytes();
   std::uint32_t count = 0;
   for (const Rows& rows : {Rows{kSegment, 3, 1, 1, 1}, Rows{kSegment, 64, 5, 24, 100}, Rows{kSegment, 0, 1, 5000, 5000},
-                           Rows{kSegment, 4096, 300, 1000, 1024}, Rows{kSegment, 8, 1, most, most},
+                           Rows{kSegment, 4096, 250, 1000, 1024}, Rows{kSegment, 8, 1, most, most},
                            Rows{kSegment, 8, 2, most / 2, most}, Rows{kSegment, 16, most / 16, 16, 32},
-                           Rows{kSegment, 0, 3, 90'000, 100'000}, Rows{kSegment, 1, 1, 200'001, 0}}) {
+                           Rows{kSegment, 0, 3, 85'000, 100'000}, Rows{kSegment, 1, 1, 200'001, 0}}) {
     std::fill(all[1]->memory.begin(), all[1]->memory.begin() + kCounters, std::byte{0xee});
     const RemoteCounter counters[] = {counter_at(0), counter_at(1)};
     put(*all[0], 1, rows, count, counters);
