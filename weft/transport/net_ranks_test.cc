@@ -172,6 +172,24 @@ int net_listen() {
   return 0;
 }
 
+// Through exit(), at which PMIx is told that this process ends in order.
+int net_share_and_exit() {
+  const int code = net_share();
+  std::exit(code);
+}
+
+// A launcher of half of the world: WEFT_TEST_FIRST says which.
+int net_launcher() {
+  const int first = std::atoi(std::getenv("WEFT_TEST_FIRST"));
+  LaunchOptions options = ranks(2, std::getenv("WEFT_TEST_BODY"));
+  options.rendezvous = std::getenv("WEFT_TEST_RENDEZVOUS");
+  options.first_rank = first;
+  options.world_size = 4;
+  const LaunchResult result = launch(options);
+  leave_note(fmt::format("launched{}", first), fmt::format("{} {}", result.first_failed, result.reason));
+  return result.exit_code();
+}
+
 }  // namespace
 
 std::map<std::string, std::function<int()>> net_bodies() {
@@ -184,6 +202,8 @@ std::map<std::string, std::function<int()>> net_bodies() {
       {"net_leave_early_in_zero", net_leave_early_in_zero},
       {"net_throw_in_three", net_throw_in_three},
       {"net_listen", net_listen},
+      {"net_share_and_exit", net_share_and_exit},
+      {"net_launcher", net_launcher},
   };
 }
 
