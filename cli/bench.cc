@@ -38,6 +38,7 @@ struct Flags {
   std::string transport = "shm", link = "shm", trace;
   std::string sizes = "4K:64M", svg;
   bool axis = false, sweep = false;
+  std::string ratios{kWholeAxis};
   int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
 };
@@ -48,7 +49,7 @@ constexpr int kSweepRounds = 41;
 constexpr double kSweepBudgetS = 1.5, kAxisBudgetS = 4;  // of a cell; of a point
 
 double op_bytes(const OpSpec& spec) {
-  const Plan plan = build(spec, default_cluster(spec.ranks));
+  const Plan plan = build(spec, laid_out(default_cluster(spec.ranks), spec));
   return static_cast<double>(layout_of(plan, Expander(plan), 0).bytes);
 }
 
@@ -82,11 +83,14 @@ void check_flags(const Flags& flags) {
   if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
   if (flags.transport != "shm" && flags.transport != "threads")
     bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
-  parse_link(flags.link);  // says so where it is no link at all
+  if (flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
+  if (flags.op.ranks_per_host > 0 && flags.link == "shm")
+    bad_input("--ranks-per-host is {}, but no link joins hosts; add one, as --link 1gbit", flags.op.ranks_per_host);
   if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
 }
 
 void check_walk(const Flags& flags, const OpSpec& spec) {
+  parse_ratios(flags.ratios);  // says so where they are none
   if (flags.axis && flags.sweep) bad_input("--axis and --sweep are two walks; ask for one at a time");
   if (!flags.svg.empty() && !flags.axis && !flags.sweep) bad_input("--svg draws --axis or --sweep; add one of them");
   if ((flags.axis || flags.sweep) && !has_collective(spec))
@@ -97,7 +101,9 @@ void check_walk(const Flags& flags, const OpSpec& spec) {
 WorldOptions world_options(const Flags& flags) {
   WorldOptions options;
   options.threads = flags.threads;
-  if (flags.link != "shm") options.link = parse_link(flags.link);
+  options.wired = flags.link == "ucx";
+  if (flags.link != "shm" && !options.wired) options.link = parse_link(flags.link);
+  if (flags.op.ranks_per_host > 0) options.ranks_per_host = flags.op.ranks_per_host;
   options.trace = flags.trace;
   return options;
 }
@@ -166,7 +172,7 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
   op.ranks = world.size();
   MeasureOptions options = measure_options(flags);
   options.budget_s = kAxisBudgetS;
-  const auto points = walk_axis(world, op, kMaxLocalRanks, options, progress);
+  const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.threads, flags.link};
   write_svg(flags.svg, axis_svg(points, context));
@@ -244,7 +250,9 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
   command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command->add_option("--link", flags->link, "between ranks: shm, or RATE[,LATENCY] to pace it to, as 10gbit,10us")
+  command
+      ->add_option("--link", flags->link,
+                   "between ranks: shm, RATE[,LATENCY] to pace it to, as 10gbit,10us, or ucx: a wire over loopback")
       ->type_name("LINK");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
@@ -254,6 +262,8 @@ void add_bench(CLI::App& app, Run* chosen) {
       ->expected(0, 1)
       ->default_str(std::to_string(kPairedRuns));
   command->add_flag("--axis", flags->axis, "walk compute : communication from 0.1 to 10");
+  command->add_option("--ratios", flags->ratios, fmt::format("with --axis: these alone ({})", kWholeAxis))
+      ->type_name("R,R,...");
   command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
   command->add_option("--svg", flags->svg, "draw the axis or the sweep into this file")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");

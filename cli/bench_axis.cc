@@ -1,5 +1,6 @@
 // The axis half of bench_sweep.h.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -17,7 +18,6 @@
 namespace weft::cli {
 namespace {
 
-constexpr double kWanted[] = {0.1, 0.2, 0.35, 0.5, 1, 2, 3.5, 5, 10};
 constexpr std::int64_t kMaxDepth = 1 << 16;
 
 // What makes an op's compute longer and leaves its communication alone.
@@ -38,8 +38,23 @@ std::optional<double> time_of(const Measurement& m, const std::string& name) {
 
 }  // namespace
 
-std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ranks, const MeasureOptions& options,
-                                 Progress& progress) {
+std::vector<double> parse_ratios(std::string_view text) {
+  std::vector<double> out;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    double ratio = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, ratio);
+    if (error != std::errc{} || end != rest.data() + comma || !(ratio >= 0.01 && ratio <= 100))
+      bad_input("--ratios is \"{}\"; write ratios from 0.01 to 100, as 0.5,1,2", text);
+    out.push_back(ratio);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (out.empty()) bad_input("--ratios is empty; write ratios from 0.01 to 100, as 0.5,1,2");
+  return out;
+}
+
+std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ranks, const std::vector<double>& ratios,
+                                 const MeasureOptions& options, Progress& progress) {
   OpFlags flags = given;
   const OpSpec op = parse_op(flags, max_ranks);
   if (!has_collective(op)) bad_input("--axis needs a producer and a collective, as gemm-rs has; {} has not", op.name);
@@ -66,13 +81,13 @@ std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ran
   const double slope = std::max((at[1] - at[0]) / 96, 1e-6), fixed = std::max(at[0] - 32 * slope, 0.0);
   std::vector<AxisPoint> out;
   std::int64_t last = 0;
-  for (const double wanted : kWanted) {
+  for (const double wanted : ratios) {
     const double depth = (wanted * comm - fixed) / slope;
     const auto whole = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::lround(depth)), 1, kMaxDepth);
     if (whole == last) continue;  // the producer has a floor: it writes its output, however thin it is
     last = whole;
     progress.show(fmt::format("{} {} : 1", op.name, wanted), static_cast<int>(out.size()),
-                  static_cast<int>(std::size(kWanted)));
+                  static_cast<int>(ratios.size()));
     depth_of(op, flags) = whole;
     const OpSpec spec = parse_op(flags, max_ranks);
     out.push_back({wanted, spec, measure(world, spec, options)});
@@ -90,8 +105,8 @@ std::string axis_text(const std::vector<AxisPoint>& points, const ReportContext&
                     duration(p.m.mpi_us), duration(p.m.fused_us), duration(p.m.predicted.fused_us),
                     fmt::format("{:.2f}", p.m.speedup().value_or(1)),
                     p.m.hidden() ? fmt::format("{:.2f}", *p.m.hidden()) : "–"});
-  return fmt::format("{} on {} ranks ({}) from compute to communication of 0.1 to 10\n\n{}", points.front().spec.name,
-                     context.ranks, context.link, aligned(rows, Last::number));
+  return fmt::format("{} on {} ranks ({}), from bound by communication to bound by compute\n\n{}",
+                     points.front().spec.name, context.ranks, context.link, aligned(rows, Last::number));
 }
 
 std::string axis_json(const std::vector<AxisPoint>& points, const ReportContext& context) {

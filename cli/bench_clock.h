@@ -1,5 +1,7 @@
 // How ranks start together and learn each other's times. One small all_gather op carries whole numbers between them;
-// CLOCK_MONOTONIC is the same in all processes of a host, so the ranks agree on a moment and each waits for it alone.
+// CLOCK_MONOTONIC is the same in all processes of a machine, so the ranks agree on a moment and each waits for it alone.
+// Between machines the clocks are set against rank 0's: the shortest of some messages there and back tells how far apart
+// they are, to half the difference of the two ways.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +24,16 @@ class CommonClock {
 
   // Collective: every rank learns all ranks' values; value i of rank r is at result[r * kValues + i].
   std::span<const std::int64_t> tell(std::span<const std::int64_t> values);
-  // Collective: returns at the same moment on every rank, which it gives.
+  // Collective: returns at the same moment on every rank, which it gives as this rank's clock shows it.
   std::int64_t start_together();
 
  private:
+  bool one_machine();
+  void compare_clocks();
+
   World& world_;
   bool crowded_;
+  std::int64_t ahead_ns_ = 0;  // of this rank's clock against that of rank 0
   Op gather_;
   std::vector<float> mine_;
   std::vector<std::int64_t> all_;

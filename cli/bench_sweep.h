@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/bench_measure.h"
@@ -43,14 +44,16 @@ std::string sweep_text(const std::vector<SweepResult>& results, const ReportCont
 std::string sweep_json(const std::vector<SweepResult>& results, const ReportContext& context);
 std::string sweep_svg(const std::vector<SweepResult>& results, const ReportContext& context);
 
-// Shapes whose compute is about 0.1 to 10 times the communication, found from a first measurement.
+// Shapes whose compute is about so many times the communication, found from a first measurement.
 struct AxisPoint {
   double wanted = 0;  // compute : communication
   OpSpec spec;
   Measurement m;
 };
-std::vector<AxisPoint> walk_axis(World& world, const OpFlags& flags, int max_ranks, const MeasureOptions& options,
-                                 Progress& progress);
+inline constexpr std::string_view kWholeAxis = "0.1,0.2,0.35,0.5,1,2,3.5,5,10";
+std::vector<double> parse_ratios(std::string_view text);  // "0.5,1,2"
+std::vector<AxisPoint> walk_axis(World& world, const OpFlags& flags, int max_ranks, const std::vector<double>& ratios,
+                                 const MeasureOptions& options, Progress& progress);
 std::string axis_text(const std::vector<AxisPoint>& points, const ReportContext& context);
 std::string axis_json(const std::vector<AxisPoint>& points, const ReportContext& context);
 std::string axis_svg(const std::vector<AxisPoint>& points, const ReportContext& context);

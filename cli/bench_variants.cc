@@ -104,7 +104,7 @@ void Contest::add_parts() {
 }
 
 void Contest::add_routes() {
-  const auto known = routes(spec_.space.kind);
+  const auto known = routes(spec_.space, world_.cluster(spec_.ranks));
   if (known.size() < 2) return;  // `auto` is the only one
   for (const Route route : known) {
     OpSpec spec = spec_;
@@ -159,7 +159,7 @@ void Contest::choose_collective() {
   stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
   std::vector<std::unique_ptr<Op>> ops;
   std::vector<std::function<void()>> turns;
-  for (const Route route : routes(spec.space.kind)) {
+  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
     if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
     spec.space.options.route = route;
     Op* op = ops.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();

@@ -154,4 +154,18 @@ std::function<void(const float*, float*)> attention_over(const HeadSplit& split)
   };
 }
 
+void add_attention_of_heads(Block& block, Part& in, float* qkv, float* attended) {
+  const Workload& w = block.workload();
+  const SubLayer layer = block.layer("attention");
+  const std::int64_t q = block.layer("op").k, kv = (block.layer("ip").n - q) / 2;
+  const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});
+  block.stage({"attention",
+               [=, &in](Style, StageLog& log) {
+                 attend(as_one(in.last_result(), q + 2 * kv, qkv), attended);
+                 log.did(Doing::make);
+               },
+               {},
+               [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
+}
+
 }  // namespace weft::cli

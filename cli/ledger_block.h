@@ -99,5 +99,7 @@ struct HeadSplit {
   std::int64_t rows, sequence, q_cols, kv_cols, head_dim;
 };
 std::function<void(const float* qkv, float* y)> attention_over(const HeadSplit& split);
+// A stage: attention of this rank's heads over all tokens, from the product `in`, whose result is [q | k | v].
+void add_attention_of_heads(Block& block, Part& in, float* qkv, float* attended);
 
 }  // namespace weft::cli

@@ -14,7 +14,7 @@ namespace {
 
 void add_tensor_attention(Block& block, const MoeRooms& at) {
   const Workload& w = block.workload();
-  const SubLayer ip = block.layer("ip"), op = block.layer("op"), attention = block.layer("attention");
+  const SubLayer ip = block.layer("ip"), op = block.layer("op");
   const Block::Width own{w.tokens() / block.ranks(), w.hidden};
   Part& in = block.part("ip", gemm({.m = own.rows, .n = ip.n, .k = ip.k}), all_gather(block.mesh(), "tp"), true);
   const float* in_weights = block.weights(ip.k, ip.n, ip.k);
@@ -24,15 +24,7 @@ void add_tensor_attention(Block& block, const MoeRooms& at) {
                  in.run(style, {.x = at.h, .w = in_weights}, log);
                },
                {&in}});
-  const std::int64_t q = op.k, kv = (ip.n - q) / 2;
-  const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});
-  block.stage({"attention",
-               [=, &in](Style, StageLog& log) {
-                 attend(as_one(in.last_result(), q + 2 * kv, at.qkv), at.attended);
-                 log.did(Doing::make);
-               },
-               {},
-               [attention](Style, const Cluster& cluster) { return compute_seconds(attention, cluster); }});
+  add_attention_of_heads(block, in, at.qkv, at.attended);
   Part& out = block.part("op", gemm({.m = op.m, .n = op.n, .k = op.k}), reduce_scatter(block.mesh(), "tp"));
   const float* out_weights = block.weights(op.k, op.n, op.k * block.ranks());
   block.stage({"op",

@@ -76,7 +76,7 @@ void Part::choose_route() {
   OpSpec spec = collective_alone(spec_);
   const Producer& p = spec.producer;
   const std::vector<float> x(static_cast<std::size_t>(p.m * p.n), 0.5f);
-  for (const Route route : routes(spec.space.kind)) {
+  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
     if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
     spec.space.options.route = route;
     auto op = std::make_unique<Op>(compile(world_, spec));

@@ -26,19 +26,10 @@ void add_attention(Block& block, const Rooms& at) {
                },
                {&in}});
 
-  const std::int64_t q = op.k, kv = (ip.n - q) / 2;
-  const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});
-  const SubLayer layer = block.layer("attention");
-  block.stage({"attention",
-               [=, &in](Style, StageLog& log) {
-                 attend(as_one(in.last_result(), q + 2 * kv, at.qkv), at.attended);
-                 log.did(Doing::make);
-               },
-               {},
-               [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
-  if (q % w.head_dim != 0)
+  add_attention_of_heads(block, in, at.qkv, at.attended);
+  if (op.k % w.head_dim != 0)
     block.set_note(fmt::format("{} heads do not divide among {} ranks: each has {} columns, {} heads and a part of one",
-                               w.heads, block.ranks(), q, q / w.head_dim));
+                               w.heads, block.ranks(), op.k, op.k / w.head_dim));
 
   Part& out = block.part("op", gemm({.m = op.m, .n = op.n, .k = op.k}), all_reduce(block.mesh(), "tp"));
   const float* out_weights = block.weights(op.k, op.n, op.k * block.ranks());

@@ -214,13 +214,15 @@ Stack parse_stack(const OpFlags& f, const Parsed& parsed) {
 
 void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--ranks", f->ranks, fmt::format("ranks, 1 to {} (2)", max_ranks))->type_name("N");
+  app.add_option("--ranks-per-host", f->ranks_per_host, "ranks fill hosts in blocks of this many")->type_name("N");
   app.add_option("--m", f->m, "rows of one rank's output (1024; gemv 1)")->type_name("N");
   app.add_option("--n", f->n, "its columns (1024; gemv 4096)")->type_name("N");
   app.add_option("--k", f->k, "length of its sums (512; gemv 2048)")->type_name("N");
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
-  app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot")->type_name("ROUTE");
-  app.add_option("--slices", f->slices, "all_reduce by ring or two_shot: slices (chosen)")->type_name("S");
+  app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot, chain, two_level")
+      ->type_name("ROUTE");
+  app.add_option("--slices", f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)")->type_name("S");
   app.add_option("--wire", f->wire, "partial sums travel as f32 or bf16")->type_name("TYPE");
   app.add_option("--stack", f->stack, "all_to_all: stack by rows or columns")->type_name("HOW");
   app.add_option("--root", f->root, "broadcast: rank that makes it (0)")->type_name("RANK");
@@ -242,10 +244,13 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
 OpSpec parse_op(const OpFlags& f, int max_ranks) {
   const Parsed parsed = parse_name_of_op(f.op);
   if (f.ranks < 1 || f.ranks > max_ranks) bad_input("--ranks is {}; use 1 to {}", f.ranks, max_ranks);
+  if (f.ranks_per_host < 0 || f.ranks_per_host > f.ranks)
+    bad_input("--ranks-per-host is {}; use 1 to {}, the number of ranks", f.ranks_per_host, f.ranks);
   OpSpec spec;
   spec.name = f.op;
   spec.gathers = parsed.gathers;
   spec.ranks = f.ranks;
+  spec.ranks_per_host = f.ranks_per_host;
   for (const std::int64_t size : f.tile)
     if (size < 0 || size > kMaxSize)
       bad_input("--tile is {},{}; use sizes from 1 to {}, or 0 to let Weft choose", f.tile[0], f.tile[1], kMaxSize);
@@ -271,6 +276,13 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   if (parsed.space != SpaceKind::all_to_all && !f.stack.empty())
     bad_input("--stack is for all_to_all alone, not for {}; leave it out", to_string(parsed.space));
   return spec;
+}
+
+Cluster laid_out(Cluster cluster, const OpSpec& spec) {
+  if (spec.ranks_per_host < 1) return cluster;
+  cluster.ranks_per_host = spec.ranks_per_host;
+  cluster.num_hosts = static_cast<int>(ceil_div(spec.ranks, spec.ranks_per_host));
+  return cluster;
 }
 
 Plan build(const OpSpec& spec, const Cluster& cluster) {

@@ -35,6 +35,7 @@ struct OpFlags {
   std::array<std::int64_t, 2> tile{0, 0};
   std::string weight = "f32", wire = "f32", route = "auto", stack, pool = "sum";
   int slices = 0, root = 0;
+  int ranks_per_host = 0;                                         // 0: as the command has them
   std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
   double zipf = 0;
   std::string workload, tables_of = "all";
@@ -58,12 +59,16 @@ struct OpSpec {
   double zipf = 0;                          // embedding_bag: exponent of the popularity of rows; 0: all alike
   std::string workload;                     // embedding_bag: where the tables come from, as "dlrm-v2 one-hot"
   int ranks = 1;                            // that were asked for; with keep, each is a group of its own
+  int ranks_per_host = 0;                   // 0: as the cluster has them
 
   bool alone() const { return producer.kind == ProducerKind::copy; }  // a collective without a computation
 };
 
 // Throws bad_input naming the value and the remedy: an unknown name, a size out of range, a route there is not.
 OpSpec parse_op(const OpFlags& flags, int max_ranks);
+
+// The cluster with its ranks on hosts as the spec says.
+Cluster laid_out(Cluster cluster, const OpSpec& spec);
 
 Plan build(const OpSpec& spec, const Cluster& cluster);
 Op compile(World& world, const OpSpec& spec);

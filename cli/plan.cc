@@ -60,11 +60,12 @@ Report examine(const Flags& flags) {
     bad_input("{}", flags.load.empty() ? "no op to plan; give one, as in `weft plan gemm-rs`, or --load FILE"
                                        : "both an op and --load are given; leave one out");
   Report report;
-  const Cluster cluster = flags.cluster.empty() ? find_cluster() : load_cluster(flags.cluster);
+  Cluster cluster = flags.cluster.empty() ? find_cluster() : load_cluster(flags.cluster);
   EstimateHint hint;
   auto start = std::chrono::steady_clock::now();
   if (flags.load.empty()) {
     const OpSpec spec = parse_op(flags.op, kMaxPlanRanks);
+    cluster = laid_out(cluster, spec);
     report.plan = build(spec, cluster);
     hint = hint_of(spec);
   } else {

@@ -55,7 +55,8 @@ int run(const Flags& flags) {
   if (flags.threads < 0 || flags.threads > 1024) bad_input("--threads is {}; use 1 to 1024", flags.threads);
   LaunchOptions options{.num_ranks = flags.ranks, .argv = flags.program};
   if (flags.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.threads));
-  if (!flags.link.empty()) options.env.emplace_back("WEFT_LINK", (parse_link(flags.link), flags.link));
+  if (!flags.link.empty() && flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
+  if (!flags.link.empty()) options.env.emplace_back("WEFT_LINK", flags.link);
   if (!flags.trace.empty()) options.env.emplace_back("WEFT_TRACE", flags.trace);
   join_world(flags, &options);
   const int world_size = std::max(flags.ranks, options.world_size);
@@ -80,7 +81,7 @@ void add_run(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<Flags>();
   command->add_option("-n,--ranks", flags->ranks, "ranks to start")->required()->type_name("N");
   command->add_option("--threads", flags->threads, "threads of each rank (WEFT_THREADS, or 1)")->type_name("T");
-  command->add_option("--link", flags->link, "between ranks: shm, or a rate and latency as 10gbit,10us")
+  command->add_option("--link", flags->link, "between ranks: shm, ucx, or a rate and latency as 10gbit,10us")
       ->type_name("LINK");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");

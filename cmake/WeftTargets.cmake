@@ -38,7 +38,9 @@ function(weft_test name)
     endif()
     add_dependencies(thread_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  # WEFT_CLUSTER: not what a user has calibrated this machine to. LABELS may be empty, so they come last.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
+                       LABELS "${ARG_LABELS}")
 endfunction()
 
 # weft_cblas and weft_mpi, for tests, examples and baselines: a BLAS with cblas.h, and Open MPI. Absent, one line says
@@ -80,6 +82,22 @@ function(weft_use_libxsmm target)
     set(WEFT_HAVE_LIBXSMM ON PARENT_SCOPE)
   else()
     message(STATUS "libxsmm not found: gemm tiles use the portable kernel")
+  endif()
+endfunction()
+
+# UCX carries what ranks of several hosts send each other; absent, ranks must share one machine.
+function(weft_use_ucx target)
+  set(WEFT_HAVE_UCX OFF PARENT_SCOPE)
+  find_path(UCX_INCLUDE ucp/api/ucp.h)
+  find_library(UCX_UCP ucp)
+  find_library(UCX_UCS ucs)
+  if(UCX_INCLUDE AND UCX_UCP AND UCX_UCS)
+    target_compile_definitions(${target} PRIVATE WEFT_UCX=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${UCX_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${UCX_UCP} ${UCX_UCS})
+    set(WEFT_HAVE_UCX ON PARENT_SCOPE)
+  else()
+    message(STATUS "UCX not found: ranks cannot be on several hosts (Debian: libucx-dev)")
   endif()
 endfunction()
 

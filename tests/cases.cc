@@ -58,6 +58,12 @@ std::string name_of(const Producer& p, const Space& space, bool gathers) {
                                                        : " uneven rows");
 }
 
+// Hosts on which two-level routes are tried: of 2 or 3 ranks; 0 where that many ranks fill none.
+int ranks_per_host(int num_ranks) {
+  const int each = num_ranks % 3 == 0 ? 3 : 2;
+  return num_ranks % each == 0 && num_ranks > each ? each : 0;
+}
+
 void add(std::vector<Case>* cases, const Producer& p, Space space, Route route, bool gathers = false) {
   space.options.route = route;
   cases->push_back({name_of(p, space, gathers), p, space, gathers});
@@ -89,6 +95,14 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
   SpaceOptions root;
   root.root = num_ranks - 1;
   add(cases, p, broadcast(mesh, "tp", root), Route::automatic);
+  if (ranks_per_host(num_ranks) > 0) {
+    add(cases, with_residual, reduce_scatter(mesh, "tp"), Route::two_level);
+    add(cases, with_residual, all_reduce(mesh, "tp"), Route::two_level);
+    add(cases, p, all_reduce(mesh, "tp", wire), Route::two_level);
+    add(cases, p, all_gather(mesh, "tp"), Route::two_level);
+    if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), Route::two_level, true);
+    add(cases, p, broadcast(mesh, "tp", root), Route::two_level);
+  }
   add(cases, with_residual, keep(), Route::automatic);
 }
 
@@ -115,11 +129,16 @@ std::vector<Case> all_cases(int num_ranks) {
 }
 
 Plan plan_of(const Case& c) {
-  return c.gathers ? build(c.space, c.producer, default_cluster(c.space.num_ranks()))
-                   : build(c.producer, c.space, default_cluster(c.space.num_ranks()));
+  Cluster cluster = default_cluster(c.space.num_ranks());
+  if (c.space.options.route == Route::two_level) {
+    cluster.ranks_per_host = ranks_per_host(c.space.num_ranks());
+    cluster.num_hosts = c.space.num_ranks() / cluster.ranks_per_host;
+  }
+  return c.gathers ? build(c.space, c.producer, cluster) : build(c.producer, c.space, cluster);
 }
 
 Op compile(World& world, const Case& c) {
+  if (c.space.options.route == Route::two_level) return world.compile(plan_of(c), c.space.mesh, c.space.axis);
   return c.gathers ? world.compile(c.space, c.producer) : world.compile(c.producer, c.space);
 }
 

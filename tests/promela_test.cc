@@ -16,6 +16,7 @@
 
 #include "weft/base/error.h"
 #include "weft/collective/draft.h"
+#include "weft/collective/two_level.h"
 #include "weft/plan/program.h"
 #include "weft/plan/verify.h"
 
@@ -93,7 +94,8 @@ std::vector<Plan> small_plans() {
           build_all_gather(row, two, Route::direct),
           build_all_to_all(tiles(3, 1), three),
           build_broadcast(row, three),
-          build_gather_gemm(product, two, Route::ring)};
+          build_gather_gemm(product, two, Route::ring),
+          build_two_level_broadcast(row, space_of(4), 2)};
 }
 
 TEST_F(Promela, FindsNothingWrongWithWhatBuildersWrite) {

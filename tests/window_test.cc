@@ -226,6 +226,13 @@ TEST(Window, RefusesWhatCannotBeWritten) {
     Window window = world.window(op);
     EXPECT_NE(refusal([&] { op.run(); }).find("is not open"), std::string::npos);
     EXPECT_NE(refusal([&] { window.close(); }).find("is not open"), std::string::npos);
+    // A run that is refused leaves the window as it is.
+    window.open();
+    const std::vector<std::int64_t> too_many(3, 1);
+    EXPECT_NE(refusal([&] { op.run(Inputs{}, {.peers = too_many}); }).find("counts are given for 3"),
+              std::string::npos);
+    op.run();
+    op.output();
     EXPECT_EQ(window.rows(), kM);
     EXPECT_EQ(window.cols(), kN);
     { const Op gone = std::move(op); }

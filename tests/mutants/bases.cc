@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "weft/collective/draft.h"
+#include "weft/collective/two_level.h"
 #include "weft/plan/program.h"
 
 namespace weft::mutants {
 namespace {
+
+constexpr int kFlatBuilders = 12;
 
 Space space_of(SpaceKind kind, int num_ranks) {
   Space space;
@@ -56,7 +59,31 @@ Plan exchange(Random& random, int num_ranks, Stack stack) {
   return build_all_to_all(producer, space);
 }
 
+// On two hosts of two ranks, or, now and then, on two of three or three of two.
+Plan built_on_hosts(Random& random, int which) {
+  const bool many = one_in(random, 4);
+  const int num_ranks = many ? 6 : 4, ranks_per_host = many && one_in(random, 2) ? 3 : 2;
+  Space space = space_of(SpaceKind::all_reduce, num_ranks);
+  if (one_in(random, 4)) space.options.wire = Dtype::bf16;
+  space.options.slices = static_cast<int>(between(random, 0, 2));
+  space.options.root = static_cast<int>(between(random, 0, num_ranks - 1));
+  const Producer producer = random_producer(random, num_ranks, which == 4, which < 2);
+  switch (which) {
+    case 0:
+      return build_two_level_reduce_scatter(producer, space, ranks_per_host);
+    case 1:
+      return build_two_level_all_reduce(producer, space, ranks_per_host);
+    case 2:
+      return build_two_level_all_gather(producer, space, ranks_per_host);
+    case 3:
+      return build_two_level_broadcast(producer, space, ranks_per_host);
+    default:
+      return build_two_level_gather_gemm(producer, space, ranks_per_host);
+  }
+}
+
 Plan built(Random& random, int which) {
+  if (which >= kFlatBuilders) return built_on_hosts(random, which - kFlatBuilders);
   const int num_ranks = static_cast<int>(between(random, 2, which == 4 ? 3 : 5));
   const auto reduced = [&](SpaceKind kind) {
     Space space = space_of(kind, num_ranks);

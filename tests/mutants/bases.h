@@ -1,4 +1,4 @@
-// Random small plans to mutate: every builder and route, copy and gemm, 2 to 5 ranks, shapes that leave
+// Random small plans to mutate: every builder and route, copy and gemm, 2 to 6 ranks, shapes that leave
 // ragged and empty tiles. Small on purpose: a plan of a few dozen lanes can be run under thousands of
 // timings.
 #pragma once
@@ -16,7 +16,7 @@ inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high)
 }
 inline bool one_in(Random& random, std::int64_t chances) { return between(random, 1, chances) == 1; }
 
-inline constexpr int kBuilders = 12;
+inline constexpr int kBuilders = 17;
 
 // A plan of builder `which` (0 .. kBuilders - 1), in one of its forms: by rule, written out, written out by
 // lane.

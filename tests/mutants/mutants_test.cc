@@ -12,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/collective/draft.h"
+#include "weft/collective/two_level.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/plan/program.h"
 #include "weft/plan/verify.h"
@@ -215,10 +216,13 @@ TEST(Adversary, BreaksPlansThatHaveLostTheirCredits) {
   space.kind = SpaceKind::reduce_scatter;
   space.mesh = Mesh({{"tp", 3}});
   space.axis = "tp";
+  Space hosts = space;
+  hosts.mesh = Mesh({{"tp", 4}});
   const Producer p = validated(gemm({.m = 6, .n = 2, .k = 1, .tile = {1, 2}}), 3);
   for (Plan plan : {build_reduce_scatter(p, space, Route::ring), build_reduce_scatter(p, space, Route::direct),
                     build_all_reduce(p, space, Route::one_shot), build_gather_gemm(p, space, Route::ring),
-                    build_gather_gemm(p, space, Route::direct)}) {
+                    build_gather_gemm(p, space, Route::direct), build_two_level_reduce_scatter(p, hosts, 2),
+                    build_two_level_gather_gemm(p, hosts, 2)}) {
     for (Rule& rule : plan.rules) std::erase_if(rule.waits, [](const WaitRule& w) { return w.lag > 0; });
     EXPECT_NE(verdict_on(plan), "") << plan.name;
     EXPECT_NE(broken_by(plan, kTimings), "") << plan.name;

@@ -113,9 +113,11 @@ Term Adversary::Scene::finished(const Lane& lane, Term value, std::int64_t row, 
 Term Adversary::Scene::owed_term(const Expander::Due& d, int run, std::int64_t row, std::int64_t col) const {
   const auto input =
       std::find_if(plan.buffers.begin(), plan.buffers.end(), [](const Buffer& b) { return b.role == Role::input; });
-  Term out = 0;
+  Term out = 0, partial = 0;
+  const int per_host = d.ranks_per_host, num_hosts = plan.num_ranks / per_host;
   for (int i = 0; i < d.contributors; ++i) {
-    const int rank = (d.first + i) % plan.num_ranks;
+    const int host = (d.first / per_host + i / per_host) % num_hosts, place = (d.first + i) % per_host;
+    const int rank = per_host == 1 ? (d.first + i) % plan.num_ranks : host * per_host + place;
     Term next = leaf(run, rank, d.leaf, row, col);
     if (d.leaf >= 0 && input != plan.buffers.end()) {
       const Producer& p = plan.producers[d.leaf];
@@ -125,7 +127,12 @@ Term Adversary::Scene::owed_term(const Expander::Due& d, int run, std::int64_t r
                          row % p.m, k));
       next = product(run, rank, x, col);
     }
-    out = i == 0 ? next : sum(out, next);
+    if (per_host == 1 || i / per_host == num_hosts - 1) {
+      out = i == 0 ? next : sum(out, next);
+      continue;
+    }
+    partial = i % per_host == 0 ? next : sum(partial, next);
+    if (i % per_host == per_host - 1) out = i < per_host ? partial : sum(out, partial);
   }
   return out;
 }

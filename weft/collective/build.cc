@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/collective/draft.h"
+#include "weft/collective/two_level.h"
 #include "weft/plan/estimate.h"
 #include "weft/plan/program.h"
 #include "weft/plan/traffic.h"
@@ -17,14 +18,30 @@
 namespace weft {
 namespace {
 
-// Larger groups are priced by a twin of this size: a plan of N ranks has N x N actions.
+// Larger groups are priced by a twin of about this size: a plan of N ranks has N x N actions.
 constexpr int kPricedRanks = 32;
 // Beyond this, one_shot is no candidate: its inbox holds every rank's whole output.
 constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
 
-using Builder = std::function<Plan(const Producer&, const Space&, Route)>;
+using Builder = std::function<Plan(const Producer&, const Space&, Route, int ranks_per_host)>;
 
-Plan build_route(const Producer& p, const Space& space, Route route) {
+Plan build_two_level(const Producer& p, const Space& space, int ranks_per_host) {
+  switch (space.kind) {
+    case SpaceKind::reduce_scatter:
+      return build_two_level_reduce_scatter(p, space, ranks_per_host);
+    case SpaceKind::all_reduce:
+      return build_two_level_all_reduce(p, space, ranks_per_host);
+    case SpaceKind::all_gather:
+      return build_two_level_all_gather(p, space, ranks_per_host);
+    case SpaceKind::broadcast:
+      return build_two_level_broadcast(p, space, ranks_per_host);
+    default:
+      fail(Code::internal, "{} has no two_level builder", to_string(space.kind));
+  }
+}
+
+Plan build_route(const Producer& p, const Space& space, Route route, int ranks_per_host) {
+  if (route == Route::two_level) return build_two_level(p, space, ranks_per_host);
   switch (space.kind) {
     case SpaceKind::keep:
       return build_keep(p, 1);
@@ -42,16 +59,26 @@ Plan build_route(const Producer& p, const Space& space, Route route) {
   fail(Code::internal, "space kind {} has no builder", static_cast<int>(space.kind));
 }
 
+Plan build_gather(const Producer& p, const Space& space, Route route, int ranks_per_host) {
+  if (route == Route::two_level) return build_two_level_gather_gemm(p, space, ranks_per_host);
+  return build_gather_gemm(p, space, route);
+}
+
+bool sums(SpaceKind kind) { return kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_reduce; }
+
+// No two ranks of a host need the same rows of an exchange: what crosses would be no less, and copied once more.
+bool has_two_levels(SpaceKind kind) { return kind != SpaceKind::keep && kind != SpaceKind::all_to_all; }
+
 void check_options(const Space& space) {
   const SpaceOptions& o = space.options;
-  const bool sums = space.kind == SpaceKind::reduce_scatter || space.kind == SpaceKind::all_reduce;
-  const std::vector<Route> known = routes(space.kind);
+  std::vector<Route> known = routes(space.kind);
+  if (has_two_levels(space.kind)) known.push_back(Route::two_level);
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
     for (const Route route : known) names.push_back(to_string(route));
     bad_input("{} has no route {}; use {}", to_string(space.kind), to_string(o.route), fmt::join(names, ", "));
   }
-  if (!sums && o.wire != Dtype::f32)
+  if (!sums(space.kind) && o.wire != Dtype::f32)
     bad_input("{} moves finished results, not partial sums: wire is {}, use f32", to_string(space.kind),
               to_string(o.wire));
   if (o.slices < 0) bad_input("slices is {}; give a positive number, or 0 to let Weft choose", o.slices);
@@ -81,6 +108,14 @@ Cluster cluster_of_group(const Space& space, const Cluster& cluster) {
   return out;
 }
 
+// All routes of a group; the cluster is the group's.
+std::vector<Route> routes_on(const Space& space, const Cluster& cluster) {
+  std::vector<Route> out = routes(space.kind);
+  if (has_two_levels(space.kind) && fills_hosts(space.num_ranks(), cluster.ranks_per_host))
+    out.push_back(Route::two_level);
+  return out;
+}
+
 // What one rank makes and sends.
 struct Work {
   double elements = 0, bytes = 0;
@@ -95,18 +130,24 @@ Work work_of_rank_0(const Plan& plan) {
   return out;
 }
 
+// Ranks of the twin: where hosts are full in the group, they are in the twin, and it has two of them.
+int twin_ranks(int num_ranks, int ranks_per_host) {
+  if (!fills_hosts(num_ranks, ranks_per_host)) return kPricedRanks;
+  return std::min(num_ranks, std::max(2, kPricedRanks / ranks_per_host) * ranks_per_host);
+}
+
 // The twin of a large group: fewer ranks, and chunks of the same size where rows are cut among the ranks.
 // Computing grows from it to the plan as what a rank makes does, and the rest as what it sends.
 double price_by_twin(const Plan& plan, const Producer& p, const Space& space, Route route, const Builder& builder,
                      Cluster cluster) {
   Space twin = space;
-  twin.mesh = Mesh({{space.axis, kPricedRanks}});
+  const int ranks = twin_ranks(space.num_ranks(), cluster.ranks_per_host);
+  twin.mesh = Mesh({{space.axis, ranks}});
   Producer q = p;
-  if (space.kind != SpaceKind::all_gather)
-    q.m = std::max<std::int64_t>(1, ceil_div(p.m * kPricedRanks, space.num_ranks()));
+  if (space.kind != SpaceKind::all_gather) q.m = std::max<std::int64_t>(1, ceil_div(p.m * ranks, space.num_ranks()));
   q.tile[0] = std::min(q.tile[0], q.m);
-  cluster.num_hosts = static_cast<int>(ceil_div(kPricedRanks, cluster.ranks_per_host));
-  const Plan small = builder(q, twin, route);
+  cluster.num_hosts = static_cast<int>(ceil_div(ranks, cluster.ranks_per_host));
+  const Plan small = builder(q, twin, route, cluster.ranks_per_host);
   const Estimate e = estimate(small, cluster);
   const Work full = work_of_rank_0(plan), part = work_of_rank_0(small);
   const auto growth = [](double of, double from) { return from > 0 ? of / from : 1; };
@@ -127,14 +168,18 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 
-Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const Builder& builder) {
-  const Cluster cluster = cluster_of_group(space, whole);
+// What is not to be seen from the plan's cost.
+std::string remark(const Space& space, Route route) {
+  return route == Route::two_level && sums(space.kind) ? "; sums go host by host, so bits differ from flat routes" : "";
+}
+
+Plan cheapest(const Producer& p, const Space& space, const Cluster& cluster, const Builder& builder) {
   std::vector<std::pair<Route, double>> prices;
   Plan best_plan;
   std::size_t best = 0;
-  for (const Route route : routes(space.kind)) {
+  for (const Route route : routes_on(space, cluster)) {
     if (!candidate(p, space, route)) continue;
-    Plan plan = builder(p, space, route);
+    Plan plan = builder(p, space, route, cluster.ranks_per_host);
     const double seconds = space.num_ranks() > kPricedRanks ? price_by_twin(plan, p, space, route, builder, cluster)
                                                             : estimate(plan, cluster).seconds;
     prices.emplace_back(route, seconds);
@@ -142,16 +187,18 @@ Plan cheapest(const Producer& p, const Space& space, const Cluster& whole, const
     best = prices.size() - 1;
     best_plan = std::move(plan);
   }
-  best_plan.why = reason(p, space, cluster, prices, best);
+  best_plan.why = reason(p, space, cluster, prices, best) + remark(space, prices[best].first);
   return best_plan;
 }
 
-Plan choose(const Producer& p, const Space& space, const Cluster& cluster, const Builder& builder) {
-  const Route asked = space.options.route;
-  if (asked == Route::automatic && routes(space.kind).size() > 1) return cheapest(p, space, cluster, builder);
-  Plan plan = builder(p, space, asked == Route::automatic ? routes(space.kind).front() : asked);
-  plan.why = asked == Route::automatic ? fmt::format("{}: the only route", to_string(routes(space.kind).front()))
-                                       : fmt::format("{}: as asked", to_string(asked));
+Plan choose(const Producer& p, const Space& space, const Cluster& whole, const Builder& builder) {
+  const Cluster cluster = cluster_of_group(space, whole);
+  const std::vector<Route> known = routes_on(space, cluster);
+  const bool asked = space.options.route != Route::automatic;
+  if (!asked && known.size() > 1) return cheapest(p, space, cluster, builder);
+  const Route route = asked ? space.options.route : known.front();
+  Plan plan = builder(p, space, route, cluster.ranks_per_host);
+  plan.why = fmt::format("{}: {}{}", to_string(route), asked ? "as asked" : "the only route", remark(space, route));
   return plan;
 }
 
@@ -198,6 +245,10 @@ std::vector<Route> routes(SpaceKind kind) {
   return {};
 }
 
+std::vector<Route> routes(const Space& space, const Cluster& cluster) {
+  return routes_on(space, cluster_of_group(space, cluster));
+}
+
 Plan build(const Producer& producer, const Space& space, const Cluster& cluster) {
   check_options(space);
   const Producer p = validated(producer, space.num_ranks());
@@ -219,7 +270,7 @@ Plan build(const Space& gather, const Producer& producer, const Cluster& cluster
   const Producer p = validated(producer, gather.num_ranks());
   if (!p.n_of.empty()) bad_input("a gemm on gathered rows has one width; give every rank the same n");
   if (gather.num_ranks() == 1) return alone(p, "all_gather gemm local");
-  return choose(p, gather, cluster, build_gather_gemm);
+  return choose(p, gather, cluster, build_gather);
 }
 
 }  // namespace weft

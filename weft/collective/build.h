@@ -9,8 +9,10 @@
 
 namespace weft {
 
-// Routes a space can take, best known first.
+// Flat routes a space can take, best known first: those that know nothing of hosts.
 std::vector<Route> routes(SpaceKind kind);
+// All that it can take on that cluster: two_level too, where its group fills several hosts with several ranks each.
+std::vector<Route> routes(const Space& space, const Cluster& cluster);
 
 // The plan of one group of the space's axis. Route `auto` prices every route on the cluster and says why it chose.
 // Throws bad_input where the producer and the space do not fit.

@@ -78,4 +78,19 @@ void Draft::credit(int used, Expr total, int counter, Expr rank, Expr each, Expr
   add(std::move(rule));
 }
 
+std::vector<Let> slice_lets(const Producer& p, int slices) {
+  const Expr tile_rows = up(b - a, tm);
+  if (ceil_div(p.n, p.tile[1]) >= slices)
+    return {{"u", tile_rows * cut(cols, S, q)},
+            {"lo", a},
+            {"hi", b},
+            {"x", tn * cut(cols, S, q)},
+            {"z", min(n, tn * cut(cols, S, q + 1))}};
+  return {{"u", cols * cut(tile_rows, S, q)},
+          {"lo", min(b, a + tm * cut(tile_rows, S, q))},
+          {"hi", min(b, a + tm * cut(tile_rows, S, q + 1))},
+          {"x", 0},
+          {"z", n}};
+}
+
 }  // namespace weft

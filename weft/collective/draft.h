@@ -55,6 +55,10 @@ inline Expr tiles_of(Expr rows) { return up(std::move(rows), var::tm) * var::col
 inline Expr chunk_rows(const Expr& c) { return cut(var::m, var::N, c + 1) - cut(var::m, var::N, c); }
 inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 
+// A slice of a chunk is a range of its tile columns, or, where there are too few, of its tile rows: rows lo to hi and
+// columns x to z of the chunk's a to b, its tiles numbered from u on.
+std::vector<Let> slice_lets(const Producer& producer, int slices);
+
 inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
 
 inline constexpr int kMaxStagedRanks = 16;  // several ranks share a tile, so its proof goes tile by tile

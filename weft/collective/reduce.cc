@@ -151,23 +151,6 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   return draft.plan;
 }
 
-// A slice of a chunk is a range of its tile columns, or, where there are too few, of its tile rows: rows lo to hi and
-// columns x to z of the chunk's a to b, its tiles numbered from u on.
-std::vector<Let> slice_lets(const Producer& p, int slices) {
-  const Expr tile_rows = up(b - a, tm);
-  if (ceil_div(p.n, p.tile[1]) >= slices)
-    return {{"u", tile_rows * cut(cols, S, q)},
-            {"lo", a},
-            {"hi", b},
-            {"x", tn * cut(cols, S, q)},
-            {"z", min(n, tn * cut(cols, S, q + 1))}};
-  return {{"u", cols * cut(tile_rows, S, q)},
-          {"lo", min(b, a + tm * cut(tile_rows, S, q))},
-          {"hi", min(b, a + tm * cut(tile_rows, S, q + 1))},
-          {"x", 0},
-          {"z", n}};
-}
-
 // Turn d makes slice d of the others' chunks and then slice d - 1 of this rank's own: what the others send for a slice
 // has a whole turn to arrive, so a slow link holds no thread up that has something else to make.
 Rule two_shot_step(Draft& draft, const Direct& parts, int slices) {

@@ -10,10 +10,11 @@ namespace weft {
 // One producer's inputs on one rank; unused ones stay null. Shapes as in plan/producer.h.
 struct Inputs {
   const float* x = nullptr;
-  const void* w = nullptr;                       // of the producer's weight dtype
-  const float* bias = nullptr;                   // (n)
-  const float* residual = nullptr;               // the shape of the output y of this rank
-  std::span<const float* const> tables;          // embedding_bag: one pointer a table
+  const float* written = nullptr;        // window: the rows, of which those for this host are in place (x is null)
+  const void* w = nullptr;               // of the producer's weight dtype
+  const float* bias = nullptr;           // (n)
+  const float* residual = nullptr;       // the shape of the output y of this rank
+  std::span<const float* const> tables;  // embedding_bag: one pointer a table
   std::span<const std::int64_t* const> indices;  // and its indices
   std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
 };

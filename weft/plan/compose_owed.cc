@@ -128,6 +128,7 @@ class Through {
     place(wanted, made, {outer, inner}, inside, &out);
     out.first = sums ? from : renamed(made.first, inner);
     out.contributors = sums ? renamed(wanted.contributors, outer) : renamed(made.contributors, inner);
+    out.ranks_per_host = sums ? renamed(wanted.ranks_per_host, outer) : renamed(made.ranks_per_host, inner);
     out.leaf = made.leaf;
     out.finished = made.finished || wanted.finished;
     return out;

@@ -226,6 +226,11 @@ void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots, const
   if (contributors < 1 || contributors > plan.num_ranks)
     bad_input("plan \"{}\" owes a sum over {} of {} ranks", plan.name, contributors, plan.num_ranks);
   due->contributors = static_cast<std::int32_t>(contributors);
+  const std::int64_t per_host = eval(o.ranks_per_host, slots);
+  if (per_host != 1 && (per_host < 1 || plan.num_ranks % per_host != 0 || contributors != plan.num_ranks))
+    bad_input("plan \"{}\" owes a sum over {} of {} ranks by hosts of {}; all ranks must be in it, and hosts full",
+              plan.name, contributors, plan.num_ranks, per_host);
+  due->ranks_per_host = static_cast<std::int32_t>(per_host);
 }
 
 std::vector<Expander::Due> Expander::owed(int rank) const {
@@ -245,7 +250,7 @@ std::vector<Expander::Due> Expander::owed(int rank) const {
       impl_->add_lets(o.let, &slots);
       if (impl_->eval(o.when, slots) != 0) {
         const Owed& rule = impl_->plan.owed[i];
-        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, rule.leaf, rule.finished};
+        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, 1, rule.leaf, rule.finished};
         impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
       }

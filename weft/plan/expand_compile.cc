@@ -81,6 +81,7 @@ void Expander::Impl::compile_all() {
     out.when = {o.when, inner};
     out.first = {o.first, inner};
     out.contributors = {o.contributors, inner};
+    out.ranks_per_host = {o.ranks_per_host, inner};
     out.piece = compile(o.piece, inner);
     owed.push_back(std::move(out));
   }

@@ -125,6 +125,9 @@ TEST(Expand, RefusesWhatLeavesItsBounds) {
   owes([](Owed* o) { o->piece.box.hi[0] = 7; }, "more than there is");
   owes([](Owed* o) { o->contributors = 4; }, "4 of 3");
   owes([](Owed* o) { o->contributors = INT64_MAX; }, "of 3 ranks");
+  owes([](Owed* o) { o->contributors = 3, o->ranks_per_host = 2; }, "by hosts of 2");
+  owes([](Owed* o) { o->contributors = 2, o->ranks_per_host = 3; }, "by hosts of 3");
+  owes([](Owed* o) { o->contributors = 3, o->ranks_per_host = 0; }, "by hosts of 0");
   owes([](Owed* o) { o->count = INT64_MAX; }, "owes more");
   // A let is known only inside the loop that `count` turns.
   owes([](Owed* o) { o->let = {{"z", 1}}, o->count = Expr::name("z"); }, "\"z\"");

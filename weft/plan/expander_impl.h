@@ -69,7 +69,7 @@ struct CompiledRule {
 };
 struct CompiledOwed {
   std::vector<Formula> let, origin;
-  Formula count, when, first, contributors;
+  Formula count, when, first, contributors, ranks_per_host;
   CompiledPiece piece;
 
   std::size_t weight() const { return weight_of(let) + weight_of(origin) + when.size() + piece.weight(); }

@@ -323,7 +323,8 @@ class Reader {
 
   Owed owed(const Json& json, const std::string& where) {
     check_fields(json,
-                 {"count", "when", "let", "piece", "origin", "producer", "input", "first", "contributors", "finished"},
+                 {"count", "when", "let", "piece", "origin", "producer", "input", "first", "contributors",
+                  "ranks_per_host", "finished"},
                  where);
     Owed out;
     expr(json, "count", where, &out.count);
@@ -333,6 +334,7 @@ class Reader {
     out.origin = exprs(json, "origin", where);
     expr(json, "first", where, &out.first);
     expr(json, "contributors", where, &out.contributors);
+    expr(json, "ranks_per_host", where, &out.ranks_per_host);
     if (find_field(json, "input", where)) {
       if (find_field(json, "producer", where))
         bad_input("{}: both \"producer\" and \"input\" are given; give one", where);

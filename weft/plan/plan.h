@@ -118,12 +118,15 @@ struct Rule {
 
 // What a rank must find in a buffer at the end of a run: for s in 0 .. count - 1, `piece` of rank r holds the
 // sum over the ranks first, first + 1, ... (mod N), `contributors` of them, folded in that order, of `leaf` at `origin`.
+// Where ranks share hosts, L = `ranks_per_host` of them each, a sum over all ranks may go host by host. Rank `first` is
+// l of host h. The sums of the hosts h, h + 1, ... but the last, each folded over its ranks l, l + 1, ... (mod L), are
+// folded in that order, and then the last host's contributions one by one. L = 1 is the flat order.
 struct Owed {
   Expr count = 1, when = 1;
   std::vector<Let> let;
   PieceRule piece;
   std::vector<Expr> origin;  // where the piece begins in the contributors' coordinates
-  Expr first = 0, contributors = 1;
+  Expr first = 0, contributors = 1, ranks_per_host = 1;
   int leaf = 0;  // >= 0: tiles of that producer; < 0: the input buffer -1 - leaf
   bool finished = false;
 };

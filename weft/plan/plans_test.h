@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/collective/draft.h"
+#include "weft/collective/two_level.h"
 #include "weft/plan/compose.h"
 
 namespace weft::testing_plans {
@@ -59,6 +60,15 @@ inline std::vector<Plan> all_plans(int ranks, std::int64_t m = 37, std::int64_t 
   out.push_back(build_all_to_all(tables, columns));
   out.push_back(build_all_to_all(p, uneven));
   out.push_back(build_keep(p, ranks));
+  if (ranks > 2 && ranks % 2 == 0) {  // hosts of 2
+    out.push_back(build_two_level_reduce_scatter(p, space_of(ranks, SpaceKind::reduce_scatter), 2));
+    out.push_back(build_two_level_all_reduce(p, space_of(ranks, SpaceKind::all_reduce), 2));
+    out.push_back(build_two_level_all_gather(p, space_of(ranks, SpaceKind::all_gather), 2));
+    out.push_back(build_two_level_gather_gemm(p, space_of(ranks, SpaceKind::all_gather), 2));
+    out.push_back(build_two_level_broadcast(p, space_of(ranks, SpaceKind::broadcast), 2));
+    out.push_back(then(build_two_level_reduce_scatter(small_gemm(6 * ranks, 20, 5, ranks), columns, 2),
+                       build_two_level_gather_gemm(small_gemm(6, 11, 20, ranks, true), columns, 2)));
+  }
   out.push_back(then(reduce_scatter_plan(small_gemm(6 * ranks, 20, 5, ranks), ranks, Route::ring),
                      gather_gemm_plan(small_gemm(6, 11, 20, ranks, true), ranks, Route::direct)));
   return out;

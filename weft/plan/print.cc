@@ -264,6 +264,7 @@ class Printer {
       what += fmt::format(" of rank {}", o.first.str());
     else
       what = fmt::format("sum of {} over {} ranks, rank {} first", what, o.contributors.str(), o.first.str());
+    if (!o.ranks_per_host.is_number(1)) what += fmt::format(", by hosts of {}", o.ranks_per_host.str());
     return what + (o.finished ? ", then the epilogue" : "");
   }
 

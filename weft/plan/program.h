@@ -108,7 +108,7 @@ class Expander {
   struct Due {
     Piece piece;
     std::array<std::int64_t, kMaxDims> origin;
-    std::int32_t first, contributors, leaf;
+    std::int32_t first, contributors, ranks_per_host, leaf;
     bool finished;
   };
   std::vector<Due> owed(int rank) const;

@@ -63,6 +63,7 @@ Owed renamed(Owed owed, Renaming to) {
   for (Expr& e : owed.origin) e = renamed(e, to);
   owed.first = renamed(owed.first, to);
   owed.contributors = renamed(owed.contributors, to);
+  owed.ranks_per_host = renamed(owed.ranks_per_host, to);
   return owed;
 }
 

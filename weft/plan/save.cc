@@ -130,6 +130,7 @@ class RuleWriter {
       out["input"] = name_at(plan_.buffers, -1 - o.leaf, "buffer");
     put(&out, "first", o.first, 0);
     put(&out, "contributors", o.contributors, 1);
+    put(&out, "ranks_per_host", o.ranks_per_host, 1);
     put(&out, "finished", o.finished, false);
     return out;
   }

@@ -20,7 +20,7 @@
 namespace weft {
 
 enum class SpaceKind { keep, reduce_scatter, all_reduce, all_gather, all_to_all, broadcast };
-enum class Route { automatic, local, ring, direct, one_shot, two_shot, chain, staged };  // automatic: "auto"
+enum class Route { automatic, local, ring, direct, one_shot, two_shot, chain, staged, two_level };  // automatic: "auto"
 enum class Stack { rows, columns };
 
 std::string_view to_string(SpaceKind kind);
@@ -30,7 +30,7 @@ Route parse_route(std::string_view name);
 
 struct SpaceOptions {
   Route route = Route::automatic;
-  int slices = 0;                  // all_reduce by ring or two_shot: 0 chooses
+  int slices = 0;                  // all_reduce by ring, two_shot or two_level: 0 chooses
   Dtype wire = Dtype::f32;         // format of partial sums between ranks: f32 or bf16
   int root = 0;                    // broadcast: position in the group
   Stack stack = Stack::rows;       // all_to_all

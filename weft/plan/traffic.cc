@@ -36,4 +36,23 @@ PlanTraffic traffic(const Plan& plan) {
   return out;
 }
 
+std::vector<HostTraffic> host_traffic(const Plan& plan, int ranks_per_host) {
+  const Expander expander(plan);
+  std::vector<HostTraffic> out(static_cast<std::size_t>(ceil_div(plan.num_ranks, ranks_per_host)));
+  Program program;
+  for (int rank = 0; rank < plan.num_ranks; ++rank) {
+    expander.program(rank, &program);
+    for (const Action& action : program.actions)
+      for (const Piece& target : program.targets(action)) {
+        const int from = rank / ranks_per_host, to = target.rank / ranks_per_host;
+        if (from == to || action.lanes == 0) continue;
+        const std::int64_t bytes =
+            target.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+        out[from].bytes_out += bytes;
+        out[to].bytes_in += bytes;
+      }
+  }
+  return out;
+}
+
 }  // namespace weft

@@ -25,7 +25,14 @@ struct PlanTraffic {
   Traffic total;
 };
 
-Traffic traffic(const Plan& plan, const Program& program);  // of the program's rank
-PlanTraffic traffic(const Plan& plan);                      // of every rank, at full run-time counts
+// Bytes that one host's ranks store into those of other hosts, and those that others store here.
+struct HostTraffic {
+  std::int64_t bytes_out = 0, bytes_in = 0;
+  friend bool operator==(const HostTraffic&, const HostTraffic&) = default;
+};
+
+Traffic traffic(const Plan& plan, const Program& program);                    // of the program's rank
+PlanTraffic traffic(const Plan& plan);                                        // of every rank, at full run-time counts
+std::vector<HostTraffic> host_traffic(const Plan& plan, int ranks_per_host);  // ranks fill hosts in blocks
 
 }  // namespace weft

@@ -215,17 +215,37 @@ class Sums {
   }
 
   std::int32_t expected(const Expander::Due& due) {
-    const std::uint64_t key =
-        ((static_cast<std::uint64_t>(due.first) << 32 | static_cast<std::uint32_t>(due.contributors)) << 1 |
-         static_cast<std::uint64_t>(due.finished)) ^
-        (static_cast<std::uint64_t>(due.leaf + 64) << 52);
+    // A sum by hosts is over all ranks, so numbers above theirs are free to tell it.
+    const std::int32_t over = due.ranks_per_host > 1 ? m_.plan->num_ranks + due.ranks_per_host : due.contributors;
+    const std::uint64_t key = ((static_cast<std::uint64_t>(due.first) << 32 | static_cast<std::uint32_t>(over)) << 1 |
+                               static_cast<std::uint64_t>(due.finished)) ^
+                              (static_cast<std::uint64_t>(due.leaf + 64) << 52);
     std::int32_t& known = expected_.at(key + 1);
     if (known != -1) return known;
     m_.spend(16 * std::int64_t{due.contributors});
+    const std::int32_t node = due.ranks_per_host > 1 ? by_hosts(due) : flat(due);
+    return known = due.finished ? finished(node) : node;
+  }
+  std::int32_t flat(const Expander::Due& due) {
     std::int32_t node = leaf(due.leaf, due.first);
     for (std::int32_t i = 1; i < due.contributors; ++i)
       node = add(node, leaf(due.leaf, (due.first + i) % m_.plan->num_ranks));
-    return known = due.finished ? finished(node) : node;
+    return node;
+  }
+  // The order of a sum that goes host by host: plan.h.
+  std::int32_t by_hosts(const Expander::Due& due) {
+    const std::int32_t per_host = due.ranks_per_host, hosts = m_.plan->num_ranks / per_host;
+    const auto from = [&](std::int32_t host, std::int32_t i) {
+      return leaf(due.leaf, (due.first / per_host + host) % hosts * per_host + (due.first + i) % per_host);
+    };
+    std::int32_t sum = -1;
+    for (std::int32_t host = 0; host + 1 < hosts; ++host) {
+      std::int32_t node = from(host, 0);
+      for (std::int32_t i = 1; i < per_host; ++i) node = add(node, from(host, i));
+      sum = host == 0 ? node : add(sum, node);
+    }
+    for (std::int32_t i = 0; i < per_host; ++i) sum = sum == -1 ? from(hosts - 1, i) : add(sum, from(hosts - 1, i));
+    return sum;
   }
 
   void check_owed(int rank) {

@@ -34,6 +34,8 @@ class LocalTransport : public Transport {
       throw_failure();
   }
   void abort(std::string_view reason, int failed_rank = -1) noexcept final;
+  void leave() noexcept final;
+  bool has_left(int rank) const final { return control_.rank(rank).left.load(std::memory_order_seq_cst) != 0; }
   std::string host(int rank) const override;
   void publish_progress(std::uint32_t step) final {
     control_.rank(rank()).progress.store(step, std::memory_order_relaxed);
@@ -57,9 +59,6 @@ class LocalTransport : public Transport {
   // left, and past the deadline.
   void keep_waiting(std::string_view call, std::uint32_t at, std::chrono::nanoseconds waited,
                     const std::vector<int>& awaited);
-
-  // Leaves, once. For destructors that must tell others of it before they take apart what tells them.
-  void leave() noexcept;
 
   const Patience& patience() const { return patience_; }
 

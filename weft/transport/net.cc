@@ -3,12 +3,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/transport/wire.h"
-
-#if __has_include(<weft/transport/ucx_wire.h>)
-#include <weft/transport/ucx_wire.h>
-#define WEFT_WIRE 1
-#endif
+#include "weft/transport/ucx_wire.h"
 
 namespace weft {
 
@@ -35,8 +30,7 @@ void NetTransport::attach() {
 }
 
 void NetTransport::make_wire() {
-#if WEFT_WIRE
-  if (!several_hosts() || !UcxWire::available()) return;
+  if (!several_hosts()) return;
   wire_ = UcxWire::make({.rank = rank(),
                          .size = size(),
                          .device = net_.device,
@@ -46,16 +40,9 @@ void NetTransport::make_wire() {
   const auto addresses = all_gather(wire_->address());
   for (int peer = 0; peer < size(); ++peer)
     if (!reaches(peer)) wire_->connect(peer, addresses[peer]);
-#endif
 }
 
-Wire* NetTransport::wire() {
-#if WEFT_WIRE
-  return wire_.get();
-#else
-  return nullptr;
-#endif
-}
+Wire* NetTransport::wire() { return wire_.get(); }
 
 std::string NetTransport::host(int rank) const { return net_.hosts[rank]; }
 
@@ -92,7 +79,6 @@ std::vector<std::shared_ptr<void>> NetTransport::share(std::uint32_t id, const s
     if (error.code() != Code::no_memory) throw;
     mine.text = error.what();
   }
-#if WEFT_WIRE
   if (wire_ && mine.text.empty()) {
     const auto own = memory[rank()];
     wire_->add_segment(id, static_cast<std::byte*>(own.get()), bytes[rank()]);
@@ -100,9 +86,6 @@ std::vector<std::shared_ptr<void>> NetTransport::share(std::uint32_t id, const s
                         if (const auto still = wire.lock()) still->remove_segment(id);
                       }};
   }
-#else
-  static_cast<void>(id);
-#endif
   const auto problems = all_gather(mine.text);
   for (int owner = 0; owner < size(); ++owner)
     if (!problems[owner].empty())

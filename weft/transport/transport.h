@@ -77,6 +77,11 @@ class Transport {
   // stands. `failed_rank` is the one to blame, by default this rank. Never throws.
   virtual void abort(std::string_view reason, int failed_rank = -1) noexcept = 0;
 
+  // Says, once, that this rank needs its peers no more, so that its end is no failure; while an exception unwinds the
+  // stack it is one. The destructor says so too, if it was not said before. Never throws.
+  virtual void leave() noexcept = 0;
+  virtual bool has_left(int rank) const = 0;
+
   // How long ago `rank` last showed life; always 0 for a thread. Grows while a process is stopped or hangs in
   // the kernel, and after it has left.
   virtual std::chrono::nanoseconds silent_for(int rank) const = 0;

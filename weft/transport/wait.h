@@ -6,6 +6,7 @@
 
 #include "weft/transport/bell.h"
 #include "weft/transport/transport.h"
+#include "weft/transport/wire.h"
 
 namespace weft {
 
@@ -34,7 +35,42 @@ inline void cpu_pause() {
 #endif
 }
 
+// A thread that looks after the wire by calling progress() now and then, as long as `on`.
+class Attention {
+ public:
+  explicit Attention(Wire* wire, bool on = true) : wire_(wire) { set(on); }
+  ~Attention() { set(false); }
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
+
+  void set(bool on) {
+    if (wire_ == nullptr || on == on_) return;
+    on_ = on;
+    on ? wire_->attend() : wire_->leave();
+  }
+
+ private:
+  Wire* wire_;
+  bool on_ = false;
+};
+
 namespace detail {
+
+// A thread that sleeps moves nothing: the wire's own thread does.
+class Absence {
+ public:
+  explicit Absence(Wire* wire) : wire_(wire) {
+    if (wire_ != nullptr) wire_->leave();
+  }
+  ~Absence() {
+    if (wire_ != nullptr) wire_->attend();
+  }
+  Absence(const Absence&) = delete;
+  Absence& operator=(const Absence&) = delete;
+
+ private:
+  Wire* wire_;
+};
 
 // Polls until ready or the spin is over. A pause takes 4 to 140 cycles, depending on the core, so the clock
 // decides; it is read every 16 polls to cost little beside them. No sched_yield: it helps on idle cores and
@@ -46,6 +82,7 @@ template <class Ready>
 bool spin_until(Transport& transport, const Patience& patience, Ready& ready) {
   if (ready()) return true;
   if (transport.crowded()) return false;
+  const Attention attention(transport.wire());
   const auto stop = std::chrono::steady_clock::now() + patience.spin;
   while (std::chrono::steady_clock::now() < stop) {
     for (int poll = 0; poll < 16; ++poll) {
@@ -69,6 +106,7 @@ void wait_until(Transport& transport, const Patience& patience, Ready&& ready, S
   Bell& bell = transport.bell(transport.rank());
   // A failure counts as news too, so that its bell is not lost between a check and the sleep.
   const auto ready_or_failed = [&] { return ready() || (transport.check(), false); };
+  const detail::Absence absence(transport.wire());
   while (!sleep_unless(bell, ready_or_failed, at_most))
     stuck(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start));
 }

@@ -53,7 +53,8 @@ class Wire {
   // Sends what is held back, moves what can be moved without waiting; true where anything came in.
   virtual bool progress() = 0;
 
-  // While a thread spins it moves data itself, and the wire's own thread stays asleep. Calls nest and count.
+  // While a thread moves data itself, in a loop or between tiles, the wire's own thread stays asleep. Calls nest and
+  // count. A thread that may be attending leaves while it sleeps and attends again: the count may be below zero.
   virtual void attend() = 0;
   virtual void leave() = 0;
 };

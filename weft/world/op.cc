@@ -22,6 +22,10 @@ void tell_of(const Op::State& op, Error& error) {
   error.attach_record(op.executor->last_events(op.world->birth, kRecordLines));
 }
 
+bool is_written(const Producer& producer, const Inputs& inputs) {
+  return producer.kind == ProducerKind::window && inputs.x == nullptr;
+}
+
 // An index outside its table would read foreign memory: a pass over the indices costs far less than the lookups.
 void check_bags(const Producer& p, int rank, const Inputs& in, std::int64_t samples) {
   const auto tables = static_cast<std::size_t>(p.columns(rank) / p.dim);
@@ -70,7 +74,7 @@ void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs
 
 void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run(inputs, counts); }
 
-void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
+void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) const {
   if (inputs.size() != plan.producers.size())
     bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
               inputs.size());
@@ -79,23 +83,29 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Producer& p = plan.producers[i];
     const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
-    const bool written = p.kind == ProducerKind::window && inputs[i].x == nullptr;
+    const bool written = is_written(p, inputs[i]);
     if (written && window == nullptr)
       bad_input(
           "plan \"{}\" is written through a window, but none was opened; call world.window(op).open() before run()",
           plan.name);
-    if (written)
-      window->close();
-    else if (window != nullptr)
-      window->is_open = false;  // the run copies x, whatever was written
     if (!written && i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
     if (weights) need(inputs[i].w != nullptr, "w", plan);
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);
     if (p.residual) need(inputs[i].residual != nullptr, "a residual", plan);
     if (p.kind == ProducerKind::embedding_bag)
       check_bags(p, rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
-    bindings.producers[i] = inputs[i];
   }
+}
+
+void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
+  check(inputs, counts);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bindings.producers[i] = inputs[i];
+    if (!is_written(plan.producers[i], inputs[i])) continue;
+    window->close();
+    bindings.producers[i].written = window->rows_of_run();
+  }
+  if (window != nullptr) window->is_open = false;  // also where the run copies x, whatever was written
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].x;
   try {

@@ -100,6 +100,7 @@ void Window::State::map_rows(std::size_t copy) {
     if (!is_window(op->plan, action)) continue;
     const Block block = block_of(op->plan, program, action, op->memory);
     const Piece& to = program.targets(action)[0];
+    if (!op->world->transport->reaches(op->memory.world_rank[to.rank])) continue;  // scratch, from which run() sends
     const BufferLayout& layout = op->memory.layouts[to.rank].buffers[to.buffer];
     const std::size_t at = copy % static_cast<std::size_t>(layout.depth) * layout.copy_bytes + block.offset;
     map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * cols);
@@ -168,6 +169,10 @@ float* Window::State::open() {
     }
     is_open = true;
   }
+  return rows_of_run();
+}
+
+float* Window::State::rows_of_run() const {
   return static_cast<float*>(copies[op->executor->runs() % copies.size()].get());
 }
 

@@ -11,7 +11,8 @@
 // Rules
 //   - What can be written: the output of a producer `window`, whose space is keep, all_to_all (rows land in the
 //     owner's output itself) or reduce_scatter (rows land in one slot a source, which the owner sums in the order
-//     o + 1, ..., o, so that bits are those of any other route given the same rows).
+//     o + 1, ..., o, so that bits are those of any other route given the same rows). Rows of owners on other hosts are
+//     ordinary memory, which run() sends.
 //   - f32, row-major, n floats from row to row. Pages belong to one owner: the rows of each must begin and end on a
 //     page, so rows-of-an-owner * n * 4 is to be a multiple of the page size (4096). m a multiple of 1024 times the
 //     number of ranks always is; world.window(op) names the nearest m and n that are where these are not.

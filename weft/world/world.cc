@@ -14,6 +14,7 @@
 #include "weft/plan/verify.h"
 #include "weft/transport/shm.h"
 #include "weft/transport/threads.h"
+#include "weft/transport/wired.h"
 #include "weft/world/world_state.h"
 
 namespace weft {
@@ -35,8 +36,25 @@ Cluster cluster_of(const WorldOptions& options) { return options.cluster ? *opti
 std::optional<Link> link_of(const WorldOptions& options) {
   if (options.link) return options.link;
   const char* text = std::getenv("WEFT_LINK");
-  if (text == nullptr || *text == '\0' || std::string_view(text) == "shm") return {};
+  if (text == nullptr || *text == '\0' || std::string_view(text) == "shm" || std::string_view(text) == "ucx") return {};
   return parse_link(text);
+}
+
+bool wants_wire(const WorldOptions& options) {
+  const char* text = std::getenv("WEFT_LINK");
+  return options.wired || (!options.link && text != nullptr && std::string_view(text) == "ucx");
+}
+
+// Clusters have their ranks in equal blocks a host. Where these ranks are not, every pair counts as apart: 1.
+int ranks_per_host_of(const Transport& transport) {
+  const auto on_first = [&] {
+    int ranks = 0;
+    while (ranks < transport.size() && transport.host_index(ranks) == 0) ++ranks;
+    return ranks;
+  }();
+  for (int rank = 0; rank < transport.size(); ++rank)
+    if (transport.host_index(rank) != rank / on_first) return 1;
+  return on_first;
 }
 
 // Collective: all ranks of the group have the same plan, and signal in the same way.
@@ -44,7 +62,7 @@ Signalling agree(WorldState& world, const std::string& plan, const Group& group)
   Transport& transport = *world.transport;
   const auto digest = std::to_string(std::hash<std::string>{}(plan));
   // Paced ranks, and ranks that outnumber the cores, sleep often: a fence for each sleep would cost more than it saves.
-  const bool able = !world.link && !transport.crowded() && prepare_quiet_signals();
+  const bool able = !world.link && transport.wire() == nullptr && !transport.crowded() && prepare_quiet_signals();
   const auto answers = transport.all_gather(digest + (able ? " quiet" : " fenced"));
   bool quiet = true;
   for (const int rank : group.ranks) quiet = quiet && answers[rank].ends_with(" quiet");
@@ -66,6 +84,18 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       cluster(cluster_of(options)),
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
+  if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
+  if (wants_wire(options) && transport->wire() == nullptr) {
+    wired = make_wired(*transport, ranks_per_host);
+    transport = wired.get();
+  }
+  if (transport->wire() != nullptr) {
+    if (link)
+      bad_input(
+          "a paced link of {} is for ranks of one host, and these ranks have a wire; leave out --link (WEFT_LINK)",
+          to_string(*link));
+    ranks_per_host = ranks_per_host_of(*transport);
+  }
   // Signals under way are due at a moment: sleeps must not be rounded up to the kernel's default of 50 us. Threads made
   // from here on inherit it.
   if (link) prctl(PR_SET_TIMERSLACK, 1UL);
@@ -80,7 +110,6 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (transport->ranks_here() * threads->size() > usable_cores()) patience.spin = std::chrono::nanoseconds(0);
-  if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
 }
@@ -121,11 +150,19 @@ Cluster World::cluster(int num_ranks) const {
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
+  if (state_->transport->wire() != nullptr) {
+    cluster.ranks_per_host = state_->ranks_per_host;
+    cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
+  }
   return fitted(cluster, num_ranks);
 }
 
 Mesh World::mesh(std::vector<Axis> axes) const {
-  Mesh mesh(std::move(axes));
+  std::vector<int> hosts;
+  for (int rank = 0; rank < size(); ++rank) hosts.push_back(state_->transport->host_index(rank));
+  int ranks = 1;
+  for (const Axis& axis : axes) ranks *= axis.size;
+  Mesh mesh(std::move(axes), ranks == size() ? hosts : std::vector<int>());
   if (mesh.size() != size())
     bad_input("mesh {} has {} ranks, but the world has {}; make the axes multiply to {}", to_string(mesh), mesh.size(),
               size(), size());
@@ -173,7 +210,8 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->rank = group.position;
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{state_->patience, state_->hooks, &state_->live, signalling, state_->detail, {}, {}};
+  CpuOptions options{
+      state_->patience, state_->hooks, &state_->live, signalling, state_->detail, op->segment->id, {}, {}};
   if (state_->link) {
     options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));

@@ -27,6 +27,9 @@ struct WorldOptions {
   // the speed of memory. Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
   std::optional<Link> link;
   int ranks_per_host = 1;
+  // Local ranks of different hosts use a wire over the loopback device and no memory of each other
+  // (transport/wired.h), as they would between machines; WEFT_LINK=ucx does the same.
+  bool wired = false;
   // What `auto` prices routes on; none: that of find_cluster() (weft/cluster/find_cluster.h). A link replaces its network.
   std::optional<Cluster> cluster;
   // Where to write a timeline of all ranks when they end, for Perfetto (world/trace.h); empty: WEFT_TRACE, or none.
@@ -45,7 +48,7 @@ class World {
 
   int rank() const;
   int size() const;
-  std::string_view transport() const;  // "threads" or "shm"
+  std::string_view transport() const;  // "threads", "shm" or "ucx"
   // What `auto` prices routes on, for that many ranks: calibrated or default, with the link between hosts.
   Cluster cluster(int num_ranks) const;
 

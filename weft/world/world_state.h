@@ -20,6 +20,7 @@ namespace weft {
 
 struct WorldState {
   std::unique_ptr<Transport> owned;  // null where World::local keeps it
+  std::unique_ptr<Transport> wired;  // in front of it, where asked for
   Transport* transport = nullptr;
   std::unique_ptr<ThreadPool> threads;
   Patience patience;
@@ -52,6 +53,7 @@ struct Op::State {
 
   ~State();
   void run(std::span<const Inputs> inputs, const Counts& counts);
+  void check(std::span<const Inputs> inputs, const Counts& counts) const;  // bad_input, with nothing changed
   Matrix read(std::string_view buffer);
 };
 
@@ -65,7 +67,8 @@ struct Window::State {
 
   explicit State(Op::State& op);
   float* open();
-  void close();  // the rows are handed over; bad_input where the window is not open
+  void close();                // the rows are handed over; bad_input where the window is not open
+  float* rows_of_run() const;  // where those of the coming run are written
 
  private:
   void map_rows(std::size_t copy);

@@ -15,6 +15,9 @@ namespace {
 // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
 constexpr std::int64_t kGlance = 8;
 
+// A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
+constexpr std::int64_t kLongTile = 3'000'000;
+
 // Records a wait when it ends, by success or by an exception.
 struct WaitRecord {
   WaitRecord(Recorder* recorder, std::int32_t action, std::int64_t lane, std::uint32_t run)
@@ -35,6 +38,17 @@ std::optional<Links> links_of(const CpuOptions& options, int rank, const Memory&
   return Links(*options.pace, rank, memory, options.transits, expander, transport);
 }
 
+Wire* wire_of(Transport& transport, const Memory& memory) {
+  const auto reached = [&](int rank) { return transport.reaches(rank); };
+  return std::all_of(memory.world_rank.begin(), memory.world_rank.end(), reached) ? nullptr : transport.wire();
+}
+
+std::optional<Remote> remote_of(Wire* wire, const CpuOptions& options, int rank, const Memory& memory,
+                                Transport& transport) {
+  if (wire == nullptr) return {};
+  return std::optional<Remote>(std::in_place, memory, options.segment, rank, transport);
+}
+
 }  // namespace
 
 CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads,
@@ -49,7 +63,10 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       solo_(threads.size() == 1),
       signals_(expander_, program_, memory_, threads.size(), options_.signalling),
       links_(links_of(options_, rank, memory_, expander_, transport_)),
-      lanes_(plan_, program_, memory_, {&signals_, links_ ? &*links_ : nullptr, options_.hooks}) {
+      wire_(wire_of(transport_, memory_)),
+      remote_(remote_of(wire_, options_, rank, memory_, transport_)),
+      lanes_(plan_, program_, memory_,
+             {&signals_, remote_ ? &*remote_ : nullptr, links_ ? &*links_ : nullptr, options_.hooks}) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
@@ -116,11 +133,13 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
     }
   });
   await(nullptr, 0, &input_triggers_left_, benches_[0]);
+  if (wire_ != nullptr) wire_->flush();
 }
 
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[static_cast<std::size_t>(thread)];
   fire_ready(bench, kGlance);  // opens its outputs before anything else
+  Attention attention(wire_);
   std::size_t step = 0;
   for (;;) {
     const std::int64_t next = add<std::int64_t>(next_lane_, 1);
@@ -130,9 +149,14 @@ void CpuExecutor::work(int thread) {
     const std::int64_t lane = next - first_lane_[step];
     if (options_.hooks != nullptr) options_.hooks->pause(program_.rank, false);
     if (!met(action, lane)) await(&action, lane, nullptr, bench);
+    const std::int64_t begin = wire_ != nullptr ? ticks() : 0;
     if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
     lanes_.run(action, lane, bench);
     if (add<std::int64_t>(steps_left_, -1) == 1 && !solo_) ring_if_asleep(*memory_.bells[program_.rank]);
+    if (wire_ != nullptr) {
+      attention.set(ticks() - begin < kLongTile);
+      wire_->progress();
+    }
     fire_ready(bench, kGlance);
     if (thread == 0) glance_at_others();
   }
@@ -207,6 +231,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
     while (fire_ready(bench, INT64_MAX))
       if (there()) return true;
     due = links_ ? links_->deliver() : Transit::kNothing;
+    if (wire_ != nullptr) wire_->progress();
     if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
   };
@@ -240,12 +265,15 @@ std::int64_t CpuExecutor::poll_all() {
 
 void CpuExecutor::finish() {
   if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
+  if (wire_ != nullptr) wire_->flush();
 }
 
 std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
+  if (wire_ != nullptr) wire_->progress();
   while (fire_ready(benches_[0], INT64_MAX)) {
   }
+  if (wire_ != nullptr) wire_->flush();
   return links_ ? links_->deliver() : Transit::kNothing;
 }
 

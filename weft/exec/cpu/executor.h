@@ -14,6 +14,7 @@
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/memory.h"
+#include "weft/exec/cpu/remote.h"
 #include "weft/exec/cpu/signals.h"
 #include "weft/plan/program.h"
 #include "weft/transport/wait.h"
@@ -33,6 +34,7 @@ struct CpuOptions {
   const std::vector<CpuExecutor*>* live = nullptr;
   Signalling signalling = Signalling::fenced;  // quiet: all ranks of the plan agreed to it
   Detail detail = Detail::flight;
+  std::uint32_t segment = 0;         // the id of the op's
   std::optional<Pace> pace;          // none: signals are raised at once
   std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), a piece a rank of the plan
 };
@@ -94,6 +96,8 @@ class CpuExecutor {
   bool solo_;  // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
   Signals signals_;
   std::optional<Links> links_;
+  Wire* wire_;  // null: all ranks of the plan are reached by memory
+  std::optional<Remote> remote_;
   LaneRunner lanes_;
   std::vector<std::uint32_t> totals_;  // of this rank's counters
   std::vector<const Action*> steps_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 #include "weft/base/error.h"
 #include "weft/exec/cpu/hooks.h"
@@ -37,7 +38,13 @@ bool goes_past_caches(const Action& action, const Piece& target, int rank, Dtype
 }  // namespace
 
 LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
-    : plan_(plan), program_(program), memory_(memory), signals_(ways.signals), links_(ways.links), hooks_(ways.hooks) {
+    : plan_(plan),
+      program_(program),
+      memory_(memory),
+      signals_(ways.signals),
+      remote_(ways.remote),
+      links_(ways.links),
+      hooks_(ways.hooks) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
@@ -64,6 +71,8 @@ Workbench LaneRunner::workbench(Detail detail) const {
   bench.tile = aligned_array<float>(static_cast<std::size_t>(bench_floats_));
   bench.scratch = aligned_array<std::byte>(scratch);
   bench.sources.reserve(sources);
+  bench.parts.reserve(sources);
+  if (remote_ != nullptr) bench.outbox = remote_->outbox();
   return bench;
 }
 
@@ -107,6 +116,8 @@ void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench
       auto* counters =
           reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
       hooks_->signal(program_.rank, signal.rank, counters + id);
+    } else if (is_remote(signal.rank)) {
+      remote_->raise(signal.rank, id, bench.outbox);
     } else if (links_ != nullptr && links_->paces(signal.rank)) {
       // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
       const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
@@ -118,6 +129,7 @@ void LaneRunner::signal(const Action& action, const Tile& tile, Workbench& bench
       signals_->raise(signal.rank, id);
     }
   }
+  if (remote_ != nullptr) remote_->post(bench.outbox);
 }
 
 std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const Tile& tile) const {
@@ -143,9 +155,9 @@ ConstStrip LaneRunner::strip(const Piece& piece, const Box& box, const std::arra
 }
 
 void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) const {
-  if (const GemmTarget to = made_in_place(action, tile); to.data != nullptr) {
+  if (const GemmTarget to = made_in_place(action, tile, bench); to.data != nullptr) {
     // What the target gets is the tile, or one source and the tile: made there, with one pass over memory less.
-    make(action, tile, to, bench);
+    if (!is_written(action)) make(action, tile, to, bench);
     for (const Piece& target : program_.targets(action))
       if (target.rank != program_.rank)
         bench.sent.bytes += tile.box.volume() * static_cast<std::int64_t>(sizeof(float));
@@ -165,24 +177,42 @@ void LaneRunner::move(const Action& action, const Tile& tile, Workbench& bench) 
   });
 }
 
+// Rows that were written through a window are in their target already, if this host has it.
+bool LaneRunner::is_written(const Action& action) const {
+  return plan_.producers[action.producer].kind == ProducerKind::window &&
+         bindings_->producers[action.producer].x == nullptr && !is_remote(program_.targets(action)[0].rank);
+}
+
 // Where a step's tile may be made: in its target or two, if no more is added than the kernel can add.
-GemmTarget LaneRunner::made_in_place(const Action& action, const Tile& tile) const {
+GemmTarget LaneRunner::made_in_place(const Action& action, const Tile& tile, Workbench& bench) const {
   constexpr GemmTarget kNowhere{nullptr, 0};
   if (action.kind != ActionKind::step || action.finish || hooks_ != nullptr) return kNowhere;
   const auto sources = program_.sources(action), targets = program_.targets(action);
   const bool adds = makers_[action.producer].adds();
   if (sources.size() > (adds ? 1u : 0u) || targets.size() > (adds ? 2u : 1u)) return kNowhere;
   const auto place = [&](const Piece& piece) { return strip(piece, shortened(piece.box, action, tile), {}); };
+  const auto f32 = [&](const Piece& piece) {
+    return memory_.layouts[piece.rank].buffers[piece.buffer].dtype == Dtype::f32;
+  };
+  if (!std::all_of(targets.begin(), targets.end(), f32) || !std::all_of(sources.begin(), sources.end(), f32))
+    return kNowhere;
+  const std::int64_t rows = tile.box.size(0), cols = tile.box.size(1);
+  for (const Piece& target : targets)
+    if (is_remote(target.rank) && rows * cols * static_cast<std::int64_t>(sizeof(float)) > remote_->most_bytes())
+      return kNowhere;
   GemmTarget out{};
   for (const Piece& target : targets) {
-    const ConstStrip to = place(target);
-    if (to.dtype != Dtype::f32) return kNowhere;
+    ConstStrip to = place(target);
+    if (is_remote(target.rank)) {
+      const Strip staged =
+          remote_->stage(target.rank, rows, cols, {const_cast<void*>(to.data), to.ld, to.dtype}, bench.outbox);
+      to = {staged.data, staged.ld, staged.dtype};
+    }
     (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(const_cast<void*>(to.data));
     (out.twin == nullptr ? out.ld : out.twin_ld) = to.ld;
   }
   for (const Piece& source : sources) {
     const ConstStrip from = place(source);
-    if (from.dtype != Dtype::f32) return kNowhere;
     out.addend = static_cast<const float*>(from.data);
     out.addend_ld = from.ld;
   }
@@ -230,6 +260,8 @@ void LaneRunner::store(const Action& action, const Tile& tile, std::int64_t rows
     if (target.rank != program_.rank) bench.sent.bytes += rows * cols * static_cast<std::int64_t>(size_of(to.dtype));
     if (hooks_ != nullptr)
       hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
+    else if (is_remote(target.rank))
+      send(target.rank, rows, cols, out, bench);
     else if (bench.sources.size() == 1 && goes_past_caches(action, target, program_.rank, to.dtype))
       copy_past_caches(rows, cols, bench.sources[0], out);
     else if (bench.sources.size() == 1)
@@ -237,6 +269,32 @@ void LaneRunner::store(const Action& action, const Tile& tile, std::int64_t rows
     else
       sum(rows, cols, bench.sources, out);
   }
+}
+
+// To a rank of another host, in pieces that can be staged: some rows, or a part of one.
+void LaneRunner::send(int rank, std::int64_t rows, std::int64_t cols, const Strip& to, Workbench& bench) const {
+  const auto part = [](const auto& whole, std::int64_t row, std::int64_t col) {
+    auto out = whole;
+    using Byte =
+        std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(out.data)>>, const std::byte, std::byte>;
+    out.data =
+        static_cast<Byte*>(whole.data) + (row * whole.ld + col) * static_cast<std::int64_t>(size_of(whole.dtype));
+    return out;
+  };
+  const std::int64_t size = static_cast<std::int64_t>(size_of(to.dtype));
+  const std::int64_t wide = std::min(cols, remote_->most_bytes() / size);
+  const std::int64_t high = std::min(rows, std::max<std::int64_t>(remote_->most_bytes() / (wide * size), 1));
+  for (std::int64_t row = 0; row < rows; row += high)
+    for (std::int64_t col = 0; col < cols; col += wide) {
+      const std::int64_t m = std::min(high, rows - row), n = std::min(wide, cols - col);
+      const Strip staged = remote_->stage(rank, m, n, part(to, row, col), bench.outbox);
+      bench.parts.clear();
+      for (const ConstStrip& source : bench.sources) bench.parts.push_back(part(source, row, col));
+      if (bench.parts.size() == 1)
+        copy(m, n, bench.parts[0], staged);
+      else
+        sum(m, n, bench.parts, staged);
+    }
 }
 
 }  // namespace weft

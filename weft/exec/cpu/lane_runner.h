@@ -1,5 +1,6 @@
-// Runs one lane: makes the tile, adds the listed sources, finishes, stores to every target, signals. Nothing here waits,
-// allocates (but for hooks) or locks; threads share a runner and bring a Workbench each.
+// Runs one lane: makes the tile, adds the listed sources, finishes, stores to every target, signals. Nothing here
+// allocates (but for hooks) or locks, or waits unless a wire's staging is full; threads share a runner and bring a
+// Workbench each.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/memory.h"
 #include "weft/exec/cpu/record.h"
+#include "weft/exec/cpu/remote.h"
 #include "weft/exec/cpu/tile_maker.h"
 #include "weft/plan/program.h"
 
@@ -28,7 +30,8 @@ struct Sent {
 struct Workbench {
   std::unique_ptr<float[], void (*)(void*)> tile{nullptr, nullptr};
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
-  std::vector<ConstStrip> sources;
+  std::vector<ConstStrip> sources, parts;  // of the strip under way, and of the piece of it that is being staged
+  Outbox outbox;                           // for ranks of other hosts
   Sent sent;
   Recorder record;
   std::int64_t made = 0;  // when the tile of the lane under way was made, for the record
@@ -36,9 +39,11 @@ struct Workbench {
 
 class LaneRunner {
  public:
-  // Who does what is said there: the signals, and instead of them paced links or a test's hooks, where not null.
+  // Who does what is said there: the signals, and instead of them, where not null, the wire to other hosts, paced links
+  // or a test's hooks.
   struct Ways {
     Signals* signals = nullptr;
+    const Remote* remote = nullptr;
     Links* links = nullptr;
     Hooks* hooks = nullptr;
   };
@@ -56,9 +61,11 @@ class LaneRunner {
   };
   void signal(const Action& action, const Tile& tile, Workbench& bench) const;
   std::int64_t bytes_to(int rank, const Action& action, const Tile& tile) const;
+  bool is_written(const Action& action) const;
   bool folds_first(const Action& action) const;
   void move(const Action& action, const Tile& tile, Workbench& bench) const;
-  GemmTarget made_in_place(const Action& action, const Tile& tile) const;
+  GemmTarget made_in_place(const Action& action, const Tile& tile, Workbench& bench) const;
+  bool is_remote(int rank) const { return remote_ != nullptr && remote_->is_remote(rank); }
   Box shortened(const Box& piece, const Action& action, const Tile& tile) const;
   const std::byte* input(const Piece& piece) const;
   ConstStrip strip(const Piece& piece, const Box& box, const std::array<std::int64_t, kMaxDims>& at) const;
@@ -66,11 +73,13 @@ class LaneRunner {
   void finish(const Action& action, const Tile& tile, float* values, std::int64_t ld) const;
   void store(const Action& action, const Tile& tile, std::int64_t rows, std::int64_t cols,
              const std::array<std::int64_t, kMaxDims>& at, Workbench& bench) const;
+  void send(int rank, std::int64_t rows, std::int64_t cols, const Strip& to, Workbench& bench) const;
 
   const Plan& plan_;
   const Program& program_;
   const Memory& memory_;
   Signals* signals_;
+  const Remote* remote_;
   Links* links_;
   Hooks* hooks_;
   std::vector<TileMaker> makers_;

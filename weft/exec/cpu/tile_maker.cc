@@ -91,10 +91,10 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
                            box.lo[0], box.hi[0], target.data, target.ld);
     }
     case ProducerKind::window:
-      if (in.x == nullptr) return;  // written through a window: `tile` is its target, and holds it already
-      [[fallthrough]];
-    case ProducerKind::copy:
-      return copy(m, n, {in.x + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {target.data, target.ld, Dtype::f32});
+    case ProducerKind::copy: {
+      const float* from = in.x != nullptr ? in.x : in.written;
+      return copy(m, n, {from + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {target.data, target.ld, Dtype::f32});
+    }
   }
 }
 

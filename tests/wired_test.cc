@@ -1,0 +1,147 @@
+// Ops between ranks that do not reach each other's memory: the real wire, over the loopback device, thread ranks as
+// hosts. Bits must be those of the same plan over memory.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "weft/exec/cpu/lane_runner.h"
+#include "weft/plan/traffic.h"
+#include "weft/transport/ucx_wire.h"
+#include "weft/weft.h"
+
+#include "tests/cases.h"
+
+namespace weft::testing {
+namespace {
+
+class Wired : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+  }
+};
+
+WorldOptions wired(int ranks_per_host, int threads = 1) {
+  WorldOptions options;
+  options.wired = true;
+  options.ranks_per_host = ranks_per_host;
+  options.threads = threads;
+  return options;
+}
+
+// Three runs back to back of every `stride`-th case; all ranks' outputs, one after the other.
+std::vector<std::vector<float>> outputs_of(int num_ranks, std::size_t stride, const WorldOptions& options) {
+  std::vector<std::vector<float>> out(static_cast<std::size_t>(num_ranks));
+  World::local(
+      num_ranks,
+      [&](World& world) {
+        const auto cases = all_cases(num_ranks);
+        for (std::size_t i = 0; i < cases.size(); i += stride) {
+          const Case& c = cases[i];
+          Op op = compile(world, c);
+          const int rank = c.space.kind == SpaceKind::keep ? 0 : world.rank();
+          const Data data = make_data(c.producer, rank, 3);
+          for (int run = 0; run < 3; ++run) op.run(data.inputs(c.producer));
+          const Matrix y = op.output();
+          auto& mine = out[world.rank()];
+          mine.insert(mine.end(), y.data, y.data + y.rows * y.cols);
+        }
+      },
+      options);
+  return out;
+}
+
+void expect_equal_bits(int num_ranks, std::size_t stride, const WorldOptions& options) {
+  const auto over_memory = outputs_of(num_ranks, stride, {});
+  const auto over_wire = outputs_of(num_ranks, stride, options);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    ASSERT_EQ(over_wire[rank].size(), over_memory[rank].size());
+    EXPECT_EQ(std::memcmp(over_wire[rank].data(), over_memory[rank].data(), over_memory[rank].size() * 4), 0)
+        << "rank " << rank;
+  }
+}
+
+TEST_F(Wired, BitsAreThoseOfSharedMemory) {
+  expect_equal_bits(2, 3, wired(1));
+  expect_equal_bits(3, 7, wired(1));
+}
+
+TEST_F(Wired, HostMatesUseMemoryAndOthersTheWire) { expect_equal_bits(4, 11, wired(2)); }
+
+TEST_F(Wired, ThreadsOfARankShareTheWire) { expect_equal_bits(2, 11, wired(1, 3)); }
+
+// Rows of 4 MB cannot be staged whole, and tiles of 1 MB neither.
+TEST_F(Wired, WideRowsAndLargeTilesTravelInPieces) {
+  World::local(
+      2,
+      [](World& world) {
+        const Mesh mesh = world.mesh({{"all", 2}});
+        const std::int64_t n = 1 << 20;
+        Op op = world.compile(copy({.rows = 2, .cols = n}), all_gather(mesh, "all"));
+        std::vector<float> x(static_cast<std::size_t>(2 * n));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(world.rank() * 10 + i % 7);
+        for (int run = 0; run < 3; ++run) op.run(x.data());
+        const Matrix y = op.output();
+        for (std::int64_t i = 0; i < 4 * n; i += 4093)
+          ASSERT_EQ(y.data[i], static_cast<float>((i / (2 * n)) * 10 + i % (2 * n) % 7)) << i;
+      },
+      wired(1));
+}
+
+TEST_F(Wired, SendsWhatThePlanSays) {
+  World::local(
+      2,
+      [](World& world) {
+        const Mesh mesh = world.mesh({{"tp", 2}});
+        Op op = world.compile(gemm({.m = 512, .n = 256, .k = 16}), reduce_scatter(mesh, "tp"));
+        std::vector<float> x(512 * 16, 1.0f), w(16 * 256, 1.0f);
+        for (int run = 0; run < 4; ++run) op.run(x.data(), w.data());
+        EXPECT_EQ(op.output().data[0], 32.0f);
+        const Traffic plan = traffic(op.plan(), Expander(op.plan()).program(world.rank()));
+        EXPECT_EQ(op.sent().bytes, 4 * plan.bytes_to_peers);
+      },
+      wired(1));
+}
+
+TEST_F(Wired, WindowRowsOfOtherHostsAreSent) {
+  World::local(
+      2,
+      [](World& world) {
+        const Mesh mesh = world.mesh({{"tp", 2}});
+        Op op = world.compile(window({.m = 2048, .n = 64}), reduce_scatter(mesh, "tp"));
+        Window window = world.window(op);
+        for (int run = 1; run <= 3; ++run) {
+          float* c = window.open();
+          for (std::int64_t i = 0; i < 2048 * 64; ++i) c[i] = static_cast<float>(i % 1000 + run * (world.rank() + 1));
+          const Matrix y = window.close();
+          const std::int64_t first = world.rank() * 1024 * 64;
+          for (std::int64_t i = 0; i < 1024 * 64; i += 97)
+            ASSERT_EQ(y.data[i], static_cast<float>(2 * ((first + i) % 1000) + 3 * run));
+        }
+      },
+      wired(1));
+}
+
+TEST_F(Wired, PacedLinksAreRefused) {
+  WorldOptions options = wired(1);
+  options.link = Link{.bytes_per_s = 1e9};
+  EXPECT_THROW(World::local(
+                   2, [](World&) {}, options),
+               Error);
+}
+
+TEST_F(Wired, MeshesKnowWhoSharesAHost) {
+  World::local(
+      4,
+      [](World& world) {
+        const Mesh mesh = world.mesh({{"tp", 4}});
+        EXPECT_EQ(mesh.hosts(), (std::vector<int>{0, 0, 1, 1}));
+        EXPECT_EQ(world.cluster(4).ranks_per_host, 2);
+        EXPECT_EQ(world.cluster(4).num_hosts, 2);
+        EXPECT_EQ(world.transport(), "ucx");
+      },
+      wired(2));
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,167 @@
+// Gathers and broadcasts on two levels: what a rank makes goes to its mates through shared memory and once to every
+// other host, where the rank that it crosses to, its gate, copies it to its own mates as it comes.
+#include "weft/base/error.h"
+#include "weft/collective/two_level.h"
+
+namespace weft {
+namespace {
+
+using namespace var;  // NOLINT: the vocabulary of rules
+
+Draft gather_draft(const std::string& name, const Producer& producer, const Space& space, int ranks_per_host) {
+  if (!producer.n_of.empty())
+    bad_input("outputs of different widths cannot be stacked by rows; give every rank the same n");
+  check_hosts(space.num_ranks(), ranks_per_host);
+  Draft draft(name, producer, space.num_ranks());
+  draft.param("L", ranks_per_host);
+  draft.param("H", space.num_ranks() / ranks_per_host);
+  draft.param("slot", ceil_div(producer.m, producer.tile[0]) * ceil_div(producer.n, producer.tile[1]));
+  return draft;
+}
+
+Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
+  Owed owed;
+  owed.count = std::move(count);
+  owed.piece = {r, buffer, std::move(box)};
+  owed.origin = {0, 0};
+  owed.first = std::move(from);
+  owed.finished = finished;
+  return owed;
+}
+
+BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
+
+}  // namespace
+
+Plan build_two_level_all_gather(const Producer& producer, const Space& space, int ranks_per_host) {
+  if (producer.residual)
+    bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
+  Draft draft =
+      gather_draft(fmt::format("{} all_gather two_level", to_string(producer.kind)), producer, space, ranks_per_host);
+  const int y = draft.output(N * m, n);
+  Spread spread(draft, [](const Expr&) { return slot; });
+  Rule rule = draft.step("make", rows(0, m));
+  rule.finish = producer.has_epilogue();
+  spread.store(&rule, stacked(r), 0);
+  draft.add(rule);
+  Rule forward = draft.trigger("spread", rows(0, m));
+  forward.count = H - 1;
+  forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
+  spread.forward(forward, stacked(c), 0);
+  spread.arrive();
+  draft.plan.owed = {owed_copy(y, N, s, stacked(s), producer.has_epilogue())};
+  return draft.plan;
+}
+
+// The ranks at the root's place pass it on from host to host, and each of them stores it to its mates.
+Plan build_two_level_broadcast(const Producer& producer, const Space& space, int ranks_per_host) {
+  const int num_ranks = space.num_ranks();
+  if (space.options.root < 0 || space.options.root >= num_ranks)
+    bad_input("broadcast has root {}, but ranks are 0 to {}", space.options.root, num_ranks - 1);
+  Draft draft =
+      gather_draft(fmt::format("{} broadcast two_level", to_string(producer.kind)), producer, space, ranks_per_host);
+  draft.param("root", space.options.root);
+  const Expr root = Expr::name("root"), gates = eq(place, root % L), turn = (host - root / L) % H;
+  const Expr onward = lt(turn, H - 1);
+  const BoxRule whole = rows(0, m);
+  const int y = draft.output(m, n);
+  // Opened by mates at their place, by the next host's gate at L.
+  const int open = draft.counter("open", L + 1, 1);
+  const int came = draft.counter("came", slot, 1), got = draft.counter("got", 1, slot);
+  draft.open(open, (r - L) % N, 1, L, gates * ne(r, root));
+  draft.open(open, host * L + root % L, 1, place, ne(place, root % L));
+
+  const auto pass_on = [&](Rule rule) {
+    rule.waits.push_back({open, L, 1, 0, 0, 1, onward});
+    rule.waits.push_back({open, of_mate(j), 1, 0, 0, L - 1});
+    rule.targets.push_back({(r + L) % N, y, whole, 1, onward});
+    rule.targets.push_back({mate(j), y, whole, L - 1});
+    rule.signals = {{(r + L) % N, came, 0, 1, 1, onward}, {mate(j), got, 0, 0, L - 1}};
+    draft.add(rule);
+  };
+  Rule make = draft.step("make", whole);
+  make.when = eq(r, root);
+  make.targets = {{r, y, whole}};
+  make.finish = producer.has_epilogue();
+  pass_on(make);
+  Rule forward = draft.trigger("spread", whole);
+  forward.when = gates * ne(r, root);
+  forward.waits = {{came, 0, 1, 0, 1}};
+  forward.sources = {{r, y, whole}};
+  pass_on(forward);
+  Rule arrive = draft.trigger("arrive");
+  arrive.when = ne(place, root % L);
+  arrive.waits = {{got, 0, slot}};
+  draft.add(arrive);
+  draft.plan.owed = {owed_copy(y, 1, root, whole, producer.has_epilogue())};
+  return draft.plan;
+}
+
+// m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
+Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, int ranks_per_host) {
+  if (producer.kind != ProducerKind::gemm)
+    bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
+  Draft draft = gather_draft("all_gather gemm two_level", producer, space, ranks_per_host);
+  draft.param("k", producer.k);
+  draft.param("strips", ceil_div(producer.m, producer.tile[0]));  // of rows, each with a counter
+  const Expr strips = Expr::name("strips");
+  const BoxRule whole{{0, 0}, {m, k}};
+  const auto part = [](const Expr& rank) { return BoxRule{{rank * m, 0}, {rank * m + m, k}}; };
+  Buffer x;
+  x.name = "x", x.role = Role::input, x.shape = {m, k};
+  const int input = draft.buffer(x);
+  x.name = "a", x.role = Role::internal, x.shape = {N * m, k};
+  const int gathered = draft.buffer(x);
+  const int y = draft.output(N * m, n);
+  const Expr reads = (N - 1) * strips * cols + (H - 1) * strips;
+  const int full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
+  const int credit = draft.counter("credit", L + H, 1);
+  const WaitRule from_mates{credit, of_mate(j), 1, 1, 0, L - 1};
+
+  Rule send = draft.trigger("send", whole);
+  send.tile = {producer.tile[0], 0};
+  send.limit = Limit::peer;
+  send.limit_peer = r;
+  send.sources = {{r, input, whole}};
+  send.waits = {{credit, of_gate(j), 1, 1, 0, H - 1}, from_mates};
+  send.targets = {{gate(j), gathered, part(r), H - 1}, {mate(j), gathered, part(r), L - 1}};
+  send.signals = {{gate(j), full, r * strips, 1, H - 1}, {mate(j), full, r * strips, 1, L - 1}};
+  draft.add(send);
+
+  Rule forward = draft.trigger("spread", whole);
+  forward.tile = send.tile;
+  forward.limit = Limit::peer;
+  forward.limit_peer = c;
+  forward.count = H - 1;
+  forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
+  forward.waits = {{full, c * strips, 1, 0, 1}, from_mates};
+  forward.sources = {{r, gathered, part(c)}};
+  forward.targets = {{mate(j), gathered, part(c), L - 1}};
+  forward.signals = {{mate(j), full, c * strips, 1, L - 1}, {r, used, 0}};
+  draft.add(forward);
+
+  // Its own rows first, then its mates', then those that cross, a host after another.
+  Rule rule = draft.step("gemm", stacked(c));
+  rule.limit = Limit::peer;
+  rule.limit_peer = c;
+  rule.count = N;
+  rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
+  rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
+  rule.reads = {{r, input, whole, 1, eq(s, 0)}, {r, gathered, part(c), 1, gt(s, 0)}};
+  rule.targets = {{r, y, stacked(c)}};
+  rule.signals = {{r, used, 0, 0, 1, gt(s, 0)}};
+  rule.finish = producer.has_epilogue();
+  draft.add(rule);
+
+  Rule give = draft.trigger("credit");
+  give.waits = {{used, 0, reads}};
+  give.signals = {{gate(j), credit, L + host, 0, H - 1}, {mate(j), credit, place, 0, L - 1}};
+  draft.add(give);
+
+  Owed rows_owed = owed_copy(gathered, N - 1, other(s), part(other(s)), false);
+  rows_owed.leaf = -1 - input;
+  draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), producer.has_epilogue()), rows_owed};
+  return draft.plan;
+}
+
+}  // namespace weft

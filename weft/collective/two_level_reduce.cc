@@ -1,0 +1,162 @@
+// Reductions on two levels. Chunk c belongs to place p of host g. On every host the rank at place p folds the chunk: its
+// mates store their tiles into slots of its memory as they make them, and it adds its own tile to them. On the other
+// hosts that sum is the host's partial, and its tiles cross to the owner as they are made; the owner adds the partials
+// and its own host's tiles. So of each element one partial a host crosses, and no pass over memory is made only to add.
+//
+//   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host g's
+//           tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
+//   slices  reduce_scatter makes what crosses first, slice by slice, so that the link is in use from the first slice on,
+//           and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice d - 1 of
+//           its own host's: the sums of a slice are spread while the next are made.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/collective/two_level.h"
+
+namespace weft {
+namespace {
+
+using namespace var;  // NOLINT: the vocabulary of rules
+
+const Expr lag = Expr::name("lag");  // turns between a slice that crosses and the same slice of this host's own chunks
+
+struct Fold {
+  int mates, inbox;  // H * (L - 1) slots of this host's tiles; H - 1 of partials from other hosts
+  int near, full;    // tiles of them that are there
+  int used;          // by the chunk's host
+  int credit;
+};
+
+Draft reduce_draft(const char* name, const Producer& producer, const Space& space, int ranks_per_host) {
+  if (!producer.n_of.empty()) bad_input("outputs of different widths cannot be summed; give every rank the same n");
+  const int num_ranks = space.num_ranks();
+  check_hosts(num_ranks, ranks_per_host);
+  Draft draft(fmt::format("{} {} two_level", to_string(producer.kind), name), producer, num_ranks);
+  const std::int64_t most_rows = ceil_div(producer.m, num_ranks);
+  draft.param("L", ranks_per_host);
+  draft.param("H", num_ranks / ranks_per_host);
+  draft.param("cap", most_rows);
+  draft.param("slot", ceil_div(most_rows, producer.tile[0]) * ceil_div(producer.n, producer.tile[1]));
+  return draft;
+}
+
+Fold fold_parts(Draft& draft, const Space& space) {
+  Fold fold;
+  fold.mates = draft.inbox(H * (L - 1), Dtype::f32);  // a narrow wire is for what crosses
+  draft.plan.buffers[fold.mates].name = "mates";
+  fold.inbox = draft.inbox(H - 1, space.options.wire);
+  fold.near = draft.counter("near", H * (L - 1) * slot, 1);
+  fold.full = draft.counter("full", (H - 1) * slot, 1);
+  fold.used = draft.counter("used", H, chunk_tiles(i * L + place));
+  fold.credit = draft.counter("credit", L + H, 1);
+  return fold;
+}
+
+// A turn goes over all hosts, this one last, and over a host's places, this one last: the mates' tiles of the chunk that
+// this rank folds are made while it makes theirs.
+Rule fold_step(Draft& draft, const Fold& fold, int slices) {
+  const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + lo - a, x}, {at * cap + hi - a, z}}; };
+  const Expr v = Expr::name("v"), w = Expr::name("w"), t = i / L;  // v: slots of the chunk's host begin there
+  const Expr foreign = lt(w, L - 1), folds = eq(w, L - 1), sends = folds * ne(c, r), own = eq(c, r);
+  Rule rule = draft.step("fold", {{lo, x}, {hi, z}});
+  rule.count = N * (S + lag);
+  rule.let = {{"i", s % N},
+              {"w", i % L},
+              {"g", (host - 1 - t) % H},
+              {"c", g * L + (r - 1 - i) % L},
+              {"d", s / N - lag * eq(t, H - 1)},
+              {"q", d % S},
+              {"v", g * (L - 1)},
+              {"a", cut(m, N, c)},
+              {"b", cut(m, N, c + 1)}};
+  rule.when = lt(d, S) * (1 - lt(d, 0));
+  for (Let& let : slice_lets(draft.producer, slices)) rule.let.push_back(std::move(let));
+  const Expr mate_of_chunk = host * L + c % L;
+  rule.waits = {{fold.credit, c % L, 1, 1, 0, 1, foreign},
+                {fold.credit, L + g, 1, 1, 0, 1, sends},
+                {fold.full, j * slot + u, 1, 0, 1, H - 1, own},
+                {fold.near, (v + j) * slot + u, 1, 0, 1, L - 1, folds}};
+  rule.sources = {{r, fold.inbox, slot_at(j), H - 1, own}, {r, fold.mates, slot_at(v + j), L - 1, folds}};
+  rule.targets = {{mate_of_chunk, fold.mates, slot_at(v + w), 1, foreign}, {c, fold.inbox, slot_at(t), 1, sends}};
+  rule.signals = {{mate_of_chunk, fold.near, (v + w) * slot + u, 1, 1, foreign},
+                  {c, fold.full, t * slot + u, 1, 1, sends},
+                  {r, fold.used, g, 0, 1, folds}};
+  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
+  return rule;
+}
+
+void give_credit(Draft& draft, const Fold& fold) {
+  Rule rule = draft.trigger("credit");
+  rule.waits = {{fold.used, j, chunk_tiles(j * L + place), 0, 0, H}};
+  rule.signals = {{mate(j), fold.credit, place, 0, L - 1}, {gate(j), fold.credit, L + host, 0, H - 1}};
+  draft.add(rule);
+}
+
+Owed owed_sum(const Draft& draft, int y, Expr count, const Expr& chunk, Expr from, Expr to) {
+  Owed owed;
+  owed.count = std::move(count);
+  owed.piece = {r, y, rows(std::move(from), std::move(to))};
+  owed.origin = {cut(m, N, chunk), 0};
+  owed.first = (chunk / L + 1) % H * L + (chunk + 1) % L;
+  owed.contributors = N;
+  owed.ranks_per_host = L;
+  owed.finished = draft.producer.has_epilogue();
+  return owed;
+}
+
+// As many as asked for, or up to 8 where ranks are few: each is a step for every chunk. A slice is at least one row or
+// one column of tiles.
+int slices_of(const Producer& producer, const Space& space) {
+  const int num_ranks = space.num_ranks();
+  const std::int64_t tile_rows = ceil_div(ceil_div(producer.m, num_ranks), producer.tile[0]);
+  const std::int64_t most = std::max(tile_rows, ceil_div(producer.n, producer.tile[1]));
+  const int wanted = space.options.slices > 0 ? space.options.slices : std::clamp(128 / num_ranks, 1, 8);
+  return static_cast<int>(std::clamp<std::int64_t>(wanted, 1, most));
+}
+
+}  // namespace
+
+Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space, int ranks_per_host) {
+  Draft draft = reduce_draft("reduce_scatter", producer, space, ranks_per_host);
+  const int slices = slices_of(producer, space);
+  draft.param("S", slices);
+  draft.param("lag", slices);
+  const Fold fold = fold_parts(draft, space);
+  const int y = draft.output(chunk_rows(r), n);
+  Rule rule = fold_step(draft, fold, slices);
+  rule.targets.push_back({r, y, {{lo - a, x}, {hi - a, z}}, 1, eq(c, r)});
+  draft.add(rule);
+  give_credit(draft, fold);
+  draft.plan.owed = {owed_sum(draft, y, 1, r, 0, chunk_rows(r))};
+  return draft.plan;
+}
+
+Plan build_two_level_all_reduce(const Producer& producer, const Space& space, int ranks_per_host) {
+  Draft draft = reduce_draft("all_reduce", producer, space, ranks_per_host);
+  const int slices = slices_of(producer, space);
+  draft.param("S", slices);
+  draft.param("lag", 1);
+  const Fold fold = fold_parts(draft, space);
+  const int y = draft.output(m, n);
+  Spread spread(draft, chunk_tiles);
+  const BoxRule whole{{lo, x}, {hi, z}};
+  Rule rule = fold_step(draft, fold, slices);
+  spread.store(&rule, whole, u, eq(c, r));
+  draft.add(rule);
+
+  Rule forward = draft.trigger("spread", whole);
+  forward.count = (H - 1) * S;
+  forward.let = {{"g", (host + 1 + s % (H - 1)) % H},
+                 {"q", s / (H - 1)},
+                 {"c", g * L + place},
+                 {"a", cut(m, N, c)},
+                 {"b", cut(m, N, c + 1)}};
+  for (Let& let : slice_lets(producer, slices)) forward.let.push_back(std::move(let));
+  spread.forward(forward, whole, u);
+  spread.arrive();
+  give_credit(draft, fold);
+  draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  return draft.plan;
+}
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+#include "weft/exec/cpu/remote.h"
+
+#include <algorithm>
+
+#include "weft/transport/transport.h"
+
+namespace weft {
+
+Remote::Remote(const Memory& memory, std::uint32_t segment, int rank, Transport& transport)
+    : memory_(memory), segment_(segment), wire_(*transport.wire()), world_rank_(memory.world_rank) {
+  for (const int peer : world_rank_) is_remote_.push_back(peer != world_rank_[rank] && !transport.reaches(peer));
+  most_bytes_ = static_cast<std::int64_t>(wire_.most_staged_bytes());
+}
+
+Outbox Remote::outbox() const {
+  Outbox out;
+  out.staged.reserve(is_remote_.size());
+  out.raises.reserve(2 * is_remote_.size());
+  out.counters.reserve(2 * is_remote_.size());
+  return out;
+}
+
+// A lane holds little staging while it asks for more, or threads could wait for each other's: what it has for a rank
+// already goes ahead, and so does the oldest once all of it comes to more than one piece. The wire keeps the order, so
+// signals that follow still cover it.
+Strip Remote::stage(int target, std::int64_t rows, std::int64_t cols, const Strip& place, Outbox& out) const {
+  const auto size = static_cast<std::int64_t>(size_of(place.dtype));
+  const auto bytes = static_cast<std::size_t>(rows * cols * size);
+  const auto same =
+      std::find_if(out.staged.begin(), out.staged.end(), [&](const auto& s) { return s.target == target; });
+  if (same != out.staged.end()) {
+    send(*same, out);
+    out.staged.erase(same);
+  }
+  while (!out.staged.empty() && out.bytes + bytes > static_cast<std::size_t>(most_bytes_)) {
+    send(out.staged.front(), out);
+    out.staged.erase(out.staged.begin());
+  }
+  std::byte* data = wire_.stage(bytes);
+  const auto* at = static_cast<const std::byte*>(place.data);
+  out.staged.push_back({target,
+                        {.segment = segment_,
+                         .offset = static_cast<std::uint64_t>(at - memory_.base[target]),
+                         .rows = static_cast<std::uint64_t>(rows),
+                         .row_bytes = static_cast<std::uint64_t>(cols * size),
+                         .stride = static_cast<std::uint64_t>(place.ld * size)},
+                        data});
+  out.bytes += bytes;
+  return {data, cols, place.dtype};
+}
+
+void Remote::raise(int target, std::int64_t counter, Outbox& out) const {
+  const std::size_t offset =
+      memory_.layouts[target].counters + static_cast<std::size_t>(counter) * sizeof(std::uint32_t);
+  out.raises.push_back({target, {segment_, offset}});
+}
+
+void Remote::send(const Outbox::Staged& staged, Outbox& out) const {
+  wire_.put(world_rank_[staged.target], staged.to, staged.data, out.counters);
+  out.bytes -= staged.to.bytes();
+}
+
+void Remote::post(Outbox& out) const {
+  for (const Outbox::Staged& staged : out.staged) {
+    for (const Outbox::Raise& raise : out.raises)
+      if (raise.target == staged.target) out.counters.push_back(raise.counter);
+    send(staged, out);
+    out.counters.clear();
+  }
+  for (const Outbox::Raise& raise : out.raises)
+    if (std::none_of(out.staged.begin(), out.staged.end(), [&](const auto& s) { return s.target == raise.target; }))
+      wire_.signal(world_rank_[raise.target], raise.counter);
+  out.staged.clear();
+  out.raises.clear();
+}
+
+}  // namespace weft

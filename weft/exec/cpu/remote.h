@@ -1,0 +1,63 @@
+// One op's stores and signals to ranks of other hosts, as one rank makes them (transport/wire.h). A lane's rows go into
+// the wire's staging, where they are made or copied to, and stay in the thread's Outbox until the lane signals: the last
+// rows to a rank take the lane's signals to that rank along, so that data and signal are one message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/exec/cpu/memory.h"
+#include "weft/kernel/sum.h"
+#include "weft/transport/wire.h"
+
+namespace weft {
+
+class Transport;
+
+// What the lane under way has for other hosts; a thread's own.
+struct Outbox {
+  struct Staged {
+    int target;
+    Rows to;
+    std::byte* data;
+  };
+  struct Raise {
+    int target;
+    RemoteCounter counter;
+  };
+  std::vector<Staged> staged;  // one a target at the most, in the order they were staged
+  std::vector<Raise> raises;
+  std::vector<RemoteCounter> counters;  // scratch of post()
+  std::size_t bytes = 0;                // of `staged`
+};
+
+class Remote {
+ public:
+  // `segment` is that of the op.
+  Remote(const Memory& memory, std::uint32_t segment, int rank, Transport& transport);
+
+  bool is_remote(int target) const { return is_remote_[target]; }
+  // The most that can be staged in one piece.
+  std::int64_t most_bytes() const { return most_bytes_; }
+
+  Outbox outbox() const;
+  // Memory for `rows` x `cols`, to be filled before the lane signals, that will be stored at `place`. The address is one
+  // of the target's segment (a range without memory here).
+  Strip stage(int target, std::int64_t rows, std::int64_t cols, const Strip& place, Outbox& out) const;
+  void raise(int target, std::int64_t counter, Outbox& out) const;
+  // The lane is done: sends what it staged, with its signals.
+  void post(Outbox& out) const;
+
+ private:
+  void send(const Outbox::Staged& staged, Outbox& out) const;
+
+  const Memory& memory_;
+  std::uint32_t segment_;
+  Wire& wire_;
+  std::vector<char> is_remote_;
+  std::vector<int> world_rank_;
+  std::int64_t most_bytes_;
+};
+
+}  // namespace weft

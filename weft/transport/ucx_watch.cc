@@ -1,0 +1,80 @@
+#include "weft/transport/ucx_watch.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+Watch::Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve)
+    : descriptor_(descriptor),
+      serve_(std::move(serve)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      stop_(eventfd(0, EFD_CLOEXEC)) {
+  if (!epoll_ || !stop_) fail(Code::io, "cannot make an epoll descriptor: {}", std::strerror(errno));
+  for (const int fd : {descriptor_, stop_.get()}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      fail(Code::io, "cannot watch a descriptor: {}", std::strerror(errno));
+  }
+  // Signals are the program's business: its handlers must not run on a thread it does not know.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Watch::~Watch() {
+  const std::uint64_t one = 1;
+  while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  thread_.join();
+}
+
+void Watch::run() {
+  while (true) {
+    epoll_event events[2];
+    const int num_events = epoll_wait(epoll_.get(), events, 2, -1);
+    for (int i = 0; i < num_events; ++i) {
+      if (events[i].data.fd == stop_.get()) return;
+      if (!nap(serve_())) return;
+    }
+  }
+}
+
+bool Watch::nap(std::chrono::nanoseconds time) {
+  if (time.count() <= 0) return true;
+  const timespec timeout{.tv_sec = time.count() / 1'000'000'000, .tv_nsec = time.count() % 1'000'000'000};
+  pollfd stop{stop_.get(), POLLIN, 0};
+  return ppoll(&stop, 1, &timeout, nullptr) == 0;
+}
+
+void Watch::attend() {
+  const std::lock_guard lock(mutex_);
+  if (attending_++ == 0) set_interest(false);
+}
+
+void Watch::leave() {
+  const std::lock_guard lock(mutex_);
+  if (--attending_ == 0) set_interest(true);
+}
+
+// The kernel looks at the descriptor when the interest comes back: if it is readable by then, the thread wakes.
+void Watch::set_interest(bool interested) {
+  epoll_event event{.events = interested ? EPOLLIN : 0u, .data = {.fd = descriptor_}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor_, &event);
+}
+
+}  // namespace weft

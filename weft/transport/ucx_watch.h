@@ -1,0 +1,39 @@
+// The wire's own thread: asleep on a descriptor, it calls serve() when that becomes readable, so that peers are served
+// while the rank computes. While anyone attends, that is, moves data in a loop of his own, the descriptor is taken out
+// of what the thread sleeps on: otherwise every packet would wake it beside him.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "weft/transport/memory.h"
+
+namespace weft {
+
+class Watch {
+ public:
+  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw. It
+  // says how long the thread is to nap before it looks at the descriptor again.
+  Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve);
+  ~Watch();
+
+  // Calls nest and count; the count may be below zero (wire.h).
+  void attend();
+  void leave();
+
+ private:
+  void run();
+  bool nap(std::chrono::nanoseconds time);  // false where the watch is to end
+  void set_interest(bool interested);
+
+  int descriptor_;
+  std::function<std::chrono::nanoseconds()> serve_;
+  Fd epoll_, stop_;
+  std::mutex mutex_;
+  int attending_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace weft
