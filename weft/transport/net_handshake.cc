@@ -1,5 +1,6 @@
 #include "weft/transport/net_handshake.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -8,8 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -19,7 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kNonce = 32;
-constexpr std::size_t kLeastSecret = 16;  // characters
+constexpr std::size_t kLeastSecret = 16;   // characters
+constexpr std::size_t kMostSecret = 4096;  // of a file: what follows does not count
 constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'n', 'e', 't', '1'};
 
 struct Hello {
@@ -84,14 +84,18 @@ std::string_view words(Verdict verdict) {
 }
 
 std::string secret_in(const char* path) {
+  const Fd file(open(path, O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
-    bad_input("{}=\"{}\" cannot be read: {}; write a secret into it", kSecretFileEnv, path,
-              S_ISREG(status.st_mode) || errno != 0 ? std::strerror(errno) : "not a file");
+  if (!file || fstat(file.get(), &status) != 0)
+    bad_input("{}=\"{}\" cannot be read: {}; write a secret into it", kSecretFileEnv, path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) bad_input("{}=\"{}\" is not a file; write a secret into one", kSecretFileEnv, path);
   if ((status.st_mode & 077) != 0 || status.st_uid != geteuid())
     bad_input("others may read or own the secret in \"{}\"; make it yours alone: `chmod 600 {}`", path, path);
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text(kMostSecret, '\0');
+  const ssize_t count = read(file.get(), text.data(), text.size());
+  if (count < 0) bad_input("{}=\"{}\" cannot be read: {}", kSecretFileEnv, path, std::strerror(errno));
+  text.resize(static_cast<std::size_t>(count));
+  return text;
 }
 
 }  // namespace

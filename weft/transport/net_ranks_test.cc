@@ -2,8 +2,10 @@
 // that behave as if they could not share memory.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -13,6 +15,7 @@
 #include "weft/transport/process_ranks_test.h"
 #include "weft/transport/shm.h"
 #include "weft/transport/wait.h"
+#include "weft/transport/wire.h"
 
 namespace weft::transport_test {
 namespace {
@@ -27,6 +30,26 @@ int victim() { return std::atoi(std::getenv("WEFT_TEST_VICTIM")); }
 
 // The hosts of the tests: a has ranks 0 and 1, b has ranks 2 and 3.
 std::string host_of(int rank) { return rank < 2 ? "a" : "b"; }
+
+// Every rank writes a row into the segment of the one with its place on the other host, and raises a counter there.
+void cross(Transport& transport, Segment& segment) {
+  constexpr std::size_t kRow = 256, kAt = 4096;
+  const int me = transport.rank();
+  const int peer = (me + 2) % 4;
+  Wire& wire = *transport.wire();
+  std::byte* row = wire.stage(kRow);
+  std::memset(row, 'A' + me, kRow);
+  const RemoteCounter counter{segment.id, 0};
+  wire.put(peer, {.segment = segment.id, .offset = kAt, .rows = 1, .row_bytes = kRow, .stride = kRow}, row,
+           {&counter, 1});
+  wire.flush();
+  const auto& raised = *reinterpret_cast<std::atomic<std::uint32_t>*>(segment.base[me]);
+  wait_until(
+      transport, Patience{}, [&] { return raised.load(std::memory_order_seq_cst) == 1; },
+      [](std::chrono::nanoseconds waited) { expect(waited < 20s, "the other host's row"); });
+  for (std::size_t i = 0; i < kRow; ++i)
+    expect(segment.base[me][kAt + i] == static_cast<std::byte>('A' + peer), "every byte of it");
+}
 
 // Ranks 0 and 1, 2 and 3 share memory; all gather and allocate together.
 int net_share() {
@@ -52,7 +75,7 @@ int net_share() {
   segment->base[neighbour][9'000] = static_cast<std::byte>(me + 1);
   transport->barrier();
   expect(segment->base[me][9'000] == static_cast<std::byte>(neighbour + 1), "the neighbour's mark");
-  transport->publish_progress(7);
+  if (transport->wire() != nullptr) cross(*transport, *segment);
   transport->barrier();
   return 0;
 }
@@ -172,6 +195,24 @@ int net_listen() {
   return 0;
 }
 
+// Through exit(), at which PMIx is told that this process ends in order.
+int net_share_and_exit() {
+  const int code = net_share();
+  std::exit(code);
+}
+
+// A launcher of half of the world: WEFT_TEST_FIRST says which.
+int net_launcher() {
+  const int first = std::atoi(std::getenv("WEFT_TEST_FIRST"));
+  LaunchOptions options = ranks(2, std::getenv("WEFT_TEST_BODY"));
+  options.rendezvous = std::getenv("WEFT_TEST_RENDEZVOUS");
+  options.first_rank = first;
+  options.world_size = 4;
+  const LaunchResult result = launch(options);
+  leave_note(fmt::format("launched{}", first), fmt::format("{} {}", result.first_failed, result.reason));
+  return result.exit_code();
+}
+
 }  // namespace
 
 std::map<std::string, std::function<int()>> net_bodies() {
@@ -184,6 +225,8 @@ std::map<std::string, std::function<int()>> net_bodies() {
       {"net_leave_early_in_zero", net_leave_early_in_zero},
       {"net_throw_in_three", net_throw_in_three},
       {"net_listen", net_listen},
+      {"net_share_and_exit", net_share_and_exit},
+      {"net_launcher", net_launcher},
   };
 }
 

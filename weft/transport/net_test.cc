@@ -207,5 +207,75 @@ TEST_F(Net, NothingListensBeyondTheNamedInterface) {
   for (const pid_t pid : start_all("net_listen")) EXPECT_EQ(exit_code_of(pid), 0) << note("error0");
 }
 
+// Two launchers, each with two ranks, as `weft run --rendezvous` on two hosts.
+TEST_F(Net, RanksOfTwoLaunchersAreOneWorld) {
+  const auto launcher = [](int first, const char* body) {
+    return start_process({{kBodyEnv, "net_launcher"},
+                          {kSecretEnv, kSecret},
+                          {"WEFT_HOST", first == 0 ? "a" : "b"},
+                          {"WEFT_TEST_FIRST", std::to_string(first)},
+                          {"WEFT_TEST_VICTIM", "3"},
+                          {"WEFT_TEST_BODY", body},
+                          {"WEFT_TEST_RENDEZVOUS", rendezvous()}});
+  };
+  const std::vector<pid_t> share = {launcher(2, "net_share"), launcher(0, "net_share")};
+  for (const pid_t pid : share) EXPECT_EQ(exit_code_of(pid), 0) << note("launched0") << note("launched2");
+  forget_notes();
+  const std::vector<pid_t> wait = {launcher(0, "net_wait"), launcher(2, "net_wait")};
+  const pid_t victim = pid_note("victim");
+  ASSERT_GT(victim, 0);
+  kill(victim, SIGKILL);
+  for (const pid_t pid : wait) EXPECT_EQ(exit_code_of(pid), 1);
+  for (const char* name : {"launched0", "launched2"}) EXPECT_EQ(note(name).substr(0, 2), "3 ") << note(name);
+  EXPECT_NE(note("launched2").find("killed by signal 9"), std::string::npos) << note("launched2");
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(seen(rank).rank, 3) << seen(rank).words;
+}
+
+TEST_F(Net, RanksOfMpirunFindOtherHostsThroughPmix) {
+  if (!PmixJob::available()) GTEST_SKIP() << "built without PMIx (libpmix-dev)";
+  if (std::system("command -v mpirun >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string log = folder_ + "/mpirun.log";
+  const std::string command = fmt::format(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 "
+      "WEFT_INTERFACE=lo {}=net_share_and_exit timeout 50 mpirun --bind-to none --oversubscribe "
+      "-n 2 -x WEFT_HOST=a '{}' : -n 2 -x WEFT_HOST=b '{}' > '{}' 2>&1",
+      kBodyEnv, self, self, log);
+  const int status = std::system(command.c_str());
+  std::ifstream file(log);
+  const std::string said{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(WEXITSTATUS(status), 0) << said;
+  EXPECT_TRUE(all_gone_within(5s));
+}
+
+TEST_F(Net, WhatCannotBeARendezvousIsRefused) {
+  const auto refused = [](const Environment& change) {
+    Environment all = environment(0, 4, "");
+    all.insert(all.end(), change.begin(), change.end());
+    for (const auto& [name, value] : all)
+      value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
+    std::string said = refusal([] { attach_shm(); });
+    for (const auto& [name, value] : all) unsetenv(name.c_str());
+    return said;
+  };
+  const auto contains = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_PRED2(contains, refused({{kSecretEnv, ""}}), "need a secret");
+  EXPECT_PRED2(contains, refused({{kSecretEnv, "short"}}), "has 5 characters; use at least 16");
+  EXPECT_PRED2(contains, refused({{kRendezvousEnv, "127.0.0.1"}}), "is not HOST:PORT");
+  EXPECT_PRED2(contains, refused({{kRendezvousEnv, "127.0.0.1:70000"}}), "is not HOST:PORT");
+  EXPECT_PRED2(contains, refused({{kSizeEnv, ""}}), "WEFT_SIZE is not");
+  EXPECT_PRED2(contains, refused({{kRankEnv, "4"}}), "not a number from 0 to 3");
+  const std::string path = folder_ + "/secret";
+  std::ofstream(path) << kSecret << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  EXPECT_PRED2(contains, refused({{kSecretFileEnv, path}}), "chmod 600");
+  EXPECT_PRED2(contains, refused({{kSecretFileEnv, folder_}}), "not a file");
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  setenv(kSecretFileEnv, path.c_str(), 1);
+  EXPECT_EQ(secret_from_env(), kSecret);
+  unsetenv(kSecretFileEnv);
+  EXPECT_PRED2(contains, refused({{kRendezvousEnv, "0.0.0.0:20777"}}), "all interfaces");
+}
+
 }  // namespace
 }  // namespace weft::transport_test
