@@ -73,6 +73,9 @@ void check_options(const Space& space) {
   const SpaceOptions& o = space.options;
   std::vector<Route> known = routes(space.kind);
   if (has_two_levels(space.kind)) known.push_back(Route::two_level);
+  if (o.route == Route::two_level && space.kind == SpaceKind::all_to_all)
+    bad_input(
+        "all_to_all has no route two_level: no two ranks of a host need the same rows; use auto, direct or staged");
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
     for (const Route route : known) names.push_back(to_string(route));
