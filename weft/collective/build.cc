@@ -249,6 +249,7 @@ std::vector<Route> routes(SpaceKind kind) {
 }
 
 std::vector<Route> routes(const Space& space, const Cluster& cluster) {
+  if (space.kind == SpaceKind::keep) return routes(space.kind);  // no group
   return routes_on(space, cluster_of_group(space, cluster));
 }
 

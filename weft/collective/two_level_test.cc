@@ -157,6 +157,7 @@ TEST(TwoLevel, IsNoRouteOfOneHostOrOfHostsThatAreNotFull) {
     const auto all = routes(space_of(SpaceKind::all_reduce, {1, num_ranks}), cluster);
     return std::find(all.begin(), all.end(), Route::two_level) != all.end();
   };
+  EXPECT_EQ(routes(keep(), cluster_of({2, 2})), std::vector<Route>{Route::local});
   EXPECT_TRUE(known(4, 2));
   EXPECT_FALSE(known(4, 4));
   EXPECT_FALSE(known(4, 1));
