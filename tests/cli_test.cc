@@ -219,6 +219,11 @@ const Bad kBad[] = {
     {"plan gemm-rs --ranks 100000", "100000"},
     {"plan gemm-rs --m -1", "--m is -1"},
     {"plan gemm-rs --load /dev/null", "--load"},
+    {"plan gemm-ar --ranks 4 --ranks-per-host 5", "--ranks-per-host is 5"},
+    {"plan gemm-ar --ranks 4 --ranks-per-host 3 --route two-level", "4 ranks are on hosts of 3"},
+    {"plan gemm-ar --ranks 4 --route two-level", "4 ranks are on hosts of 4"},
+    {"plan gemm-a2a --ranks 4 --ranks-per-host 2 --route two-level", "all_to_all has no route two_level"},
+    {"bench gemm-ar --ranks 4 --ranks-per-host 2", "--link"},
     {"plan --load /no/such/file", "/no/such/file"},
     {"plan --load /dev/null", "/dev/null"},
     {"plan --load /", "/"},
@@ -279,6 +284,19 @@ TEST(Cli, BenchTakesRoutesTypesAndThreads) {
         "gemm-rs --m 200 --threads 2 --transport threads", "gemm-rs --m 200 --tile 16,32 --link shm"}) {
     const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --n 96 --k 64 --json", words)));
     EXPECT_EQ(report["verified"], true) << words;
+  }
+}
+
+TEST(Cli, TwoLevelRoutesArePlannedProvedAndRun) {
+  for (const char* op : {"gemm-rs", "gemm-ar", "ag-gemm", "ag", "bcast"}) {
+    const std::string words =
+        fmt::format("{} --ranks 4 --ranks-per-host 2 --route two-level --m 100 --n 96 --k 64", op);
+    const Json plan = parsed(weft(fmt::format("plan {} --json", words)));
+    EXPECT_EQ(plan["ok"], true) << plan.dump();
+    EXPECT_EQ(plan["why"].get<std::string>().rfind("two_level: as asked", 0), 0u) << plan.dump();
+    const Json report = parsed(weft(fmt::format("bench {} --link 1gbit --rounds 2 --json", words)));
+    EXPECT_EQ(report["verified"], true) << words;
+    EXPECT_EQ(report["route"], "two_level") << words;
   }
 }
 

@@ -115,8 +115,30 @@ TEST(PacedLink, RanksOfOneHostAreNotPaced) {
         const std::vector<float> x(64 * 256, 1.0f);
         Op inside = world.compile(copy({.rows = 64, .cols = 256}), reduce_scatter(mesh, "local"));
         Op across = world.compile(copy({.rows = 64, .cols = 256}), reduce_scatter(mesh, "host"));
+        EXPECT_NE(inside.plan().why.find(", local "), std::string::npos) << inside.plan().why;
+        EXPECT_NE(across.plan().why.find(", network "), std::string::npos) << across.plan().why;
         EXPECT_LT(best_seconds_of(world, inside, x, 20e-3), 20e-3);
         EXPECT_GE(seconds_of(world, across, x), 2 * 32e-3);  // two pairs of ranks share the link between two hosts
+      },
+      options);
+}
+
+// 64 KB of sums on two hosts of two ranks: one partial of each half crosses, and its sum back. A ring takes 98 ms.
+TEST(PacedLink, TwoLevelsCrossOncePerHost) {
+  WorldOptions options;
+  options.link = Link{.bytes_per_s = 1e6, .latency_s = 0};
+  options.ranks_per_host = 2;
+  World::local(
+      4,
+      [&](World& world) {
+        const std::vector<float> x(64 * 256, 1.0f);
+        Op op =
+            world.compile(copy({.rows = 64, .cols = 256, .tile = {4, 64}}), all_reduce(world.mesh({{"tp", 4}}), "tp"));
+        EXPECT_EQ(op.plan().why.rfind("two_level: estimated", 0), 0u) << op.plan().why;
+        const double seconds = best_seconds_of(world, op, x, 85e-3);
+        EXPECT_GE(seconds, 65e-3);
+        EXPECT_LT(seconds, 85e-3);
+        for (const float sum : op.output().values()) ASSERT_EQ(sum, 4.0f);
       },
       options);
 }

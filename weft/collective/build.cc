@@ -74,6 +74,9 @@ bool has_two_levels(SpaceKind kind) { return kind != SpaceKind::keep && kind != 
 void check_options(const Space& space, std::vector<Route> known) {
   const SpaceOptions& o = space.options;
   if (has_two_levels(space.kind)) known.push_back(Route::two_level);
+  if (o.route == Route::two_level && space.kind == SpaceKind::all_to_all)
+    bad_input(
+        "all_to_all has no route two_level: no two ranks of a host need the same rows; use auto, direct or staged");
   if (o.route != Route::automatic && std::find(known.begin(), known.end(), o.route) == known.end()) {
     std::vector<std::string_view> names{to_string(Route::automatic)};
     for (const Route route : known) names.push_back(to_string(route));
@@ -250,6 +253,7 @@ std::vector<Route> routes(SpaceKind kind) {
 }
 
 std::vector<Route> routes(const Space& space, const Cluster& cluster) {
+  if (space.kind == SpaceKind::keep) return routes(space.kind);  // no group
   return routes_on(space, routes(space.kind), cluster_of_group(space, cluster));
 }
 

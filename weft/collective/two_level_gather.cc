@@ -31,6 +31,84 @@ Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
 
 BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
 
+const Expr strips = Expr::name("strips");  // of a rank's rows, each with a counter
+const BoxRule whole_x{{0, 0}, {m, k}};
+BoxRule part_of_a(const Expr& rank) { return {{rank * m, 0}, {rank * m + m, k}}; }
+
+// A gather that feeds a gemm: m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
+struct GatherGemm {
+  Draft draft;
+  int x, a, y, full, used, credit;
+  Expr reads = (N - 1) * strips * cols + (H - 1) * strips;  // of a, by lanes
+
+  explicit GatherGemm(Draft begun) : draft(std::move(begun)) {
+    draft.param("k", draft.producer.k);
+    draft.param("strips", ceil_div(draft.producer.m, draft.producer.tile[0]));
+    Buffer buffer;
+    buffer.name = "x", buffer.role = Role::input, buffer.shape = {m, k};
+    x = draft.buffer(buffer);
+    buffer.name = "a", buffer.role = Role::internal, buffer.shape = {N * m, k};
+    a = draft.buffer(buffer);
+    y = draft.output(N * m, n);
+    full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
+    credit = draft.counter("credit", L + H, 1);
+  }
+
+  // Strips of the rows of rank `from`, to this rank's mates.
+  Rule move(const char* name, const Expr& from) {
+    Rule rule = draft.trigger(name, whole_x);
+    rule.tile = {draft.producer.tile[0], 0};
+    rule.limit = Limit::peer;
+    rule.limit_peer = from;
+    rule.waits = {{credit, of_mate(j), 1, 1, 0, L - 1}};
+    rule.targets = {{mate(j), a, part_of_a(from), L - 1}};
+    rule.signals = {{mate(j), full, from * strips, 1, L - 1}};
+    return rule;
+  }
+
+  void add_moves() {
+    Rule send = move("send", r);
+    send.sources = {{r, x, whole_x}};
+    send.waits.push_back({credit, of_gate(j), 1, 1, 0, H - 1});
+    send.targets.insert(send.targets.begin(), {gate(j), a, part_of_a(r), H - 1});  // what crosses goes first
+    send.signals.insert(send.signals.begin(), {gate(j), full, r * strips, 1, H - 1});
+    draft.add(send);
+    Rule forward = move("spread", c);
+    forward.count = H - 1;
+    forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
+    forward.sources = {{r, a, part_of_a(c)}};
+    forward.waits.push_back({full, c * strips, 1, 0, 1});
+    forward.signals.push_back({r, used, 0});
+    draft.add(forward);
+  }
+
+  // Its own rows first, then its mates', then those that cross, a host after another.
+  void add_gemm() {
+    Rule rule = draft.step("gemm", stacked(c));
+    rule.limit = Limit::peer;
+    rule.limit_peer = c;
+    rule.count = N;
+    rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
+    rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
+    rule.reads = {{r, x, whole_x, 1, eq(s, 0)}, {r, a, part_of_a(c), 1, gt(s, 0)}};
+    rule.targets = {{r, y, stacked(c)}};
+    rule.signals = {{r, used, 0, 0, 1, gt(s, 0)}};
+    rule.finish = draft.producer.has_epilogue();
+    draft.add(rule);
+  }
+
+  Plan finished() {
+    Rule give = draft.trigger("credit");
+    give.waits = {{used, 0, reads}};
+    give.signals = {{gate(j), credit, L + host, 0, H - 1}, {mate(j), credit, place, 0, L - 1}};
+    draft.add(give);
+    Owed rows_owed = owed_copy(a, N - 1, other(s), part_of_a(other(s)), false);
+    rows_owed.leaf = -1 - x;
+    draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), draft.producer.has_epilogue()), rows_owed};
+    return draft.plan;
+  }
+};
+
 }  // namespace
 
 Plan build_two_level_all_gather(const Producer& producer, const Space& space, int ranks_per_host) {
@@ -97,71 +175,13 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
   return draft.plan;
 }
 
-// m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
 Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, int ranks_per_host) {
   if (producer.kind != ProducerKind::gemm)
     bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
-  Draft draft = gather_draft("all_gather gemm two_level", producer, space, ranks_per_host);
-  draft.param("k", producer.k);
-  draft.param("strips", ceil_div(producer.m, producer.tile[0]));  // of rows, each with a counter
-  const Expr strips = Expr::name("strips");
-  const BoxRule whole{{0, 0}, {m, k}};
-  const auto part = [](const Expr& rank) { return BoxRule{{rank * m, 0}, {rank * m + m, k}}; };
-  Buffer x;
-  x.name = "x", x.role = Role::input, x.shape = {m, k};
-  const int input = draft.buffer(x);
-  x.name = "a", x.role = Role::internal, x.shape = {N * m, k};
-  const int gathered = draft.buffer(x);
-  const int y = draft.output(N * m, n);
-  const Expr reads = (N - 1) * strips * cols + (H - 1) * strips;
-  const int full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
-  const int credit = draft.counter("credit", L + H, 1);
-  const WaitRule from_mates{credit, of_mate(j), 1, 1, 0, L - 1};
-
-  Rule send = draft.trigger("send", whole);
-  send.tile = {producer.tile[0], 0};
-  send.limit = Limit::peer;
-  send.limit_peer = r;
-  send.sources = {{r, input, whole}};
-  send.waits = {{credit, of_gate(j), 1, 1, 0, H - 1}, from_mates};
-  send.targets = {{gate(j), gathered, part(r), H - 1}, {mate(j), gathered, part(r), L - 1}};
-  send.signals = {{gate(j), full, r * strips, 1, H - 1}, {mate(j), full, r * strips, 1, L - 1}};
-  draft.add(send);
-
-  Rule forward = draft.trigger("spread", whole);
-  forward.tile = send.tile;
-  forward.limit = Limit::peer;
-  forward.limit_peer = c;
-  forward.count = H - 1;
-  forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
-  forward.waits = {{full, c * strips, 1, 0, 1}, from_mates};
-  forward.sources = {{r, gathered, part(c)}};
-  forward.targets = {{mate(j), gathered, part(c), L - 1}};
-  forward.signals = {{mate(j), full, c * strips, 1, L - 1}, {r, used, 0}};
-  draft.add(forward);
-
-  // Its own rows first, then its mates', then those that cross, a host after another.
-  Rule rule = draft.step("gemm", stacked(c));
-  rule.limit = Limit::peer;
-  rule.limit_peer = c;
-  rule.count = N;
-  rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
-  rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
-  rule.reads = {{r, input, whole, 1, eq(s, 0)}, {r, gathered, part(c), 1, gt(s, 0)}};
-  rule.targets = {{r, y, stacked(c)}};
-  rule.signals = {{r, used, 0, 0, 1, gt(s, 0)}};
-  rule.finish = producer.has_epilogue();
-  draft.add(rule);
-
-  Rule give = draft.trigger("credit");
-  give.waits = {{used, 0, reads}};
-  give.signals = {{gate(j), credit, L + host, 0, H - 1}, {mate(j), credit, place, 0, L - 1}};
-  draft.add(give);
-
-  Owed rows_owed = owed_copy(gathered, N - 1, other(s), part(other(s)), false);
-  rows_owed.leaf = -1 - input;
-  draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), producer.has_epilogue()), rows_owed};
-  return draft.plan;
+  GatherGemm gather(gather_draft("all_gather gemm two_level", producer, space, ranks_per_host));
+  gather.add_moves();
+  gather.add_gemm();
+  return gather.finished();
 }
 
 }  // namespace weft

@@ -170,12 +170,12 @@ Mesh World::mesh(std::vector<Axis> axes) const {
 }
 
 Op World::compile(const Producer& producer, const Space& space) {
-  const Plan plan = build(producer, space, cluster(space.num_ranks()));
+  const Plan plan = build(producer, space, cluster(space.mesh.size()));
   return space.kind == SpaceKind::keep ? allot(plan, {{rank()}, 0}) : compile(plan, space.mesh, space.axis);
 }
 
 Op World::compile(const Space& gather, const Producer& producer) {
-  return compile(build(gather, producer, cluster(gather.num_ranks())), gather.mesh, gather.axis);
+  return compile(build(gather, producer, cluster(gather.mesh.size())), gather.mesh, gather.axis);
 }
 
 Op World::compile(const Plan& plan, const Mesh& mesh, std::string_view axis) {
