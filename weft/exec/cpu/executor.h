@@ -91,7 +91,8 @@ class CpuExecutor {
   Transport& transport_;
   ThreadPool& threads_;
   CpuOptions options_;
-  bool solo_;  // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  bool solo_;            // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  std::int64_t glance_;  // lanes of triggers looked at between two tiles
   Signals signals_;
   std::optional<Links> links_;
   LaneRunner lanes_;
