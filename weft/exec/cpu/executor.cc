@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile. Fewer where a
+// Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile. Fewer fire where a
 // lane moves much: eight copies of 256 KB in a row empty the caches of what the next tiles need (ag-gemm 2048 x 128 x
 // 1024: 1.09 x compute with eight looks, 1.05 with one).
 constexpr std::int64_t kGlance = 8;
@@ -136,7 +136,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
 
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[static_cast<std::size_t>(thread)];
-  fire_ready(bench, glance_);  // opens its outputs before anything else
+  fire_ready(bench, kGlance, glance_);  // opens its outputs before anything else
   std::size_t step = 0;
   for (;;) {
     const std::int64_t next = add<std::int64_t>(next_lane_, 1);
@@ -149,7 +149,7 @@ void CpuExecutor::work(int thread) {
     if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
     lanes_.run(action, lane, bench);
     if (add<std::int64_t>(steps_left_, -1) == 1 && !solo_) ring_if_asleep(*memory_.bells[program_.rank]);
-    fire_ready(bench, glance_);
+    fire_ready(bench, kGlance, glance_);
     if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
@@ -179,8 +179,8 @@ void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
   add<std::int64_t>(triggers_left_, -1);
 }
 
-// Looks at up to `most` lanes, beginning where the last look ended; returns whether any was ready.
-bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
+// Looks at up to `most` lanes, beginning where the last look ended, and fires up to `fires`; returns whether any was ready.
+bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires) {
   if (links_) links_->deliver();
   if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
   bool fired = false;
@@ -202,6 +202,7 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most) {
         fire(trigger, lane, bench);
         fired = true;
         if (all_claimed) first = lane + 1;
+        if (--fires == 0) most = 0;
       } else {
         all_claimed = false;
       }
@@ -220,7 +221,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   std::int64_t due = Transit::kNothing;  // when a signal now under way will be there
   const auto ready = [&] {
     if (there()) return true;
-    while (fire_ready(bench, INT64_MAX))
+    while (fire_ready(bench, INT64_MAX, INT64_MAX))
       if (there()) return true;
     due = links_ ? links_->deliver() : Transit::kNothing;
     if (&bench == benches_.data()) due = std::min(due, poll_all());
@@ -237,7 +238,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
                    lane, runs_ - 1);
   for (int look = 0; look < kFirstLooks && !transport_.crowded(); ++look) {
     cpu_pause();
-    if (there() || (fire_ready(bench, INT64_MAX) && there())) return;
+    if (there() || (fire_ready(bench, INT64_MAX, INT64_MAX) && there())) return;
   }
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
@@ -248,7 +249,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
 void CpuExecutor::glance_at_others() {
   if (options_.live == nullptr) return;
   for (CpuExecutor* other : *options_.live)
-    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], other->glance_);
+    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], kGlance, other->glance_);
 }
 
 std::int64_t CpuExecutor::poll_all() {
@@ -264,7 +265,7 @@ void CpuExecutor::finish() {
 
 std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
-  while (fire_ready(benches_[0], INT64_MAX)) {
+  while (fire_ready(benches_[0], INT64_MAX, INT64_MAX)) {
   }
   return links_ ? links_->deliver() : Transit::kNothing;
 }

@@ -77,7 +77,7 @@ class CpuExecutor {
   T add(std::atomic<T>& value, T amount) const;  // returns what was there before
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
-  bool fire_ready(Workbench& bench, std::int64_t most);
+  bool fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
   RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
@@ -92,7 +92,7 @@ class CpuExecutor {
   ThreadPool& threads_;
   CpuOptions options_;
   bool solo_;            // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
-  std::int64_t glance_;  // lanes of triggers looked at between two tiles
+  std::int64_t glance_;  // lanes of triggers fired between two tiles
   Signals signals_;
   std::optional<Links> links_;
   LaneRunner lanes_;
