@@ -66,7 +66,10 @@ constexpr std::int64_t kTiles = 4096, kTileCols = 16;  // tiles of a cache line:
 constexpr std::int64_t kLongRow = 2048, kLongRows = 4096;
 constexpr std::int64_t kSide = 2048, kBriefK = 32, kFullK = 192;  // outputs larger than the caches
 constexpr std::int64_t kTables = 2, kTableRows = 100'000, kDim = 128, kBatch = 2048, kPooled = 8, kTurns = 8;
-constexpr std::int64_t kHotLong = 1024, kHotShort = 64;  // as many rows of the other length: 256 KB
+// The same 256 KB of weights in a few long rows and in many short ones, a single tile each. Rows as short as can be: of
+// longer ones, reading hides what an output costs.
+constexpr std::int64_t kHotLong = 1024, kHotFew = 64, kHotShort = 16, kHotMany = 4096;
+static_assert(kHotLong * kHotFew == kHotShort * kHotMany);
 
 Trial trial(World& world, const Producer& p, const Space& space, int batch = 1) {
   auto op = std::make_shared<Op>(world.compile(p, space));
@@ -138,8 +141,8 @@ std::vector<Trial> trials(World& world, Line* lines) {
   out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
   out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
   out[lookup] = lookup_trial(world);
-  out[hot_long] = trial(world, gemv({.n = kHotShort, .k = kHotLong}), keep(), 20);
-  out[hot_short] = trial(world, gemv({.n = kHotLong, .k = kHotShort}), keep(), 20);
+  out[hot_long] = trial(world, gemv({.n = kHotFew, .k = kHotLong}), keep(), 20);
+  out[hot_short] = trial(world, gemv({.n = kHotMany, .k = kHotShort}), keep(), 20);
   out[ping_pong] = ping_pong_trial(world, lines);
   return out;
 }
@@ -190,12 +193,12 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
   c->run_s = rest(t[one_tile], c->step_s);
   c->signal_s = c->local.latency_s = t[ping_pong] / 2;
 
-  // The same bytes of weights in long rows and in short ones: the difference is what an output costs.
-  constexpr double kGemvTile = 256, kOutputs = kHotLong - kHotShort;
-  // On a busy machine the short runs may have been luckier than the long one: then next to nothing is left for a row.
-  c->row_s = std::max(rest(t[hot_short] - t[hot_long], kOutputs / kGemvTile * c->step_s) / kOutputs, kLeastSeconds);
-  const double hot = rest(t[hot_long], kHotShort * c->row_s + c->step_s + c->run_s);
-  c->cache_bytes_per_s = kHotLong * kHotShort * kFloat / hot;
+  // The difference is what an output costs. On a busy machine the many may have been luckier than the few: then next to
+  // nothing is left for a row.
+  constexpr double kOutputs = kHotMany - kHotFew;
+  c->row_s = std::max((t[hot_short] - t[hot_long]) / kOutputs, kLeastSeconds);
+  const double hot = rest(t[hot_long], kHotFew * c->row_s + c->step_s + c->run_s);
+  c->cache_bytes_per_s = kHotLong * kHotFew * kFloat / hot;
   const double rows = kLongRows * (c->row_s + c->step_s / 256) + c->run_s;
   c->read_bytes_per_s = kLongRows * kLongRow * kFloat / rest(t[long_rows], rows);
 

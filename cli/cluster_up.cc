@@ -126,7 +126,7 @@ VirtualCluster described(const Flags& flags, const std::vector<int>& cores) {
 // This machine's rates and these links; a rank a host (`run` divides the cores among more). Where the link is shaped the
 // model has the rate that it lets TCP carry, not the one just seen: somebody else may have been on the cores.
 void write_model(const VirtualCluster& hosts, const Link& link) {
-  Cluster model = find_cluster();
+  Cluster model = with_wire(find_cluster());
   model.name = "virtual cluster " + hosts.name;
   model.num_hosts = static_cast<int>(hosts.hosts.size());
   model.ranks_per_host = 1;

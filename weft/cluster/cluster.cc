@@ -62,9 +62,27 @@ const Link& Cluster::link_between(int a, int b) const { return host_of(a) == hos
 Cluster parse_cluster(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where);
   check_fields(object,
-               {"name", "note", "num_hosts", "ranks_per_host", "local", "network", "fabric", "flops_per_s",
-                "read_bytes_per_s", "write_bytes_per_s", "tile_bytes_per_s", "gather_bytes_per_s", "cache_bytes",
-                "cache_bytes_per_s", "shared_cache_bytes", "row_s", "signal_s", "step_s", "run_s"},
+               {"name",
+                "note",
+                "num_hosts",
+                "ranks_per_host",
+                "local",
+                "network",
+                "fabric",
+                "flops_per_s",
+                "read_bytes_per_s",
+                "write_bytes_per_s",
+                "tile_bytes_per_s",
+                "gather_bytes_per_s",
+                "cache_bytes",
+                "cache_bytes_per_s",
+                "shared_cache_bytes",
+                "row_s",
+                "signal_s",
+                "step_s",
+                "run_s",
+                "wire_message_s",
+                "wire_byte_s"},
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);
@@ -86,6 +104,8 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   cluster.signal_s = get_seconds(object, "signal_s", where);
   cluster.step_s = get_seconds(object, "step_s", where);
   cluster.run_s = get_seconds(object, "run_s", where);
+  cluster.wire_message_s = get_seconds(object, "wire_message_s", where);
+  cluster.wire_byte_s = get_seconds(object, "wire_byte_s", where);
   return cluster;
 }
 
@@ -113,6 +133,8 @@ std::string to_json(const Cluster& cluster) {
       {"signal_s", cluster.signal_s},
       {"step_s", cluster.step_s},
       {"run_s", cluster.run_s},
+      {"wire_message_s", cluster.wire_message_s},
+      {"wire_byte_s", cluster.wire_byte_s},
   };
   return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -140,6 +162,11 @@ Cluster default_cluster(int num_ranks) {
   return cluster;
 }
 
+Cluster with_wire(Cluster cluster) {
+  if (cluster.wire_message_s == 0) cluster.wire_message_s = 4e-6, cluster.wire_byte_s = 0.6e-9;
+  return cluster;
+}
+
 Cluster with_cores(Cluster cluster, double cores_a_rank) {
   for (double* rate :
        {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s, &cluster.tile_bytes_per_s,
@@ -147,6 +174,8 @@ Cluster with_cores(Cluster cluster, double cores_a_rank) {
     *rate = std::clamp(*rate * cores_a_rank, kMinRate, kMaxRate);
   cluster.row_s /= cores_a_rank;
   cluster.step_s /= cores_a_rank;
+  cluster.wire_message_s /= cores_a_rank;
+  cluster.wire_byte_s /= cores_a_rank;
   return cluster;
 }
 

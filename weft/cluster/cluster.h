@@ -41,6 +41,10 @@ struct Cluster {
   double signal_s = 0;            // raising a counter a peer on the host is waiting for, until it sees it
   double step_s = 0;              // a tile beside its arithmetic
   double run_s = 0;               // starting a run and waiting for its output
+  // CPU time that a rank spends on a message to or from another host, and on each byte of it. 0: none, as where a link is
+  // only paced, or hardware moves the bytes.
+  double wire_message_s = 0;
+  double wire_byte_s = 0;
 
   int size() const { return num_hosts * ranks_per_host; }
   int host_of(int rank) const;                   // ranks fill hosts in blocks; throws bad_input for a rank there is not
@@ -58,6 +62,10 @@ std::string to_json(const Cluster& cluster);  // parse_cluster reads back the sa
 // Ranks as threads or processes of one host over shared memory, a core each, as measured on one such machine; the
 // network is assumed.
 Cluster default_cluster(int num_ranks = 2);
+
+// The cluster with what UCX over TCP costs a core at each end, where it does not say (bench/wire_floor: 1.0 to 1.3 ns a
+// byte for both ends together; the more a message, the smaller they are).
+Cluster with_wire(Cluster cluster);
 
 // The cluster with that many cores for each of its ranks: 0.5 where two ranks share one, 2 where a rank has two threads.
 Cluster with_cores(Cluster cluster, double cores_a_rank);

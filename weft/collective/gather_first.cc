@@ -17,11 +17,11 @@ constexpr std::int64_t kTileRows = 64;  // of a gemm that may choose
 
 Plan build_gather_first(const Producer& p, const Space& space) {
   const int num_ranks = space.num_ranks();
+  // Rows of several ranks share a tile, unless tiles are smaller than what one rank has.
+  const std::int64_t height = p.tile[0] < p.m ? p.tile[0] : std::min(std::max(kTileRows, p.m), p.m * num_ranks);
   Draft draft("all_gather gemm staged", p, num_ranks);
   draft.param("k", p.k);
   draft.param("strips", ceil_div(p.m, p.tile[0]));  // of the rows that one rank sends
-  // Rows of several ranks share a tile, unless tiles are smaller than what one rank has.
-  const std::int64_t height = p.tile[0] < p.m ? p.tile[0] : std::min(std::max(kTileRows, p.m), p.m * num_ranks);
   draft.param("tall", ceil_div(p.m * num_ranks, height));
   const Expr strips = Expr::name("strips"), lanes = Expr::name("tall") * cols;
   const BoxRule own{{0, 0}, {m, k}}, all{{0, 0}, {N * m, k}};

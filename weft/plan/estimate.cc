@@ -42,6 +42,8 @@ class EventModel {
     sent_.resize(static_cast<std::size_t>(num_hosts_) * num_ends_);
     received_.resize(static_cast<std::size_t>(num_hosts_));
     for (const Act& act : m_.acts) add_bytes(act);
+    for (Rank& rank : ranks_)
+      if (rank.steps > 0) rank.slower = 1 + rank.receiving / rank.steps;
   }
 
   Estimate run(const std::vector<std::int32_t>& order) {
@@ -63,6 +65,8 @@ class EventModel {
   struct Rank {
     double steps_free = 0, triggers_free = 0;
     double busy = 0, compute = 0, local_seconds = 0;
+    double steps = 0, receiving = 0;  // CPU time of its steps, and of taking what other hosts send
+    double slower = 1;                // how much longer its steps take beside that
   };
   // What a rank uses of one link: its host's only one, or that to one other host.
   struct Use {
@@ -80,7 +84,13 @@ class EventModel {
     return sent_[static_cast<std::size_t>(host_of_[from]) * num_ends_ + end_of(to)];
   }
 
+  // CPU time of a wire at one end.
+  double wire_seconds(double bytes, double messages) const {
+    return bytes * cluster_.wire_byte_s + messages * cluster_.wire_message_s;
+  }
+
   void add_bytes(const Act& act) {
+    if (act.is_step) ranks_[act.rank].steps += costs_.of(act).busy;
     for (const VPiece& p : m_.pieces_of(act.targets)) {
       if (p.rank == act.rank) continue;
       if (same_host(p.rank, act.rank)) {
@@ -90,6 +100,7 @@ class EventModel {
       use(act.rank, p.rank).bytes += costs_.bytes(p);
       sent_[static_cast<std::size_t>(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.bytes(p);
       received_[host_of_[p.rank]] += costs_.bytes(p);
+      ranks_[p.rank].receiving += wire_seconds(costs_.bytes(p), std::max(act.lanes, 1u));
     }
   }
 
@@ -141,8 +152,11 @@ class EventModel {
 
   void play(const Act& act) {
     Rank& rank = ranks_[act.rank];
-    const Cost cost = costs_.of(act);
+    Cost cost = costs_.of(act);
     const auto lanes = static_cast<double>(std::max(act.lanes, 1u));
+    if (act.is_step) cost.busy *= rank.slower;
+    for (const VPiece& p : m_.pieces_of(act.targets))
+      if (!same_host(p.rank, act.rank)) cost.busy += wire_seconds(costs_.bytes(p), lanes);
     rank.busy += cost.busy;
     rank.compute += cost.compute;
     Front made = ready(act);

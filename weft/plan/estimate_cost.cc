@@ -95,11 +95,18 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   return 0;
 }
 
-// Steps of a rank are in listed order, and those of one producer follow one another.
+// Steps of a rank are in listed order, and those of one producer follow one another. A slice of columns has weights of
+// its own; rows of another rank have not.
 bool Costs::first_with_weights(const Act& act) const {
   const Range all = m_.acts_of[act.rank];
-  for (const Act* before = &act; before > m_.acts.data() + all.begin; --before)
-    if (before[-1].is_step && before[-1].box >= 0) return before[-1].producer != act.producer;
+  const Box& box = m_.boxes[act.box];
+  for (const Act* before = &act; before > m_.acts.data() + all.begin; --before) {
+    const Act& earlier = before[-1];
+    if (!earlier.is_step || earlier.box < 0) continue;
+    if (earlier.producer != act.producer) return true;
+    const Box& read = m_.boxes[earlier.box];
+    if (read.lo[1] <= box.lo[1] && box.hi[1] <= read.hi[1]) return false;
+  }
   return true;
 }
 

@@ -35,6 +35,7 @@ class UcxMessenger : public UcxWire {
 
   std::size_t most_staged_bytes() const override { return staging_.most_bytes(); }
   std::byte* stage(std::size_t bytes) override;
+  std::size_t backlog() const override { return staging_.units_in_use() * Staging::kUnit; }
   void put(int peer, const Rows& to, std::byte* staged, std::span<const RemoteCounter> counters) override;
   void signal(int peer, const RemoteCounter& counter) override;
   void flush() override;

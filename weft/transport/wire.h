@@ -46,6 +46,9 @@ class Wire {
   // Sends what stage() gave, filled with to.bytes() of packed rows, then raises each counter by one, in this order.
   // Takes the staging back.
   virtual void put(int peer, const Rows& to, std::byte* staged, std::span<const RemoteCounter> counters) = 0;
+  // Bytes that were staged and have not left yet. Who can wait with more does well to: what is not staged long before it
+  // leaves is still in the cache then.
+  virtual std::size_t backlog() const = 0;
   // Raises a counter. May be held back to travel with what is next sent to that peer, until flush() or progress().
   virtual void signal(int peer, const RemoteCounter& counter) = 0;
   virtual void flush() = 0;

@@ -151,6 +151,7 @@ Cluster World::cluster(int num_ranks) const {
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
   if (state_->transport->wire() != nullptr) {
+    cluster = with_wire(cluster);
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }

@@ -66,6 +66,7 @@ class CpuExecutor {
   struct Trigger {
     const Action* action;
     bool reads_input;
+    bool sends;  // to another host
     std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
     std::atomic<std::int64_t> left{0};                      // lanes of this run not yet done
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
@@ -79,7 +80,7 @@ class CpuExecutor {
   T add(std::atomic<T>& value, T amount) const;  // returns what was there before
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
-  bool fire_ready(Workbench& bench, std::int64_t most);
+  bool fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
   RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
@@ -93,7 +94,8 @@ class CpuExecutor {
   Transport& transport_;
   ThreadPool& threads_;
   CpuOptions options_;
-  bool solo_;  // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  bool solo_;            // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
+  std::int64_t glance_;  // lanes of triggers fired between two tiles
   Signals signals_;
   std::optional<Links> links_;
   Wire* wire_;  // null: all ranks of the plan are reached by memory
