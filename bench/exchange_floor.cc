@@ -1,7 +1,7 @@
 // What an all-reduce of two ranks costs at the least: two threads that store to each other, raise a flag, wait and add,
 // with no plan, no executor and no bookkeeping. gemv-ar is judged beside it: what is above this line is ours.
 //
-//   exchange_floor [--json]     microseconds a run for 256, 1024 and 4096 floats; the median of 9 blocks of 5,000 runs
+//   exchange_floor [--json]     microseconds a run for 256, 1024 and 4096 floats; the median of 9 blocks of 2,000 runs
 //
 // Two figures each. `alone` is the exchange in a tight loop. `added` is what it adds to a gemv with k 64 before it, blocks
 // with and without the exchange in turn: beside the exchange it holds what nobody can avoid who needs the other's result
@@ -21,7 +21,7 @@
 
 namespace {
 
-constexpr int kRuns = 5000, kBlocks = 9, kDepth = 64;
+constexpr int kRuns = 2000, kBlocks = 9, kDepth = 64;
 
 struct alignas(64) Flag {
   std::atomic<std::uint32_t> value{0};
@@ -91,7 +91,9 @@ int main(int argc, char** argv) {
   const bool json = argc > 1 && std::string_view(argv[1]) == "--json";
   std::string rows;
   for (const int n : {256, 1024, 4096}) {
-    const Floor floor = measure(n);
+    Floor floor = measure(n);  // the best of three: where memory and threads come to lie is luck
+    for (int again = 0; again < 2; ++again)
+      if (const Floor other = measure(n); other.alone_us < floor.alone_us) floor = other;
     if (json)
       rows += fmt::format("{}\"{}\": {{\"alone_us\": {:.3f}, \"added_us\": {:.3f}}}", rows.empty() ? "" : ", ", n,
                           floor.alone_us, floor.added_us);
