@@ -38,7 +38,7 @@ function(weft_test name)
     endif()
     add_dependencies(thread_tests ${name})
   endif()
-  # WEFT_CLUSTER: not what a user has calibrated this machine to. LABELS may be empty, so they come last.
+  # WEFT_CLUSTER: not what a user has calibrated this machine to. Labels may be empty, so they come last.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
                        LABELS "${ARG_LABELS}")
 endfunction()

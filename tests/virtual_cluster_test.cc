@@ -23,6 +23,9 @@
 namespace weft::testing {
 namespace {
 
+// LeakSanitizer cannot stop the threads of a process in a PID namespace, where the programs of virtual hosts run.
+constexpr const char* kNoLeaks = "ASAN_OPTIONS=detect_leaks=0";
+
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
@@ -107,7 +110,7 @@ class VirtualCluster : public ::testing::Test {
   }
   // What ranks print, and last what `weft cluster run --json` does.
   static std::vector<Json> run(const std::string& name, int ranks, Words program) {
-    Words words{"cluster", "run", "--json", "--name", name, "-n", std::to_string(ranks), "--"};
+    Words words{"cluster", "run", "--env", kNoLeaks, "--json", "--name", name, "-n", std::to_string(ranks), "--"};
     words.insert(words.end(), program.begin(), program.end());
     const Ended ended = weft(words);
     EXPECT_EQ(ended.code, 0) << ended.err;
@@ -154,7 +157,8 @@ TEST_F(VirtualCluster, RanksAreOnHostsOfTheirOwn) {
       "echo $OMPI_COMM_WORLD_RANK $(hostname) $(ip -o -4 addr show dev $WEFT_INTERFACE | grep -o 'inet [0-9.]*') "
       "$(ls /sys/class/net | tr '\\n' ' ') secret=$NOT_FOR_RANKS $(grep -c num_hosts $WEFT_CLUSTER)";
   setenv("NOT_FOR_RANKS", "told", 1);
-  const Ended shown = weft(Words{"cluster", "run", "--name", name_, "-n", "4", "--", "sh", "-c", show});
+  const Ended shown =
+      weft(Words{"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "4", "--", "sh", "-c", show});
   EXPECT_EQ(shown.code, 0) << shown.err;
   for (int rank = 0; rank < 4; ++rank) {
     const Json& host = made["hosts"][rank / 2];
@@ -162,7 +166,8 @@ TEST_F(VirtualCluster, RanksAreOnHostsOfTheirOwn) {
                                              host["address"].get<std::string>());
     EXPECT_NE(shown.out.find(expected), std::string::npos) << expected << "in\n" << shown.out;
   }
-  const Ended failed = weft(Words{"cluster", "run", "--name", name_, "-n", "2", "--", "sh", "-c", "exit 2"});
+  const Ended failed =
+      weft(Words{"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "2", "--", "sh", "-c", "exit 2"});
   EXPECT_EQ(failed.code, 2) << failed.err;
   down(name_);
   EXPECT_EQ(weft(Words{"cluster", "down", "--name", name_}).code, 0) << "again: nothing to do";
@@ -175,8 +180,8 @@ TEST_F(VirtualCluster, MpiGoesThroughTheLinks) {
       5 * 1024 * 512 * 4 / 2.0;  // five runs of the example, half of the product to the other rank
   up(name_, {"--rate", "1gbit"});
   for (const char* layer : {"pml=ucx,ob1", "pml=ob1"}) {
-    const Ended ended = weft(Words{"cluster", "run", "--json", "--name", name_, "-n", "2", "--mca", layer, "--env",
-                                   "OPENBLAS_NUM_THREADS=1", "--", WEFT_PLAIN_MPI});
+    const Ended ended = weft(Words{"cluster", "run", "--env", kNoLeaks, "--json", "--name", name_, "-n", "2", "--mca",
+                                   layer, "--env", "OPENBLAS_NUM_THREADS=1", "--", WEFT_PLAIN_MPI});
     ASSERT_EQ(ended.code, 0) << ended.err;
     EXPECT_NE(ended.out.find("ok 2 ranks"), std::string::npos) << ended.out;
     for (const Json& host : json_lines(ended.out).at(0)["hosts"]) EXPECT_GE(host["tx_bytes"], kBytes) << layer;
@@ -188,13 +193,13 @@ TEST_F(VirtualCluster, SaysWhatIsMissing) {
   up(name_, {});
   const std::string path = std::getenv("PATH");
   setenv("PATH", "/nowhere", 1);
-  const Ended lost = weft(Words{"cluster", "run", "--name", name_, "-n", "2", "--", "true"});
+  const Ended lost = weft(Words{"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "2", "--", "true"});
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(lost.code, 2);
   EXPECT_NE(lost.err.find("install the Debian package openmpi-bin"), std::string::npos) << lost.err;
   for (const Words& words :
        {Words{"-n", "3", "--", "true"}, {"-n", "2", "--", "./none-such"}, {"-n", "0", "--", "true"}}) {
-    Words all{"cluster", "run", "--name", name_};
+    Words all{"cluster", "run", "--env", kNoLeaks, "--name", name_};
     all.insert(all.end(), words.begin(), words.end());
     const Ended ended = weft(all);
     EXPECT_EQ(ended.code, 2) << ended.err;
@@ -216,14 +221,16 @@ TEST_F(VirtualCluster, KilledRunLeavesNothing) {
   up(name_, {"--cpus", "0.5"});
   for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
     const std::string nap = fmt::format("77.{}{}", getpid(), signal);
-    const Running running = start_weft({"cluster", "run", "--name", name_, "-n", "2", "--", "sleep", nap});
+    const Running running =
+        start_weft({"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "2", "--", "sleep", nap});
     ASSERT_TRUE(within(10, [&] { return processes_with("sleep" + std::string(1, '\0') + nap) >= 2 + 4; }));
     kill(running.pid, signal);
     EXPECT_EQ(wait_for(running).code, signal == SIGKILL ? 128 + SIGKILL : 1);
     EXPECT_TRUE(within(2, [&] { return processes_with(nap) == 0; })) << "signal " << signal;
   }
   const std::string nap = fmt::format("78.{}", getpid());
-  const Running running = start_weft({"cluster", "run", "--name", name_, "-n", "2", "--", "sleep", nap});
+  const Running running =
+      start_weft({"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "2", "--", "sleep", nap});
   ASSERT_TRUE(within(10, [&] { return processes_with("sleep" + std::string(1, '\0') + nap) >= 2 + 4; }));
   down(name_);
   EXPECT_NE(wait_for(running).code, 0);
@@ -238,7 +245,7 @@ TEST_F(VirtualCluster, HalfMadeClusterIsTakenDown) {
   EXPECT_FALSE(remains(name_).empty());
   const Ended again = weft(Words{"cluster", "up", "--name", name_});
   EXPECT_EQ(again.code, 2) << again.err;
-  const Ended used = weft(Words{"cluster", "run", "--name", name_, "-n", "1", "--", "true"});
+  const Ended used = weft(Words{"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "1", "--", "true"});
   EXPECT_EQ(used.code, 2);
   EXPECT_NE(used.err.find("not whole"), std::string::npos) << used.err;
   down(name_);
@@ -253,7 +260,7 @@ TEST_F(VirtualCluster, HalfMadeClusterIsTakenDown) {
 
   up(name_, {});
   fs::remove_all(fmt::format("/run/weft/{}", name_));
-  EXPECT_EQ(weft(Words{"cluster", "run", "--name", name_, "-n", "1", "--", "true"}).code, 2);
+  EXPECT_EQ(weft(Words{"cluster", "run", "--env", kNoLeaks, "--name", name_, "-n", "1", "--", "true"}).code, 2);
   down(name_);
 }
 

@@ -18,6 +18,7 @@ finish() {
 
 # A sanitizer that only reports would leave the exit status at 0.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export LSAN_OPTIONS=suppressions=$PWD/tools/leaks.txt
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 # UCX writes over the first instructions of mmap, which crashes under TSan (openucx/ucx issue 8475); TCP has no need of it.
 export UCX_MEM_MMAP_HOOK_MODE=none
