@@ -42,6 +42,24 @@ Producer with_wire_tiles(Producer p, int num_ranks, const Cluster& cluster) {
   return p;
 }
 
+// Between hosts, hearing that memory may be written takes as long as writing it, where that is little. With two copies of
+// outputs and inboxes, what a rank opens or gives back in one run is written in the next but one, and nobody waits for it.
+constexpr std::int64_t kOpenAheadBytes = std::int64_t{1} << 20;
+
+void open_ahead(Plan* plan) {
+  for (Rule& rule : plan->rules)
+    for (WaitRule& wait : rule.waits)
+      if (const std::string& name = plan->counters[wait.counter].name; name == "open" || name == "credit") ++wait.lag;
+  for (Buffer& buffer : plan->buffers)
+    if (buffer.role != Role::input) buffer.depth = 2;
+}
+
+bool opens_ahead(const Producer& p, const Space& space, const Cluster& cluster) {
+  const std::int64_t ranks = space.kind == SpaceKind::all_gather ? space.num_ranks() : 1;
+  return cluster.wire_message_s > 0 && space.num_ranks() > cluster.ranks_per_host &&
+         p.m * p.n * ranks * static_cast<std::int64_t>(sizeof(float)) <= kOpenAheadBytes;
+}
+
 Plan build_two_level(const Producer& p, const Space& space, int ranks_per_host) {
   switch (space.kind) {
     case SpaceKind::reduce_scatter:
@@ -286,7 +304,13 @@ Plan build(const Producer& producer, const Space& space, const Cluster& cluster)
   if (space.num_ranks() == 1 && space.options.rows.empty())
     return alone(p, fmt::format("{} {} local", to_string(p.kind), to_string(space.kind)));
   if (p.kind == ProducerKind::window) return build_window(p, space);
-  return choose(p, space, routes(space.kind), cluster, build_route);
+  const bool ahead = opens_ahead(p, space, cluster);
+  return choose(p, space, routes(space.kind), cluster,
+                [ahead](const Producer& producer, const Space& s, Route route, int ranks_per_host) {
+                  Plan plan = build_route(producer, s, route, ranks_per_host);
+                  if (ahead) open_ahead(&plan);
+                  return plan;
+                });
 }
 
 Plan build(const Space& gather, const Producer& producer, const Cluster& cluster) {

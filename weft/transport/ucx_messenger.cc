@@ -167,16 +167,12 @@ bool UcxMessenger::progress() {
   return came;
 }
 
-void UcxMessenger::leave() {
-  serve();  // leaves the descriptor armed; what comes after that wakes the watch
-  watch_->leave();
-}
-
 // The lock is let go between passes, for those who want to send.
 void UcxMessenger::serve() {
   bool more = true;
   while (more) {
     Lock lock(mutex_);
+    post_all_held();
     more = ucp_worker_progress(worker_.get()) != 0 || !worker_.arm();
     tell(std::move(lock));
   }

@@ -41,7 +41,8 @@ class UcxMessenger : public UcxWire {
   void flush() override;
   bool progress() override;
   void attend() override { watch_->attend(); }
-  void leave() override;
+  void leave() override { watch_->leave(); }
+  void rest() override { watch_->rest(); }
 
  private:
   // A message on its way: UCX reads the header until it is sent.

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,14 +16,20 @@
 #include "weft/base/error.h"
 
 namespace weft {
+namespace {
+
+constexpr long kLingerNs = 200'000;
+
+}  // namespace
 
 Watch::Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve)
     : descriptor_(descriptor),
       serve_(std::move(serve)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      stop_(eventfd(0, EFD_CLOEXEC)) {
-  if (!epoll_ || !stop_) fail(Code::io, "cannot make an epoll descriptor: {}", std::strerror(errno));
-  for (const int fd : {descriptor_, stop_.get()}) {
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!epoll_ || !stop_ || !timer_) fail(Code::io, "cannot make an epoll descriptor: {}", std::strerror(errno));
+  for (const int fd : {descriptor_, stop_.get(), timer_.get()}) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
       fail(Code::io, "cannot watch a descriptor: {}", std::strerror(errno));
@@ -45,11 +52,14 @@ Watch::~Watch() {
 
 void Watch::run() {
   while (true) {
-    epoll_event events[2];
-    const int num_events = epoll_wait(epoll_.get(), events, 2, -1);
+    epoll_event events[3];
+    const int num_events = epoll_wait(epoll_.get(), events, 3, -1);
     for (int i = 0; i < num_events; ++i) {
       if (events[i].data.fd == stop_.get()) return;
-      if (!nap(serve_())) return;
+      if (events[i].data.fd == timer_.get())
+        on_timer();
+      else if (!nap(serve_()))
+        return;
     }
   }
 }
@@ -63,16 +73,44 @@ bool Watch::nap(std::chrono::nanoseconds time) {
 
 void Watch::attend() {
   const std::lock_guard lock(mutex_);
-  if (attending_++ == 0) set_interest(false);
+  if (attending_++ == 0 && interested_) set_interest(false);
 }
 
 void Watch::leave() {
   const std::lock_guard lock(mutex_);
-  if (--attending_ == 0) set_interest(true);
+  if (--attending_ == 0 && !interested_) linger();
+}
+
+void Watch::rest() {
+  const std::lock_guard lock(mutex_);
+  if (--attending_ <= 0 && !interested_) take_over();
+}
+
+// One timer for all that come and go meanwhile: a rank that runs one small op after another pays for it once.
+void Watch::linger() {
+  if (lingering_) return;
+  lingering_ = true;
+  const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kLingerNs}};
+  timerfd_settime(timer_.get(), 0, &soon, nullptr);
+}
+
+void Watch::on_timer() {
+  std::uint64_t times = 0;
+  if (read(timer_.get(), &times, sizeof times) != sizeof times) return;
+  const std::lock_guard lock(mutex_);
+  lingering_ = false;
+  if (attending_ <= 0 && !interested_) take_over();
+}
+
+// serve() leaves the descriptor armed: what comes after it wakes the thread.
+void Watch::take_over() {
+  serve_();
+  set_interest(true);
 }
 
 // The kernel looks at the descriptor when the interest comes back: if it is readable by then, the thread wakes.
 void Watch::set_interest(bool interested) {
+  interested_ = interested;
   epoll_event event{.events = interested ? EPOLLIN : 0u, .data = {.fd = descriptor_}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor_, &event);
 }

@@ -19,20 +19,25 @@ class Watch {
   Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve);
   ~Watch();
 
-  // Calls nest and count; the count may be below zero (wire.h).
+  // As in wire.h.
   void attend();
   void leave();
+  void rest();
 
  private:
   void run();
   bool nap(std::chrono::nanoseconds time);  // false where the watch is to end
   void set_interest(bool interested);
+  void linger();  // the thread takes over soon, unless somebody attends by then
+  void take_over();
+  void on_timer();
 
   int descriptor_;
   std::function<std::chrono::nanoseconds()> serve_;
-  Fd epoll_, stop_;
+  Fd epoll_, stop_, timer_;
   std::mutex mutex_;
   int attending_ = 0;
+  bool interested_ = true, lingering_ = false;
   std::thread thread_;
 };
 

@@ -60,7 +60,7 @@ namespace detail {
 class Absence {
  public:
   explicit Absence(Wire* wire) : wire_(wire) {
-    if (wire_ != nullptr) wire_->leave();
+    if (wire_ != nullptr) wire_->rest();
   }
   ~Absence() {
     if (wire_ != nullptr) wire_->attend();

@@ -49,7 +49,8 @@ class Wire {
   // Bytes that were staged and have not left yet. Who can wait with more does well to: what is not staged long before it
   // leaves is still in the cache then.
   virtual std::size_t backlog() const = 0;
-  // Raises a counter. May be held back to travel with what is next sent to that peer, until flush() or progress().
+  // Raises a counter. May be held back to travel with what is next sent to that peer, until flush() or progress(), or
+  // until the wire's own thread takes over.
   virtual void signal(int peer, const RemoteCounter& counter) = 0;
   virtual void flush() = 0;
 
@@ -57,9 +58,12 @@ class Wire {
   virtual bool progress() = 0;
 
   // While a thread moves data itself, in a loop or between tiles, the wire's own thread stays asleep. Calls nest and
-  // count. A thread that may be attending leaves while it sleeps and attends again: the count may be below zero.
+  // count. After leave() it takes over, and sends what is held back, within a fraction of a millisecond: who comes back
+  // before that has paid nothing. After rest() it does so at once: for a thread that sleeps, and then attends again. A
+  // thread that rests need not have attended: the count may be below zero.
   virtual void attend() = 0;
   virtual void leave() = 0;
+  virtual void rest() = 0;
 };
 
 }  // namespace weft

@@ -40,6 +40,8 @@ std::optional<Link> link_of(const WorldOptions& options) {
   return parse_link(text);
 }
 
+constexpr std::chrono::milliseconds kWireSpin{1};
+
 bool wants_wire(const WorldOptions& options) {
   const char* text = std::getenv("WEFT_LINK");
   return options.wired || (!options.link && text != nullptr && std::string_view(text) == "ucx");
@@ -110,6 +112,8 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (transport->ranks_here() * threads->size() > usable_cores()) patience.spin = std::chrono::nanoseconds(0);
+  // Over a wire what is waited for is farther away, and waking up for it costs more; the wire's thread takes its time too.
+  if (transport->wire() != nullptr && patience.spin.count() > 0) patience.spin = kWireSpin;
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
 }

@@ -156,7 +156,6 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
     }
   });
   await(nullptr, 0, &input_triggers_left_, benches_[0]);
-  if (wire_ != nullptr) wire_->flush();
 }
 
 void CpuExecutor::work(int thread) {
@@ -269,7 +268,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   if (bench.record.on())
     record.emplace(&bench.record, action == nullptr ? -1 : static_cast<std::int32_t>(action - program_.actions.data()),
                    lane, runs_ - 1);
-  for (int look = 0; look < kFirstLooks && !transport_.crowded(); ++look) {
+  for (int look = 0; look < kFirstLooks && !transport_.crowded() && wire_ == nullptr; ++look) {
     cpu_pause();
     if (there() || (fire_ready(bench, INT64_MAX, INT64_MAX) && there())) return;
   }
@@ -294,7 +293,6 @@ std::int64_t CpuExecutor::poll_all() {
 
 void CpuExecutor::finish() {
   if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
-  if (wire_ != nullptr) wire_->flush();
 }
 
 std::int64_t CpuExecutor::poll() {
