@@ -1,5 +1,6 @@
 // `weft info`: what this build and this machine can do, and with --calibrate how fast.
 #include <sched.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,10 +15,13 @@
 #include "weft/kernel/gemm.h"
 #include "weft/kernel/isa.h"
 #include "weft/transport/memory.h"
+#include "weft/transport/pmix_job.h"
+#include "weft/transport/ucx_wire.h"
 
 #include "cli/calibrate.h"
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/virtual_tools.h"
 
 namespace weft::cli {
 namespace {
@@ -54,14 +58,48 @@ std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
           {"a run", format_duration(c.run_s), "starting it and waiting for its output"}};
 }
 
+// What ranks on several hosts need, and what this build and this machine have of it.
+struct Hosts {
+  std::string ucx = UcxWire::version();  // empty: not in this build
+  bool pmix = PmixJob::available();
+  std::string mpirun = find_program("mpirun");  // empty: there is none
+  std::string lacks;                            // for virtual clusters: nothing, or what is missing
+};
+
+Hosts look_at_hosts() {
+  Hosts hosts;
+  if (geteuid() != 0)
+    hosts.lacks = "root";
+  else if (find_program("ip").empty() || find_program("tc").empty())
+    hosts.lacks = "ip and tc (Debian: iproute2)";
+  else if (hosts.mpirun.empty())
+    hosts.lacks = "mpirun (Debian: openmpi-bin)";
+  return hosts;
+}
+
+std::string mpi_line(const Hosts& hosts) {
+  if (hosts.mpirun.empty()) return "no: there is no mpirun (Debian: openmpi-bin); `weft run` starts ranks";
+  if (!hosts.pmix) return hosts.mpirun + ", on one host: this build has no PMIx (Debian: libpmix-dev)";
+  return hosts.mpirun + ", with PMIx: on several hosts too";
+}
+
+nlohmann::ordered_json text_or_false(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(false) : nlohmann::ordered_json(text);
+}
+
 void print_json(const Cluster* rates) {
+  const Hosts hosts = look_at_hosts();
+  nlohmann::ordered_json transports{"threads", "shm"};
+  if (!hosts.ucx.empty()) transports.push_back("ucx");
   nlohmann::ordered_json out{{"version", WEFT_VERSION},
                              {"isa", isa()},
                              {"kernels", gemm_kernel()},
-                             {"transports", {"threads", "shm"}},
+                             {"transports", transports},
                              {"cuda", false},
-                             {"ucx", false},
-                             {"mpi", false},
+                             {"ucx", text_or_false(hosts.ucx)},
+                             {"pmix", hosts.pmix},
+                             {"mpi", text_or_false(hosts.mpirun)},
+                             {"virtual_hosts", hosts.lacks.empty()},
                              {"cores", usable_cores()},
                              {"available_memory_bytes", available_memory_bytes()},
                              {"rates", nullptr}};
@@ -73,15 +111,20 @@ void print_json(const Cluster* rates) {
 }
 
 void print_text(const Cluster* rates) {
+  const Hosts hosts = look_at_hosts();
   fmt::print("weft {}\n", WEFT_VERSION);
-  fmt::print("{}", aligned({{"cores", fmt::format("{}", usable_cores())},
-                            {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
-                            {"isa", isa()},
-                            {"gemm tiles", gemm_kernel()},
-                            {"transports", "threads, shm"},
-                            {"cuda", "no: this build has no CUDA executor"},
-                            {"ucx", "no: ranks are on one host in this build"},
-                            {"mpi", "no: ranks are started by `weft run`"}}));
+  fmt::print(
+      "{}",
+      aligned({{"cores", fmt::format("{}", usable_cores())},
+               {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
+               {"isa", isa()},
+               {"gemm tiles", gemm_kernel()},
+               {"transports", hosts.ucx.empty() ? "threads, shm" : "threads, shm, ucx"},
+               {"cuda", "no: this build has no CUDA executor"},
+               {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": ranks may be on several hosts"
+                                          : "no: ranks are on one host in this build (libucx-dev)"},
+               {"mpi", mpi_line(hosts)},
+               {"virtual hosts", hosts.lacks.empty() ? "yes: `weft cluster up`" : "no: they need " + hosts.lacks}}));
   if (rates == nullptr) {
     fmt::print("\nRates: not measured; `weft info --calibrate` takes four seconds.\n");
     return;

@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/transport/shm.h"
 
 #include "cli/command.h"
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
   app.require_subcommand(1);
   app.footer("Example:\n  weft ledger\n  weft COMMAND --help");
+  set_log([](std::string_view line) { fmt::print(stderr, "weft: {}\n", line); });
   Run run;
   add_ledger(app, &run);
   add_demo(app, &run);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "weft/transport/launch.h"
+#include "weft/transport/mpirun.h"
 #include "weft/transport/shm.h"
 
 namespace weft::cli {
@@ -41,7 +42,9 @@ int relaunch(int num_ranks) {
 
 bool speaks_of(const Error& error) {
   if (!launched()) return true;
-  if (error.code() == Code::peer_failed || error.code() == Code::deadline) return false;
+  // Of a peer's failure `weft run` speaks; mpirun does not, so there one rank does.
+  if (error.code() == Code::peer_failed || error.code() == Code::deadline)
+    return under_mpirun() && launched_rank() == (error.rank() == 0 ? 1 : 0);
   return std::max(error.rank(), 0) == launched_rank();
 }
 

@@ -62,15 +62,21 @@ int run(const Flags& flags) {
   const int world_size = std::max(flags.ranks, options.world_size);
   const LaunchResult result = launch(options);
   if (flags.json) {
-    nlohmann::ordered_json report{
-        {"ranks", flags.ranks}, {"exit_code", result.exit_code()}, {"first_failed", nullptr}, {"reason", nullptr}};
+    nlohmann::ordered_json report{{"ranks", flags.ranks},
+                                  {"exit_code", result.exit_code()},
+                                  {"first_failed", nullptr},
+                                  {"host", nullptr},
+                                  {"reason", nullptr}};
     if (result.first_failed >= 0) report["first_failed"] = result.first_failed, report["reason"] = result.reason;
+    if (!result.host.empty()) report["host"] = result.host;
     fmt::print("{}\n", report.dump());
   }
   if (result.interrupted)
     fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks);
   else if (result.first_failed >= 0)
-    fmt::print(stderr, "weft: rank {} of {} failed: {}\n", result.first_failed, world_size, result.reason);
+    fmt::print(stderr, "weft: rank {} of {}{} failed: {}\n", result.first_failed, world_size,
+               world_size > flags.ranks && !result.host.empty() ? fmt::format(" (host {})", result.host) : "",
+               result.reason);
   return result.exit_code();
 }
 

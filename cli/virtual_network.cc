@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <set>
@@ -15,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/transport/net_address.h"
 
 #include "cli/virtual_tools.h"
 
@@ -106,6 +108,14 @@ void make_host(const VirtualHost& host) {
   if (host.rate) run_tool({"tc", "-n", host.name, "-batch", "-"}, shaping(kHostDevice, *host.rate));
 }
 
+// Programs that are started at once find a device that works.
+void await_device(const VirtualHost& host) {
+  constexpr std::chrono::seconds kLimit{5};
+  const InNamespace there(host.name);
+  if (!wait_until_running(kHostDevice, kLimit))
+    fail(Code::io, "the device {} of host {} is not up after {} s", kHostDevice, host.name, kLimit.count());
+}
+
 }  // namespace
 
 InNamespace::InNamespace(const std::string& name) : before_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
@@ -147,6 +157,7 @@ void make_network(const VirtualCluster& cluster, bool (*interrupted)()) {
     go_on();
     make_host(host);
   }
+  for (const VirtualHost& host : cluster.hosts) await_device(host);
 }
 
 void read_counters(VirtualHost& host) {

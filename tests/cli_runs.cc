@@ -35,14 +35,19 @@ bool stat_of(pid_t pid, char* state, pid_t* parent) {
 }  // namespace
 
 Running start_weft(const std::vector<std::string>& words) {
+  std::vector<std::string> all{WEFT_BINARY};
+  all.insert(all.end(), words.begin(), words.end());
+  return start_program(all);
+}
+
+Running start_program(const std::vector<std::string>& words) {
   static std::atomic<int> number{0};
   Running running;
   const std::string base =
       ::testing::TempDir() + "/weft_cli_" + std::to_string(getpid()) + "_" + std::to_string(number++);
   running.out = base + ".out";
   running.err = base + ".err";
-  std::vector<std::string> strings{WEFT_BINARY};
-  strings.insert(strings.end(), words.begin(), words.end());
+  std::vector<std::string> strings = words;
   std::vector<char*> argv;
   for (std::string& word : strings) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -51,7 +56,7 @@ Running start_weft(const std::vector<std::string>& words) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, running.out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, running.err.c_str(), flags, 0600);
-  EXPECT_EQ(posix_spawn(&running.pid, WEFT_BINARY, &actions, nullptr, argv.data(), environ), 0);
+  EXPECT_EQ(posix_spawnp(&running.pid, argv[0], &actions, nullptr, argv.data(), environ), 0);
   posix_spawn_file_actions_destroy(&actions);
   return running;
 }

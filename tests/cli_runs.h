@@ -23,6 +23,7 @@ struct Running {
   std::string out, err;  // paths
 };
 Running start_weft(const std::vector<std::string>& words);
+Running start_program(const std::vector<std::string>& words);  // any other, looked for in PATH
 Ended wait_for(const Running& running);
 
 // Processes whose parent is `pid`, and whether a process is there (a zombie counts as gone).

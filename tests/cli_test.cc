@@ -1,5 +1,7 @@
 // The command line is a contract: names, JSON keys and exit codes. 0 done, 2 bad input with one sentence that names the
 // value, 1 failure; and nothing is left running.
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +9,9 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "weft/transport/pmix_job.h"
+#include "weft/transport/ucx_wire.h"
 
 #include "tests/cli_runs.h"
 
@@ -53,7 +58,13 @@ TEST(Cli, HelpListsTheCommandsAndEachHasAnExample) {
 TEST(Cli, InfoHasItsKeys) {
   const Json info = parsed(weft("info --json"));
   expect_keys(info, {"version", "isa", "transports", "cuda", "rates", "kernels", "cores"});
-  EXPECT_EQ(info["transports"], Json({"threads", "shm"}));
+  Json transports{"threads", "shm"};
+  if (UcxWire::available()) transports.push_back("ucx");
+  EXPECT_EQ(info["transports"], transports);
+  EXPECT_EQ(info["ucx"].is_string(), UcxWire::available()) << info["ucx"];
+  EXPECT_EQ(info["pmix"], PmixJob::available());
+  EXPECT_TRUE(info["mpi"] == false || access(info["mpi"].get<std::string>().c_str(), X_OK) == 0) << info["mpi"];
+  if (geteuid() != 0) EXPECT_EQ(info["virtual_hosts"], false);
   EXPECT_TRUE(info["rates"].is_null());
   EXPECT_NE(weft("info").out.find("transports"), std::string::npos);
 }

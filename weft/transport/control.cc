@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kVersion = 0x57454602;  // changes with the layout: program and launcher may differ
+constexpr std::uint32_t kVersion = 0x57454603;  // changes with the layout: program and launcher may differ
 
 }  // namespace
 
@@ -60,6 +60,19 @@ Control Control::open(std::shared_ptr<void> memory, std::size_t bytes, int num_r
 }
 
 int Control::launcher_pid() const { return static_cast<const Header*>(memory_.get())->launcher_pid; }
+
+void Control::set_host(int rank, std::string_view host) const noexcept {
+  RankState& state = ranks_[rank];
+  std::uint32_t nobody = 0;
+  if (host.empty() || !state.named.compare_exchange_strong(nobody, 1)) return;
+  std::memcpy(state.host, host.data(), std::min(host.size(), sizeof state.host - 1));
+  state.named.store(2, std::memory_order_release);
+}
+
+std::string Control::host(int rank) const {
+  const RankState& state = ranks_[rank];
+  return state.named.load(std::memory_order_acquire) == 2 ? state.host : "";  // pairs with the release in set_host()
+}
 
 std::optional<Failure> Control::first_failure() const {
   const std::uint32_t first = failed_->load(std::memory_order_acquire);  // pairs with the release in report()

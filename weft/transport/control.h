@@ -21,6 +21,8 @@ struct RankState {
   std::atomic<std::uint32_t> progress{0};
   std::atomic<std::uint32_t> arrived{0};  // set-up calls entered
   std::atomic<std::uint32_t> left{0};     // 1: needs its peers no more; its end is no failure
+  std::atomic<std::uint32_t> named{0};    // 1: someone writes `host`, 2: it is written
+  char host[104] = {};
 };
 
 struct Failure {
@@ -45,6 +47,10 @@ class Control {
     return link_clocks_[from_host * num_ranks_ + to_host];
   }
   int launcher_pid() const;
+
+  // What the rank's host is called; the first to say so stands. Empty: nobody has.
+  void set_host(int rank, std::string_view host) const noexcept;
+  std::string host(int rank) const;
 
   bool failed() const { return failed_->load(std::memory_order_relaxed) != 0; }
   std::optional<Failure> first_failure() const;

@@ -142,6 +142,8 @@ class Launch {
         hub_(options.num_ranks, control_fd_),
         host_(host_of_launch()) {
     result_.ranks.resize(options.num_ranks);
+    for (int position = 0; position < options.num_ranks; ++position)
+      control_.set_host(options.first_rank + position, host_identity().name);
     result_.first_rank = options.first_rank;
     try {
       for (int position = 0; position < options.num_ranks; ++position) start(options, position);
@@ -260,6 +262,7 @@ class Launch {
     if (const auto failure = control_.first_failure()) {
       result_.first_failed = failure->failed_rank;
       result_.reason = failure->reason;
+      if (failure->failed_rank >= 0) result_.host = control_.host(failure->failed_rank);
     }
   }
 

@@ -32,6 +32,7 @@ struct LaunchResult {
   std::vector<RankEnd> ranks;  // of this launch
   int first_rank = 0;          // what the first of them is in the world
   int first_failed = -1;       // the rank of the world that failed first, here or elsewhere; -1 where all ended well
+  std::string host;            // that rank's, where anyone knows it
   std::string reason;          // why, as far as anyone could say
   bool interrupted = false;    // by SIGINT or SIGTERM to the launcher
   // How the rank that failed first ended; null where that was none of these.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/transport/host_identity.h"
 #include "weft/transport/memory.h"
 
@@ -130,6 +131,17 @@ void LocalTransport::keep_waiting(std::string_view call, std::uint32_t at, std::
       blame(Code::peer_failed,
             fmt::format("rank {} (host {}) has ended, but rank {} waits for it in {}", peer, host(peer), rank(), call),
             peer);
+    // One that has never come may not have begun: a program may load a file before it joins.
+    if (state.arrived.load(std::memory_order_seq_cst) > 0 && silent_for(peer) > patience_.silence)
+      blame(Code::peer_failed,
+            fmt::format(
+                "rank {} (host {}) has been silent for {:.1f} s: rank {} waits for it in {}; WEFT_DEADLINE_S sets "
+                "the limit",
+                peer, host(peer), seconds(silent_for(peer)), rank(), call),
+            peer);
+    if (waited > patience_.silence && std::exchange(late_in_, at) != at)
+      log_line(fmt::format("rank {} has waited {:.1f} s in {} for rank {} (host {}), which is late", rank(),
+                           seconds(waited), call, peer, host(peer)));
     if (waited > patience_.total)
       blame(Code::deadline,
             fmt::format(

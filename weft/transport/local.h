@@ -71,6 +71,7 @@ class LocalTransport : public Transport {
   std::string host_;
   int exceptions_at_birth_;
   bool has_left_ = false;
+  std::uint32_t late_in_ = 0;   // the last set-up call in which a peer was late
   std::uint32_t segments_ = 0;  // allocated so far; allocate() is collective, so all ranks count alike
 };
 

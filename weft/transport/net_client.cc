@@ -67,7 +67,7 @@ void NetClient::watch(Control control, std::vector<int> remote) {
   for (const int rank : remote) beat(control, rank);
   control_ = std::move(control);
   remote_ = std::move(remote);
-  if (failure_) control_->report(options_.rank, failure_->failed_rank, failure_->reason);
+  report_failure();
 }
 
 void NetClient::run() {
@@ -160,7 +160,14 @@ void NetClient::mirror(const std::vector<Pulse>& pulses) const {
 void NetClient::fail_here(NetFailure failure) {
   if (failure_) return;
   failure_ = std::move(failure);
-  if (control_) control_->report(options_.rank, failure_->failed_rank, failure_->reason);
+  report_failure();
+}
+
+void NetClient::report_failure() const {
+  if (!failure_ || !control_) return;
+  const int rank = failure_->failed_rank;
+  if (rank >= 0 && rank < options_.size) control_->set_host(rank, failure_->host);
+  control_->report(options_.rank, rank, failure_->reason);
 }
 
 void NetClient::tell_failure() {
@@ -168,7 +175,8 @@ void NetClient::tell_failure() {
   const auto failure = control_->first_failure();
   if (!failure) return;
   told_ = true;
-  socket_.queue(say(NetFailure{failure->failed_rank, Code::peer_failed, {}, failure->reason}));
+  const int rank = failure->failed_rank;
+  socket_.queue(say(NetFailure{rank, Code::peer_failed, rank < 0 ? "" : control_->host(rank), failure->reason}));
 }
 
 void NetClient::judge_hub(Clock::time_point) {
@@ -253,6 +261,7 @@ void NetClient::lost(int rank) noexcept {
 void NetClient::give_up(const std::string& reason) noexcept {
   try {
     const std::lock_guard lock(mutex_);
+    tell_failure();  // where it is another's, seen here
     if (std::exchange(told_, true) || failure_) return;
     socket_.queue(say(NetFailure{options_.rank, Code::peer_failed, options_.host, reason}));
   } catch (const std::exception&) {  // no memory for last words: the closed connection speaks
@@ -269,7 +278,9 @@ void NetClient::finish() noexcept {
   try {
     tell_failure();
     socket_.queue(own_beat());
-    const auto until = Clock::now() + kLastWords;
+    // A hub that has failed, or whose link is down, reads nothing.
+    const bool hub_failed = failure_ && failure_->failed_rank == 0;
+    const auto until = Clock::now() + (hub_failed ? kLook : kLastWords);
     bool ended = false;
     // Closing a socket with something unread in it would take back what was sent: read until the hub has closed too.
     while (open_ && Clock::now() < until) {

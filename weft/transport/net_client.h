@@ -66,6 +66,7 @@ class NetClient {
   void take(const Frame& frame);
   void mirror(const std::vector<Pulse>& pulses) const;
   void fail_here(NetFailure failure);
+  void report_failure() const;
   void tell_failure();
   void judge_hub(Clock::time_point now);
   void judge_lost(Clock::time_point now);

@@ -241,9 +241,14 @@ void NetHub::send_digest() {
   }
 }
 
+// Nothing to a rank that reads nothing: it is stopped, or behind a link that is down.
+bool NetHub::owes(const Seat& seat) const {
+  return seat.open && seat.socket.has_outgoing() && Clock::now() - seat.heard < patience_.silence;
+}
+
 bool NetHub::may_close(Clock::time_point stopped) const {
   const auto waited = Clock::now() - stopped;
-  const auto owed = [](const Seat& seat) { return seat.open && seat.socket.has_outgoing(); };
+  const auto owed = [this](const Seat& seat) { return owes(seat); };
   if (failure_) {
     const auto here = [](const Seat& seat) { return seat.seated; };
     const bool all_know = std::all_of(seats_.begin(), seats_.end(), here) || waited > kLastGuests;
@@ -259,7 +264,7 @@ void NetHub::close_all() {
   for (Seat& seat : seats_)
     if (seat.open) seat.socket.queue(say(Says::closing));
   const auto until = Clock::now() + kLastAnswers;
-  const auto owed = [](const Seat& seat) { return seat.open && seat.socket.has_outgoing(); };
+  const auto owed = [this](const Seat& seat) { return owes(seat); };
   while (std::any_of(seats_.begin(), seats_.end(), owed) && Clock::now() < until) {
     for (Seat& seat : seats_)
       if (seat.open) collect(seat);

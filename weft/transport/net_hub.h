@@ -62,6 +62,7 @@ class NetHub {
   void forgive_own_sleep();
   void send_digest();
   void declare(NetFailure failure);
+  bool owes(const Seat& seat) const;
   bool may_close(Clock::time_point stopped) const;
   void close_all();
   std::string who_was_refused() const;

@@ -108,11 +108,18 @@ ShmSeat meet_on_host(const Ticket& ticket, const Geography& geography) {
   return seat;
 }
 
-void check(const Control& control) {
+// Throws once a rank of this host is known to have failed, or to have ended without ever coming.
+void look_at_launch(const Control& control, int rank) {
+  for (int peer = 0; peer < control.num_ranks(); ++peer)
+    if (control.rank(peer).left.load() != 0 && control.rank(peer).arrived.load() == 0)
+      control.report(rank, peer, "it ended without calling World::init");
   const auto failure = control.first_failure();
-  if (failure)
-    throw Error(Code::peer_failed, fmt::format("rank {} failed: {}", failure->failed_rank, failure->reason),
-                failure->failed_rank);
+  if (!failure) return;
+  const std::string host = failure->failed_rank < 0 ? "" : control.host(failure->failed_rank);
+  throw Error(Code::peer_failed,
+              fmt::format("rank {}{} failed: {}", failure->failed_rank, host.empty() ? "" : " (host " + host + ")",
+                          failure->reason),
+              failure->failed_rank, host);
 }
 
 // Of whoever does not come, the hub says so; of a hub that does not answer, the client. A launcher may have seen a rank
@@ -124,7 +131,7 @@ std::unique_ptr<Transport> take_place(const Ticket& ticket, NetSeat net) {
     net.client->watch(seat->control, {});
   }
   const auto answers = net.client->gather(introduction(ticket), [&](auto) {
-    if (seat) check(seat->control);
+    if (seat) look_at_launch(seat->control, ticket.rank);
   });
   Geography geography = learn_hosts(answers, ticket.rank);
   if (!seat) seat = meet_on_host(ticket, geography);
@@ -132,6 +139,7 @@ std::unique_ptr<Transport> take_place(const Ticket& ticket, NetSeat net) {
   std::vector<int> remote;
   for (int peer = 0; peer < ticket.size; ++peer)
     if (geography.host_index[peer] != geography.host_index[ticket.rank]) remote.push_back(peer);
+  for (int peer = 0; peer < ticket.size; ++peer) seat->control.set_host(peer, geography.hosts[peer]);
   net.client->watch(seat->control, std::move(remote));
   net.hosts = std::move(geography.hosts);
   net.host_index = std::move(geography.host_index);

@@ -34,6 +34,7 @@ class UcxWire : public Wire {
   // Throws bad_input where this build has no UCX or there is no such device.
   static std::unique_ptr<UcxWire> make(WireHost host);
   static bool available();
+  static std::string version();  // of UCX, "1.13.1"; empty where it is not available
 
   // What a peer needs to connect to this rank: binary. It holds a secret, without which messages are ignored.
   virtual std::string address() const = 0;

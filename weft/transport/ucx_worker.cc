@@ -3,14 +3,18 @@
 
 #include <net/if.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 
 #include "weft/base/error.h"
+#include "weft/transport/net_address.h"
 #include "weft/transport/ucx_settings.h"
 
 namespace weft {
 namespace {
+
+constexpr std::chrono::seconds kBringUp{2};  // for a device that was brought up just now
 
 void must(ucs_status_t status, const char* what) {
   if (status != UCS_OK) fail(Code::io, "UCX cannot {}: {}", what, ucs_status_string(status));
@@ -46,6 +50,7 @@ ucp_context_h make_context(std::string_view device) {
   // UCX goes on without a device that is not there. Names with a port, as mlx5_0:1, are not the kernel's to judge.
   const bool named = !device.empty() && device.find(':') == device.npos && std::getenv("UCX_NET_DEVICES") == nullptr;
   if (named && if_nametoindex(std::string(device).c_str()) == 0) refuse(device, "there is no such device");
+  if (named && !wait_until_running(std::string(device), kBringUp)) refuse(device, "it is down");
   ucp_config_t* config = nullptr;
   must(ucp_config_read(nullptr, nullptr, &config), "read its settings");
   ucs_status_t status = UCS_OK;

@@ -66,7 +66,7 @@ class CpuExecutor {
   struct Trigger {
     const Action* action;
     bool reads_input;
-    bool sends;  // to another host
+    bool sends;                                             // to another host
     std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
     std::atomic<std::int64_t> left{0};                      // lanes of this run not yet done
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
@@ -111,8 +111,9 @@ class CpuExecutor {
   std::vector<std::int64_t> peers_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
-  std::atomic<std::uint32_t> turn_{0};  // where polling goes on, so that no trigger starves
-  std::uint32_t runs_ = 0;              // started
+  std::atomic<std::uint32_t> turn_{0};             // where polling goes on, so that no trigger starves
+  std::uint32_t runs_ = 0;                         // started
+  mutable std::atomic<std::uint32_t> late_in_{0};  // the last run in which a peer was late
 };
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/exec/cpu/executor.h"
 #include "weft/transport/transport.h"
 
@@ -48,7 +49,14 @@ void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wai
   const int peer = memory_.world_rank[signaler_of(id)];
   const auto silent = transport_.silent_for(peer);
   const bool dead = silent > options_.patience.silence;
-  if (!dead && waited < options_.patience.total) return;  // late, but alive
+  if (!dead && waited < options_.patience.total) {  // late, but alive: said once a run
+    if (has_log() && late_in_.exchange(runs_) != runs_)
+      log_line(
+          fmt::format("rank {} has waited {:.1f} s for rank {} (host {}), which is late but alive; it last reported "
+                      "step {}",
+                      transport_.rank(), seconds(waited), peer, transport_.host(peer), transport_.progress_of(peer)));
+    return;
+  }
   const std::uint32_t run = runs_ - 1 - static_cast<std::uint32_t>(wait.lag);
   const std::uint32_t seen = memory_.counter(program_.rank, id).load() - run * totals_[id];
   const std::string what = fmt::format(
