@@ -6,10 +6,12 @@ namespace weft::cli {
 
 EstimateHint hint_of(const OpSpec& spec) {
   EstimateHint hint;
-  double pooled = 0, tables = 0;
-  for (const auto& of_rank : spec.bags)
-    for (const BagTable& bag : of_rank) pooled += static_cast<double>(bag.pooling), ++tables;
-  if (tables > 0) hint.pooled_rows = pooled / tables;
+  for (const auto& of_rank : spec.bags) {
+    auto& tables = hint.tables.emplace_back();
+    for (const BagTable& bag : of_rank)
+      tables.push_back({static_cast<double>(bag.pooling), static_cast<double>(bag.rows)});
+  }
+  hint.zipf = spec.zipf;
   return hint;
 }
 

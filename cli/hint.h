@@ -7,7 +7,7 @@
 
 namespace weft::cli {
 
-EstimateHint hint_of(const OpSpec& spec);     // rows that a bag pools, over all tables of all ranks
+EstimateHint hint_of(const OpSpec& spec);     // what bags pool, from which tables
 EstimateHint bench_hint(const OpSpec& spec);  // and the weights that a benchmark's runs take in turn
 
 }  // namespace weft::cli

@@ -74,6 +74,8 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
                 "write_bytes_per_s",
                 "tile_bytes_per_s",
                 "gather_bytes_per_s",
+                "gather_cached_bytes_per_s",
+                "bag_s",
                 "cache_bytes",
                 "cache_bytes_per_s",
                 "shared_cache_bytes",
@@ -97,6 +99,8 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   cluster.write_bytes_per_s = get_rate(object, "write_bytes_per_s", where);
   cluster.tile_bytes_per_s = get_rate(object, "tile_bytes_per_s", where);
   cluster.gather_bytes_per_s = get_rate(object, "gather_bytes_per_s", where);
+  cluster.gather_cached_bytes_per_s = get_rate(object, "gather_cached_bytes_per_s", where);
+  cluster.bag_s = get_seconds(object, "bag_s", where);
   cluster.cache_bytes = get_double(object, "cache_bytes", where, 0, kMaxRate);
   cluster.cache_bytes_per_s = get_rate(object, "cache_bytes_per_s", where);
   cluster.shared_cache_bytes = get_double(object, "shared_cache_bytes", where, 0, kMaxRate);
@@ -126,6 +130,8 @@ std::string to_json(const Cluster& cluster) {
       {"write_bytes_per_s", cluster.write_bytes_per_s},
       {"tile_bytes_per_s", cluster.tile_bytes_per_s},
       {"gather_bytes_per_s", cluster.gather_bytes_per_s},
+      {"gather_cached_bytes_per_s", cluster.gather_cached_bytes_per_s},
+      {"bag_s", cluster.bag_s},
       {"cache_bytes", cluster.cache_bytes},
       {"cache_bytes_per_s", cluster.cache_bytes_per_s},
       {"shared_cache_bytes", cluster.shared_cache_bytes},
@@ -151,7 +157,9 @@ Cluster default_cluster(int num_ranks) {
   cluster.read_bytes_per_s = 15e9;
   cluster.write_bytes_per_s = 9.8e9;
   cluster.tile_bytes_per_s = 25e9;
-  cluster.gather_bytes_per_s = 7.1e9;
+  cluster.gather_bytes_per_s = 10e9;
+  cluster.gather_cached_bytes_per_s = 20e9;
+  cluster.bag_s = 5e-9;
   cluster.cache_bytes = 2e6;
   cluster.cache_bytes_per_s = 35e9;
   cluster.shared_cache_bytes = 16e6;
@@ -168,11 +176,12 @@ Cluster with_wire(Cluster cluster) {
 }
 
 Cluster with_cores(Cluster cluster, double cores_a_rank) {
-  for (double* rate :
-       {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s, &cluster.tile_bytes_per_s,
-        &cluster.gather_bytes_per_s, &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
+  for (double* rate : {&cluster.flops_per_s, &cluster.read_bytes_per_s, &cluster.write_bytes_per_s,
+                       &cluster.tile_bytes_per_s, &cluster.gather_bytes_per_s, &cluster.gather_cached_bytes_per_s,
+                       &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
     *rate = std::clamp(*rate * cores_a_rank, kMinRate, kMaxRate);
   cluster.row_s /= cores_a_rank;
+  cluster.bag_s /= cores_a_rank;
   cluster.step_s /= cores_a_rank;
   cluster.wire_message_s /= cores_a_rank;
   cluster.wire_byte_s /= cores_a_rank;

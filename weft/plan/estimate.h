@@ -16,6 +16,8 @@
 // the cluster, and a faster chip or link never makes the estimate longer. Same input, same output.
 #pragma once
 
+#include <vector>
+
 #include "weft/cluster/cluster.h"
 #include "weft/plan/plan.h"
 
@@ -32,7 +34,13 @@ struct Estimate {
 
 // What a plan does not know, for it comes with the inputs.
 struct EstimateHint {
-  double pooled_rows = 32;  // rows of a table that an embedding bag pools into one
+  struct Table {
+    double pooled = 0;  // rows that a bag pools into one
+    double rows = 0;    // of the table
+  };
+  double pooled_rows = 32;                 // of every table, where `tables` is empty
+  std::vector<std::vector<Table>> tables;  // of each rank, in order of columns
+  double zipf = 0;  // exponent of the popularity of rows: 1 / i^zipf for the i-th most popular; 0: all alike
   // Bytes of weights that a rank's runs take in turn. 0: more than any cache holds, as the layers of a model do.
   double weights_in_turn = 0;
 };

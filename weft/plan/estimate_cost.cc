@@ -27,6 +27,11 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
       if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
   for (const double bytes : touched) memory_.push_back(memory_for(bytes, cluster_.cache_bytes));
+  for (const Producer& p : m_.plan->producers) {
+    auto& lookups = lookups_.emplace_back();
+    for (std::size_t rank = 0; p.kind == ProducerKind::embedding_bag && rank < touched.size(); ++rank)
+      lookups.emplace_back(p, static_cast<int>(rank), touched[rank], cluster_, hint_);
+  }
   cold_read_ = hint_.weights_in_turn > 0 ? memory_for(hint_.weights_in_turn, cluster_.shared_cache_bytes).read
                                          : 1 / cluster_.read_bytes_per_s;
 }
@@ -86,7 +91,7 @@ double Costs::produce(const Act& act, const Memory& memory) const {
     case ProducerKind::gemv:
       return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
-      return rows * cols * 4 * hint_.pooled_rows / cluster_.gather_bytes_per_s;
+      return rows * cols / static_cast<double>(p.dim) * cluster_.bag_s;  // reading is part of the pass over memory
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory
     case ProducerKind::window:
@@ -120,11 +125,13 @@ Cost Costs::of(const Act& act) const {
     if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
   if (!act.is_step || act.box < 0) return {tiles + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
-  const bool copies = m_.plan->producers[act.producer].kind == ProducerKind::copy;
-  const double own_read = copies ? values * memory.read : 0;
+  const ProducerKind kind = m_.plan->producers[act.producer].kind;
+  const double own_read = kind == ProducerKind::copy ? values * memory.read
+                          : kind == ProducerKind::embedding_bag
+                              ? lookups_[act.producer][act.rank].seconds(m_.boxes[act.box])
+                              : 0;
   const double made = produce(act, memory), a_tile = static_cast<double>(act.lanes) * cluster_.step_s;
-  const bool multiplies = m_.plan->producers[act.producer].kind == ProducerKind::gemm;
-  const double kept = multiplies ? values * memory.tile : pass(own_read, values * memory.write);
+  const double kept = kind == ProducerKind::gemm ? values * memory.tile : pass(own_read, values * memory.write);
   const double moved = made_in_place(act) ? values * memory.tile + kExposed * read : pass(read + own_read, store);
   return {tiles + made + moved, a_tile + made + kept};
 }

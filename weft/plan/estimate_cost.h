@@ -4,8 +4,8 @@
 //                              cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
 //                              gemv: row_s for every output, and its weights;
-//                              embedding_bag: pooled rows at gather_bytes_per_s
-//   + one pass over memory     the longer of reading (sources, and a copy's rows) and storing, and half of the shorter:
+//                              embedding_bag: bag_s for every bag; its rows (estimate_tables.h) are part of the pass
+//   + one pass over memory     the longer of reading (sources, and the rows of a copy or of bags) and storing, and half of the shorter:
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this
 //                              host or (through the transport) on another, at the local link's rate where they are kept
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
@@ -21,6 +21,7 @@
 
 #include "weft/cluster/cluster.h"
 #include "weft/plan/estimate.h"
+#include "weft/plan/estimate_tables.h"
 #include "weft/plan/verify_model.h"
 
 namespace weft::estimating {
@@ -55,8 +56,9 @@ class Costs {
   const verifying::Model& m_;
   const Cluster& cluster_;
   const EstimateHint hint_;
-  std::vector<Memory> memory_;  // of each rank
-  double cold_read_;            // seconds a byte of weights that no step before has read
+  std::vector<Memory> memory_;                    // of each rank
+  std::vector<std::vector<TableReads>> lookups_;  // of each producer, if it pools bags, on each rank
+  double cold_read_;                              // seconds a byte of weights that no step before has read
 };
 
 }  // namespace weft::estimating

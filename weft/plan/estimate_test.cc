@@ -20,8 +20,8 @@ Cluster free_cluster(int num_hosts, int ranks_per_host) {
   c.num_hosts = num_hosts;
   c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
   c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.tile_bytes_per_s = c.gather_bytes_per_s =
-      c.cache_bytes_per_s = 1e18;
-  c.cache_bytes = c.shared_cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
+      c.gather_cached_bytes_per_s = c.cache_bytes_per_s = 1e18;
+  c.cache_bytes = c.shared_cache_bytes = c.row_s = c.bag_s = c.signal_s = c.step_s = c.run_s = 0;
   return c;
 }
 
@@ -136,6 +136,29 @@ TEST(Estimate, AHintTellsHowManyRowsAreLookedUp) {
   EXPECT_NEAR(estimate(plan, c, {.pooled_rows = 12}).seconds, 12, 1e-9);
 }
 
+TEST(Estimate, TablesOfARankHaveTheirOwnBags) {
+  Plan plan = pair_plan();
+  plan.producers[0].kind = ProducerKind::embedding_bag;
+  plan.producers[0].dim = 4, plan.producers[0].rows = 100;
+  Cluster c = free_cluster(1, 2);
+  c.gather_bytes_per_s = 256;
+  const auto tables = static_cast<std::size_t>(plan.producers[0].columns(0) / 4);
+  EstimateHint hint;
+  hint.tables = {{tables, {3, 100}}, {tables, {5, 100}}};
+  EXPECT_NEAR(estimate(plan, c, hint).seconds, 5, 1e-9);  // the slower rank
+  c.gather_cached_bytes_per_s = 2560;
+  c.shared_cache_bytes = 1e9;  // after a few runs all rows are there
+  EXPECT_NEAR(estimate(plan, c, hint).seconds, 0.5, 1e-9);
+  c.shared_cache_bytes = 300;  // a fifth of the rows of a table
+  const double alike = estimate(plan, c, hint).seconds;
+  EXPECT_GT(alike, 0.5);
+  EXPECT_LT(alike, 5);
+  hint.zipf = 1.2;
+  EXPECT_LT(estimate(plan, c, hint).seconds, alike);
+  c.bag_s = 1;
+  EXPECT_GT(estimate(plan, c, hint).seconds, alike + 1);
+}
+
 TEST(Estimate, AFasterClusterIsNeverSlower) {
   const std::vector<std::function<void(Cluster&)>> faster = {[](Cluster& c) { c.local.bytes_per_s *= 1.7; },
                                                              [](Cluster& c) { c.local.latency_s *= 0.3; },
@@ -145,6 +168,8 @@ TEST(Estimate, AFasterClusterIsNeverSlower) {
                                                              [](Cluster& c) { c.read_bytes_per_s *= 1.9; },
                                                              [](Cluster& c) { c.write_bytes_per_s *= 2.9; },
                                                              [](Cluster& c) { c.gather_bytes_per_s *= 1.3; },
+                                                             [](Cluster& c) { c.gather_cached_bytes_per_s *= 1.2; },
+                                                             [](Cluster& c) { c.bag_s *= 0.4; },
                                                              [](Cluster& c) { c.tile_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.cache_bytes *= 1.4; },
                                                              [](Cluster& c) { c.shared_cache_bytes *= 1.4; },
