@@ -33,11 +33,14 @@ def row(what, limit, sense, value, seen, note=""):
 
 def bars_table(rows):
     lines = ["| bar | to reach | measured | A/A band | predicted / measured | met | command |", "|---|---|---:|---:|---:|---|---|"]
+    last = None
     for r in rows:
+        command = "″" if r["command"] == last else f"`{r['command']}`"
+        last = r["command"]
         met = {True: "yes", False: "**no**", None: "not measured"}[r["met"]]
         note = f" ({r['note']})" if r["note"] else ""
         lines.append(f"| {r['what']}{note} | {r['target']} | {number(r['measured'], '.3f')} | {number(r['band'], '.3f')} | "
-                     f"{number(over(r['predicted_us'], r['fused_us']))} | {met} | `{r['command']}` |")
+                     f"{number(over(r['predicted_us'], r['fused_us']))} | {met} | {command} |")
     return lines
 
 
