@@ -87,6 +87,14 @@ def section_lines(name, section):
     return lines + section.get("lines", []) + times_table(section["seen"]) + sizes_tables(section["seen"]) + pictures(section["seen"]) + [""]
 
 
+def measured_commit():
+    """The commit of what is measured: pages and the tools that write them are not part of it."""
+    def said(*words):
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
+    changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!tools")
+    return said("describe", "--always") + ("-dirty" if changed else "")
+
+
 class Page:
     """`name` names the files; `sections` are functions of a runner, which `make_runner` makes of the options."""
 
@@ -119,7 +127,7 @@ class Page:
         failed = []
         for name in names:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
-            commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip()
+            commit = measured_commit()
             try:
                 rows, seen, *lines = self.sections[name](runner)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
