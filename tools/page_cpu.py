@@ -5,21 +5,18 @@ Each section is measured by itself and kept in cpu.json at once, so that a run t
 run it again with --only SECTION, or with --missing to measure what is not there yet. A bar holds if the ratio meets its
 limit within the A/A band of that cell. Ratios come from one run each; the machine should be quiet.
 
-usage: tools/page_cpu.py [--build build] [--out docs/results] [--only SECTION ...] [--missing] [--quick] [--list]
+usage: tools/page_cpu.py [--build build] [--out docs/results] [--only SECTION ...] [--missing] [--quick] [--list] [--write]
 """
 
-import argparse
-import datetime
 import json
 import os
 import pathlib
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 
-from bench import machine
+from page import Page, over, row
 
 LINKS = ["10gbit,10us", "1gbit,10us"]
 
@@ -27,8 +24,9 @@ LINKS = ["10gbit,10us", "1gbit,10us"]
 class Weft:
     """The weft program, on two local ranks or, beside MPI, under mpirun."""
 
-    def __init__(self, build, quick, cluster):
-        self.build, self.quick, self.cluster = build, quick, cluster
+    def __init__(self, options):
+        self.build, self.quick, self.out = options.build, options.quick, pathlib.Path(options.out)
+        self.cluster = calibrated(self.build)
         self.mpirun = shutil.which("mpirun") if pathlib.Path(build, "weft_mpi.so").exists() else None
 
     def environment(self):
@@ -65,18 +63,6 @@ class Weft:
             return None
         seen = self.call([str(path), *words.split(), "--json"])
         return seen
-
-
-def row(what, limit, sense, value, seen, note=""):
-    """One bar: `value` must be at most or at least `limit`, within the A/A band."""
-    band = seen.get("aa_band") or 0
-    met = None if value is None else (value <= limit * (1 + band) if sense == "<=" else value >= limit * (1 - band))
-    return {"what": what, "target": f"{sense} {limit}", "measured": value, "band": band, "met": met, "note": note,
-            "command": seen.get("command", ""), "predicted_us": seen.get("predicted_us"), "fused_us": seen.get("fused_us")}
-
-
-def over(a, b):
-    return None if a is None or not b else a / b
 
 
 def gemm(weft):
@@ -228,21 +214,21 @@ def collectives(weft):
     return [], [weft.bench(f"{op} --sizes 4K:64M", rounds=15) for op in ("rs", "ar", "ag", "a2a", "bcast")]
 
 
-def walk(weft, out, op, flag, link="shm"):
+def walk(weft, op, flag, link="shm"):
     name = f"{flag.removeprefix('--')}_{op}{'' if link == 'shm' else '_' + link.split(',')[0]}.svg"
-    seen = weft.bench(f"{op} {flag} --svg {out / name} --link {link}", rounds=11, mpi=False)
-    seen["command"] = seen["command"].replace(str(out) + "/", "")
+    seen = weft.bench(f"{op} {flag} --svg {weft.out / name} --link {link}", rounds=11, mpi=False)
+    seen["command"] = seen["command"].replace(str(weft.out) + "/", "")
     seen["svg"] = name
     return seen
 
 
-def axis(weft, out):
-    return [], [walk(weft, out, op, "--axis", link) for link in ["shm", *LINKS] for op in ("gemm-rs", "gemm-ar", "ag-gemm")]
+def axis(weft):
+    return [], [walk(weft, op, "--axis", link) for link in ["shm", *LINKS] for op in ("gemm-rs", "gemm-ar", "ag-gemm")]
 
 
 def sweep_of(op):
-    def section(weft, out):
-        seen = walk(weft, out, op, "--sweep")
+    def section(weft):
+        seen = walk(weft, op, "--sweep")
         band = max(c["aa_band"] for c in seen["cells"])
         worst = sorted(seen["cells"], key=lambda c: -c["ratio"])[:5]
         note = "worst: " + ", ".join(f"{c['size_bytes'] // 1024} KB {seen['depth']} {c['depth']} {c['ratio']:.2f}" for c in worst)
@@ -260,79 +246,14 @@ SECTIONS = {
     "trace": trace, "collectives": collectives, "axis": axis,
     **{f"sweep-{op}": sweep_of(op) for op in ("gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "gemv-ar", "embedding-a2a")},
 }
-DRAWS = {"axis", *(name for name in SECTIONS if name.startswith("sweep-"))}
 
 
-def number(value, form=".2f"):
-    return "–" if value is None else format(value, form)
-
-
-def bars_table(rows):
-    lines = ["| bar | to reach | measured | A/A band | predicted / measured | met | command |", "|---|---|---:|---:|---:|---|---|"]
-    for r in rows:
-        met = {True: "yes", False: "**no**", None: "not measured"}[r["met"]]
-        note = f" ({r['note']})" if r["note"] else ""
-        lines.append(f"| {r['what']}{note} | {r['target']} | {number(r['measured'], '.3f')} | {number(r['band'], '.3f')} | "
-                     f"{number(over(r['predicted_us'], r['fused_us']))} | {met} | `{r['command']}` |")
-    return lines
-
-
-def times_table(all_seen):
-    lines = ["| op | shape | link | route | compute µs | comm µs | sequential µs | decomposed µs | MPI µs | fused µs | predicted µs | speedup | hidden |",
-             "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
-    for s in all_seen:
-        if "fused_us" not in s or "sizes" in s:
-            continue
-        shape = " ".join(f"{k} {v}" for k, v in s["shape"].items() if not isinstance(v, (list, dict)))
-        times = " | ".join(number(s[key], ",.1f") for key in ("compute_us", "comm_us", "sequential_us", "decomposed_us", "mpi_us", "fused_us", "predicted_us"))
-        lines.append(f"| {s['op']} | {shape} | {s['link']} | {s['route']} | {times} | {number(s['speedup'])} | {number(s['hidden'])} |")
-    return lines if len(lines) > 2 else []
-
-
-def sizes_tables(all_seen):
-    lines = []
-    for s in all_seen:
-        if "sizes" not in s:
-            continue
-        lines += ["", f"`{s['command']}`", "", "```",
-                  f"#{'size':>12} {'count':>12} {'type':>6} {'time':>10} {'algbw':>8} {'busbw':>8} {'#wrong':>6} {'MPI time':>10}",
-                  f"#{'(B)':>12} {'(elements)':>12} {'':>6} {'(us)':>10} {'(GB/s)':>8} {'(GB/s)':>8} {'':>6} {'(us)':>10}"]
-        lines += [f" {r['size_bytes']:>12} {r['count']:>12} {r['type']:>6} {r['time_us']:>10.1f} {r['algbw_gbps']:>8.2f} "
-                  f"{r['busbw_gbps']:>8.2f} {r['wrong']:>6} {number(r['mpi_us'], '.1f'):>10}" for r in s["sizes"]]
-        lines += ["```"]
-    return lines
-
-
-def page(report):
-    lines = ["# CPU: what must hold, measured", "",
-             f"{report['machine']}. Written by tools/page_cpu.py (`make bench`); every number has its command, its section a date and commit. "
-             "Two ranks of one thread; ratios of medians of things timed in turn in one run; a bar holds within the A/A band of its cell."
-             " Definitions: ../../README.md and `weft bench --help`. Where a bar is not met: [cpu-why.md](cpu-why.md), the bound from counts and"
-             " what was tried.", ""]
-    rows = [r for s in report["sections"].values() for r in s["rows"]]
-    met = sum(r["met"] is True for r in rows)
-    lines += [f"**{met} of {len(rows)} bars met.**", ""]
-    for name in SECTIONS:
-        section = report["sections"].get(name)
-        if section is None:
-            continue
-        lines += [f"## {name}", "", f"{section['date']}, commit {section['commit']}{', calibrated' if section['calibrated'] else ''}"
-                  f"{', quick' if section['quick'] else ''}.", ""]
-        if section["rows"]:
-            lines += bars_table(section["rows"]) + [""]
-        lines += times_table(section["seen"])
-        lines += sizes_tables(section["seen"])
-        lines += [f"\n![{s['op']}]({s['svg']})\n\n`{s['command']}`" for s in section["seen"] if "svg" in s]
-        lines += [""]
-    return "\n".join(lines) + "\n"
-
-
-def measured(name, weft, out):
-    section = SECTIONS[name]
-    rows, seen = section(weft, out) if name in DRAWS else section(weft)
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False).stdout.strip()
-    return {"date": datetime.date.today().isoformat(), "commit": commit, "quick": weft.quick,
-            "calibrated": bool(weft.cluster), "rows": rows, "seen": seen}
+def head(report):
+    return ["# CPU: what must hold, measured", "",
+            f"{report['machine']}. Written by tools/page_cpu.py (`make bench`); every number has its command, its section a date and commit. "
+            "Two ranks of one thread; ratios of medians of things timed in turn in one run; a bar holds within the A/A band of its cell."
+            " Definitions: ../../README.md and `weft bench --help`. Where a bar is not met: [cpu-why.md](cpu-why.md), the bound from counts and"
+            " what was tried."]
 
 
 def calibrated(build):
@@ -343,40 +264,5 @@ def calibrated(build):
     return str(path)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--out", default="docs/results")
-    parser.add_argument("--only", nargs="+", default=[], metavar="SECTION", choices=list(SECTIONS))
-    parser.add_argument("--missing", action="store_true", help="only sections that cpu.json has not")
-    parser.add_argument("--quick", action="store_true", help="few rounds: to try the page, not to quote")
-    parser.add_argument("--list", action="store_true", help="name the sections")
-    options = parser.parse_args()
-    if options.list:
-        print("\n".join(SECTIONS))
-        return
-    out = pathlib.Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "cpu.json"
-    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sections": {}}
-    report["machine"] = machine()
-    weft = Weft(options.build, options.quick, calibrated(options.build))
-    failed = []
-    for name in options.only or SECTIONS:
-        if options.missing and name in report["sections"]:
-            continue
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        try:
-            report["sections"][name] = measured(name, weft, out)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            failed.append(name)
-            print(error, file=sys.stderr)
-            continue
-        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        (out / "cpu.md").write_text(page(report), encoding="utf-8")
-    if failed:
-        sys.exit(f"not measured: {', '.join(failed)}; run again with --only {' '.join(failed)}")
-
-
 if __name__ == "__main__":
-    main()
+    Page("cpu", __doc__, SECTIONS, head, Weft).main()
