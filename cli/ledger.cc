@@ -43,7 +43,11 @@ struct Flags {
   bool full = false, json = false;
 
   std::string svg_path() const { return svg.empty() && !json ? kDefaultSvg : svg; }
-  std::optional<Link> paced() const { return link == "shm" ? std::nullopt : std::optional(parse_link(link)); }
+  // Between hosts there are links already: only ranks of one are paced, unless somebody insists and is refused.
+  std::optional<Link> paced() const {
+    if (link == "shm" || (link == kDefaultLink && launched_on_several_hosts())) return {};
+    return parse_link(link);
+  }
 };
 
 Workload workload_of(const Flags& flags) {
@@ -85,9 +89,16 @@ int run_rank(const Flags& flags) {
   World world = World::init(0, nullptr,
                             {.threads = 1,
                              .link = flags.paced(),
-                             .cluster = with_cores(find_cluster(), std::min(1.0, cores / flags.ranks)),
+                             .cluster = launched_on_several_hosts()  // a host's file has its own cores
+                                            ? find_cluster()
+                                            : with_cores(find_cluster(), std::min(1.0, cores / flags.ranks)),
                              .trace = flags.trace});
-  LedgerOptions options{.rounds = flags.rounds, .scaled = !flags.full, .link = flags.paced(), .link_name = flags.link};
+  LedgerOptions options{.rounds = flags.rounds,
+                        .scaled = !flags.full,
+                        .link = flags.paced(),
+                        .link_name = flags.paced()                 ? flags.link
+                                     : launched_on_several_hosts() ? "network"
+                                                                   : "shm"};
   auto progress = std::make_unique<Progress>(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
   options.progress = [&](const std::string& what) { progress->show(what); };
   const Ledger ledger = measure_ledger(world, workload, options);

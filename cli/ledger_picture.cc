@@ -35,7 +35,7 @@ draw::TimelinePanel panel_of(const Ledger& ledger, Style style) {
 std::string ledger_svg(const Ledger& ledger) {
   draw::Timeline what;
   what.title = fmt::format("{}, {} ranks, {}: one block before and after", ledger.workload.name, ledger.ranks,
-                           ledger.link ? "links of " + link_text(ledger.link) : "shared memory");
+                           (ledger.link ? "links of " : "") + link_text(ledger.link));
   what.subtitle =
       fmt::format("{}; one round near the median of {}{}", sizes_text(ledger.workload), ledger.rounds,
                   ledger.crowded() ? fmt::format("; {} ranks take turns on {} cores", ledger.ranks, ledger.cores) : "");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/units.h"
+#include "weft/transport/shm.h"
 
 #include "cli/table.h"
 
@@ -122,7 +123,7 @@ Json sub_layer_json(const SubLayerRow& row) {
 }  // namespace
 
 std::string link_text(const std::optional<Link>& link) {
-  if (!link) return "shared memory";
+  if (!link) return launched_on_several_hosts() ? "the network between their hosts" : "shared memory";
   const double bits = link->bytes_per_s * 8;
   const std::string rate =
       bits >= 1e9 ? fmt::format("{:.4g} Gbit/s", bits * 1e-9) : fmt::format("{:.4g} Mbit/s", bits * 1e-6);
@@ -141,7 +142,7 @@ std::string sizes_text(const Workload& w) {
 std::string ledger_title(const Workload& workload, bool scaled, int ranks, const std::optional<Link>& link) {
   return fmt::format("{}, {} forward ({}{}), {} ranks, {}", workload.name,
                      workload.kind == WorkloadKind::dlrm ? "the model" : "one block", scaled ? "scaled down: " : "",
-                     sizes_text(workload), ranks, link ? "links of " + link_text(link) : "shared memory");
+                     sizes_text(workload), ranks, (link ? "links of " : "") + link_text(link));
 }
 
 std::string headline(const Ledger& ledger) {

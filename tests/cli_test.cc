@@ -64,7 +64,9 @@ TEST(Cli, InfoHasItsKeys) {
   EXPECT_EQ(info["ucx"].is_string(), UcxWire::available()) << info["ucx"];
   EXPECT_EQ(info["pmix"], PmixJob::available());
   EXPECT_TRUE(info["mpi"] == false || access(info["mpi"].get<std::string>().c_str(), X_OK) == 0) << info["mpi"];
-  if (geteuid() != 0) EXPECT_EQ(info["virtual_hosts"], false);
+  if (geteuid() != 0) {
+    EXPECT_EQ(info["virtual_hosts"], false);
+  }
   EXPECT_TRUE(info["rates"].is_null());
   EXPECT_NE(weft("info").out.find("transports"), std::string::npos);
 }

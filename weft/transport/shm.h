@@ -31,6 +31,8 @@ bool launched();
 int launched_rank();
 // Of how many.
 int launched_size();
+// Whether some of them are on other hosts, so that links are what lies between.
+bool launched_on_several_hosts();
 
 // Joins the ranks of this launch: collective, once a process. From then on the process dies with its
 // launcher, and its end counts as a failure for its peers unless the transport was destroyed before, and not
