@@ -56,8 +56,7 @@ enum {
   copied,
   scattered,
   lookup,
-  hot_bags,
-  hot_single,
+  hot_lookup,
   hot_long,
   hot_short,
   ping_pong,
@@ -67,8 +66,9 @@ enum {
 constexpr std::int64_t kTiles = 4096, kTileCols = 16;  // tiles of a cache line: nothing but what a tile costs
 constexpr std::int64_t kLongRow = 2048, kLongRows = 4096;
 constexpr std::int64_t kSide = 2048, kBriefK = 32, kFullK = 192;  // outputs larger than the caches
-constexpr std::int64_t kTables = 2, kTableRows = 100'000, kDim = 128, kBatch = 4096, kPooled = 8, kTurns = 8;
-constexpr std::int64_t kHotTableRows = 4096, kHotBatch = 512;  // 4 MB of tables stay in the last-level cache
+// Tables of 205 MB. Hot rows are spread over them, as popular ones are: 4 MB in all, which stay in the last-level cache.
+constexpr std::int64_t kTables = 2, kTableRows = 200'000, kDim = 128, kBatch = 4096, kPooled = 8, kTurns = 8;
+constexpr std::int64_t kHotRows = 4096, kHotStride = kTableRows / kHotRows;
 // The same 256 KB of weights in a few long rows and in many short ones, a single tile each. Rows as short as can be: of
 // longer ones, reading hides what an output costs.
 constexpr std::int64_t kHotLong = 1024, kHotFew = 64, kHotShort = 16, kHotMany = 4096;
@@ -85,19 +85,20 @@ Trial trial(World& world, const Producer& p, const Space& space, int batch = 1) 
           batch};
 }
 
-// Other rows of the tables every time: several batches of indices take turns.
-Trial lookup_trial(World& world, std::int64_t table_rows, std::int64_t batch, std::int64_t pooled, int repeats = 1) {
+using Table = std::shared_ptr<std::vector<float>>;  // all tables of a rank
+
+// Other rows of the tables every time, every `stride`-th of them: several batches of indices take turns.
+Trial lookup_trial(World& world, const Table& table, std::int64_t stride, int repeats = 1) {
   auto op = std::make_shared<Op>(
-      world.compile(embedding_bag({.tables = kTables, .rows = table_rows, .dim = kDim, .batch = batch}), keep()));
-  auto table = std::make_shared<std::vector<float>>(kTables * table_rows * kDim, 0.5f);
-  auto indices = std::make_shared<std::vector<std::int64_t>>(batch * pooled * kTurns);
-  auto offsets = std::make_shared<std::vector<std::int64_t>>(batch + 1);
+      world.compile(embedding_bag({.tables = kTables, .rows = kTableRows, .dim = kDim, .batch = kBatch}), keep()));
+  auto indices = std::make_shared<std::vector<std::int64_t>>(kBatch * kPooled * kTurns);
+  auto offsets = std::make_shared<std::vector<std::int64_t>>(kBatch + 1);
   std::minstd_rand random(static_cast<unsigned>(world.rank()) + 1);
-  for (std::int64_t& index : *indices) index = static_cast<std::int64_t>(random()) % table_rows;
-  for (std::size_t b = 0; b < offsets->size(); ++b) (*offsets)[b] = static_cast<std::int64_t>(b) * pooled;
+  for (std::int64_t& index : *indices) index = static_cast<std::int64_t>(random()) % (kTableRows / stride) * stride;
+  for (std::size_t b = 0; b < offsets->size(); ++b) (*offsets)[b] = static_cast<std::int64_t>(b) * kPooled;
   return {[=, turn = std::int64_t{0}]() mutable {
-            const std::int64_t* rows = indices->data() + turn++ % kTurns * batch * pooled;
-            const float* tables[] = {table->data(), table->data() + table_rows * kDim};
+            const std::int64_t* rows = indices->data() + turn++ % kTurns * kBatch * kPooled;
+            const float* tables[] = {table->data(), table->data() + kTableRows * kDim};
             const std::int64_t* rows_of[] = {rows, rows};
             const std::int64_t* cuts[] = {offsets->data(), offsets->data()};
             Inputs in;
@@ -144,9 +145,9 @@ std::vector<Trial> trials(World& world, Line* lines) {
   out[full_gemm] = trial(world, square(kFullK), keep());
   out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
   out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
-  out[lookup] = lookup_trial(world, kTableRows, kBatch, kPooled);
-  out[hot_bags] = lookup_trial(world, kHotTableRows, kHotBatch, kPooled, kTurns);
-  out[hot_single] = lookup_trial(world, kHotTableRows, kHotBatch, 1, kTurns);
+  const auto table = std::make_shared<std::vector<float>>(kTables * kTableRows * kDim, 0.5f);
+  out[lookup] = lookup_trial(world, table, 1);
+  out[hot_lookup] = lookup_trial(world, table, kHotStride, 2);
   out[hot_long] = trial(world, gemv({.n = kHotFew, .k = kHotLong}), keep(), 20);
   out[hot_short] = trial(world, gemv({.n = kHotMany, .k = kHotShort}), keep(), 20);
   out[ping_pong] = ping_pong_trial(world, lines);
@@ -193,17 +194,13 @@ double other_of_pass(double pass, double known) {
   return longer >= known ? longer : std::max((pass - known) / kExposed, pass / 10);
 }
 
-// A bag of cached rows more or less, then all but its rows, then rows from memory; rows take longer than storing.
+// Rows of bags are read in a pass with storing what they are pooled into, which takes less long. Nothing is left for the
+// bag itself: one row in a bag takes no longer than such a pass (seen on Zen 4, rows of 512 bytes).
 void solve_tables(const std::array<double, num_trials>& t, Cluster* c) {
-  constexpr double kRow = kDim * kFloat, kHotBags = kTables * kHotBatch, kColdBags = kTables * kBatch;
-  const double a_tile = c->step_s / 64;
-  const double hot_row = rest(t[hot_bags], t[hot_single]) / kHotBags / (kPooled - 1);
-  c->gather_cached_bytes_per_s = kRow / hot_row;
-  const double hot_store = kRow / c->cache_bytes_per_s, store = kRow / c->write_bytes_per_s;
-  c->bag_s = (t[hot_single] - c->run_s) / kHotBags - a_tile - hot_row - kExposed * hot_store;
-  c->bag_s = std::max(c->bag_s, kLeastSeconds);
-  const double cold = rest(t[lookup] / kColdBags, c->run_s / kColdBags + a_tile + c->bag_s + kExposed * store);
-  c->gather_bytes_per_s = std::min(kRow * kPooled / cold, c->gather_cached_bytes_per_s);
+  constexpr double kRow = kDim * kFloat, kBags = kTables * kBatch;
+  const double known = c->step_s / 64 + c->run_s / kBags + kExposed * kRow / c->write_bytes_per_s;
+  c->gather_cached_bytes_per_s = kRow * kPooled / rest(t[hot_lookup] / kBags, known);
+  c->gather_bytes_per_s = std::min(kRow * kPooled / rest(t[lookup] / kBags, known), c->gather_cached_bytes_per_s);
 }
 
 // Solves the terms of weft/plan/estimate_cost.h for the rates, one after another.
@@ -240,7 +237,7 @@ void solve(const std::array<double, num_trials>& t, Cluster* c) {
 
 // Noise must never make a rate that no file may hold: every time is at least this, every rate positive.
 void keep_positive(Cluster* c) {
-  for (double* seconds : {&c->row_s, &c->bag_s, &c->signal_s, &c->local.latency_s, &c->step_s, &c->run_s})
+  for (double* seconds : {&c->row_s, &c->signal_s, &c->local.latency_s, &c->step_s, &c->run_s})
     *seconds = std::max(*seconds, kLeastSeconds);
   const Cluster assumed = default_cluster();
   const auto keep = [](double* rate, double otherwise) {

@@ -51,7 +51,6 @@ std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
           {"store to a peer", format_rate(c.local.bytes_per_s), "copies and sums, to another rank's memory"},
           {"table lookup", format_rate(c.gather_bytes_per_s), "random rows of an embedding table"},
           {"and in the cache", format_rate(c.gather_cached_bytes_per_s), "rows of a table that stays there"},
-          {"a bag", format_duration(c.bag_s), "beside its rows"},
           {"in the cache", format_rate(c.cache_bytes_per_s),
            fmt::format("runs that touch up to {} on a rank", format_bytes(c.cache_bytes))},
           {"an output of a gemv", format_duration(c.row_s), "beside reading its weights"},

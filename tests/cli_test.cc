@@ -73,9 +73,9 @@ TEST(Cli, InfoHasItsKeys) {
 
 TEST_F(CliFile, CalibrateMeasuresAndSavesACluster) {
   const Json info = parsed(weft({"info", "--calibrate", "--json", "--save", path_}));
-  for (const char* rate : {"flops_per_s", "read_bytes_per_s", "write_bytes_per_s", "tile_bytes_per_s",
-                           "gather_bytes_per_s", "gather_cached_bytes_per_s", "bag_s", "cache_bytes",
-                           "cache_bytes_per_s", "row_s", "signal_s", "step_s", "run_s"})
+  for (const char* rate :
+       {"flops_per_s", "read_bytes_per_s", "write_bytes_per_s", "tile_bytes_per_s", "gather_bytes_per_s",
+        "gather_cached_bytes_per_s", "cache_bytes", "cache_bytes_per_s", "row_s", "signal_s", "step_s", "run_s"})
     EXPECT_GT(info["rates"][rate].get<double>(), 0) << rate;
   EXPECT_EQ(weft({"plan", "gemm-rs", "--cluster", path_}).code, 0);
 }

@@ -75,7 +75,6 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
                 "tile_bytes_per_s",
                 "gather_bytes_per_s",
                 "gather_cached_bytes_per_s",
-                "bag_s",
                 "cache_bytes",
                 "cache_bytes_per_s",
                 "shared_cache_bytes",
@@ -100,7 +99,6 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
   cluster.tile_bytes_per_s = get_rate(object, "tile_bytes_per_s", where);
   cluster.gather_bytes_per_s = get_rate(object, "gather_bytes_per_s", where);
   cluster.gather_cached_bytes_per_s = get_rate(object, "gather_cached_bytes_per_s", where);
-  cluster.bag_s = get_seconds(object, "bag_s", where);
   cluster.cache_bytes = get_double(object, "cache_bytes", where, 0, kMaxRate);
   cluster.cache_bytes_per_s = get_rate(object, "cache_bytes_per_s", where);
   cluster.shared_cache_bytes = get_double(object, "shared_cache_bytes", where, 0, kMaxRate);
@@ -131,7 +129,6 @@ std::string to_json(const Cluster& cluster) {
       {"tile_bytes_per_s", cluster.tile_bytes_per_s},
       {"gather_bytes_per_s", cluster.gather_bytes_per_s},
       {"gather_cached_bytes_per_s", cluster.gather_cached_bytes_per_s},
-      {"bag_s", cluster.bag_s},
       {"cache_bytes", cluster.cache_bytes},
       {"cache_bytes_per_s", cluster.cache_bytes_per_s},
       {"shared_cache_bytes", cluster.shared_cache_bytes},
@@ -159,7 +156,6 @@ Cluster default_cluster(int num_ranks) {
   cluster.tile_bytes_per_s = 25e9;
   cluster.gather_bytes_per_s = 10e9;
   cluster.gather_cached_bytes_per_s = 20e9;
-  cluster.bag_s = 5e-9;
   cluster.cache_bytes = 2e6;
   cluster.cache_bytes_per_s = 35e9;
   cluster.shared_cache_bytes = 16e6;
@@ -181,7 +177,6 @@ Cluster with_cores(Cluster cluster, double cores_a_rank) {
                        &cluster.cache_bytes_per_s, &cluster.local.bytes_per_s})
     *rate = std::clamp(*rate * cores_a_rank, kMinRate, kMaxRate);
   cluster.row_s /= cores_a_rank;
-  cluster.bag_s /= cores_a_rank;
   cluster.step_s /= cores_a_rank;
   cluster.wire_message_s /= cores_a_rank;
   cluster.wire_byte_s /= cores_a_rank;

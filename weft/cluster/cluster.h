@@ -35,7 +35,6 @@ struct Cluster {
   double tile_bytes_per_s = 0;    // to memory, as a gemm makes its tiles where they belong: beside its arithmetic
   double gather_bytes_per_s = 0;  // rows of a table, looked up at random, from memory
   double gather_cached_bytes_per_s = 0;  // and of one that stays in the rank's part of the last-level cache
-  double bag_s = 0;                      // a bag beside its rows and storing what they are pooled into
   double cache_bytes = 0;         // a run that touches no more than this on a rank is served by the rank's cache,
   double cache_bytes_per_s = 0;   // at this rate, whatever it does
   double shared_cache_bytes = 0;  // a rank's part of the last-level cache: weights no larger than this stay in it

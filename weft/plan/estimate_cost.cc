@@ -91,7 +91,6 @@ double Costs::produce(const Act& act, const Memory& memory) const {
     case ProducerKind::gemv:
       return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
-      return rows * cols / static_cast<double>(p.dim) * cluster_.bag_s;  // reading is part of the pass over memory
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory
     case ProducerKind::window:

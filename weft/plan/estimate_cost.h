@@ -4,7 +4,7 @@
 //                              cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
 //                              gemv: row_s for every output, and its weights;
-//                              embedding_bag: bag_s for every bag; its rows (estimate_tables.h) are part of the pass
+//                              embedding_bag: nothing beside the pass, of which its rows (estimate_tables.h) are a part
 //   + one pass over memory     the longer of reading (sources, and the rows of a copy or of bags) and storing, and half of the shorter:
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this
 //                              host or (through the transport) on another, at the local link's rate where they are kept

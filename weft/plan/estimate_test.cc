@@ -21,7 +21,7 @@ Cluster free_cluster(int num_hosts, int ranks_per_host) {
   c.local = c.network = {.bytes_per_s = 1e18, .latency_s = 0};
   c.flops_per_s = c.read_bytes_per_s = c.write_bytes_per_s = c.tile_bytes_per_s = c.gather_bytes_per_s =
       c.gather_cached_bytes_per_s = c.cache_bytes_per_s = 1e18;
-  c.cache_bytes = c.shared_cache_bytes = c.row_s = c.bag_s = c.signal_s = c.step_s = c.run_s = 0;
+  c.cache_bytes = c.shared_cache_bytes = c.row_s = c.signal_s = c.step_s = c.run_s = 0;
   return c;
 }
 
@@ -155,8 +155,6 @@ TEST(Estimate, TablesOfARankHaveTheirOwnBags) {
   EXPECT_LT(alike, 5);
   hint.zipf = 1.2;
   EXPECT_LT(estimate(plan, c, hint).seconds, alike);
-  c.bag_s = 1;
-  EXPECT_GT(estimate(plan, c, hint).seconds, alike + 1);
 }
 
 TEST(Estimate, AFasterClusterIsNeverSlower) {
@@ -169,7 +167,6 @@ TEST(Estimate, AFasterClusterIsNeverSlower) {
                                                              [](Cluster& c) { c.write_bytes_per_s *= 2.9; },
                                                              [](Cluster& c) { c.gather_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.gather_cached_bytes_per_s *= 1.2; },
-                                                             [](Cluster& c) { c.bag_s *= 0.4; },
                                                              [](Cluster& c) { c.tile_bytes_per_s *= 1.3; },
                                                              [](Cluster& c) { c.cache_bytes *= 1.4; },
                                                              [](Cluster& c) { c.shared_cache_bytes *= 1.4; },
