@@ -74,7 +74,8 @@ void add_bench(const Ledger& ledger, Advice* out) {
                                                                        : "gemm-a2a";
     const std::string shape = fmt::format("--ranks {} --m {} --n {} --k {}", ledger.ranks,
                                           gathers ? layer.m / ledger.ranks : layer.m, layer.n, layer.k);
-    out->commands.emplace_back(fmt::format("build/weft bench {} {} --link {}", op, shape, ledger.link_name),
+    const std::string link = ledger.link ? " --link " + ledger.link_name : "";
+    out->commands.emplace_back(fmt::format("build/weft bench {} {}{}", op, shape, link),
                                fmt::format("{} alone, where most is exposed", row->name));
     out->commands.emplace_back(fmt::format("build/weft plan {} {}", op, shape),
                                "its plan, rule by rule, and the proof");
@@ -89,7 +90,10 @@ Advice advice(const Ledger& ledger) {
   const double ratio = ledger.compute_to_comm();
   out.sentences = {verdict(ledger), bound(ledger)};
   const std::string name = ledger.workload.name;
-  const auto rate = ledger.link ? ledger.link->bytes_per_s : ledger.cluster.local.bytes_per_s;
+  const bool hosts = ledger.cluster.num_hosts > 1;
+  const auto rate = ledger.link ? ledger.link->bytes_per_s
+                    : hosts     ? ledger.cluster.network.bytes_per_s
+                                : ledger.cluster.local.bytes_per_s;
   // The link that would make both sides equal, and the other side of where we are.
   const std::string balanced = round_rate(rate / std::max(ratio, 1e-3));
   const std::string faster = round_rate(rate * 10);
