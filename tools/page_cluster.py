@@ -18,7 +18,7 @@ from page_hosts import RING, Hosts, json_of
 TWO, FOUR = "--hosts 2 --rate 1gbit --pin", "--hosts 4 --rate 250mbit --cpus 0.5"
 FUSED = ("gemm-rs", "gemm-ar", "ag-gemm")
 COLLECTIVES = ("rs", "ar", "ag", "a2a", "bcast")
-SMALL, LARGE = "1K:1M:4", "4M:64M:4"
+SIZES = ("1K:1M:4", "4M:16M:4", "64M:64M:4")
 PAYLOAD = 1448 / 1514  # of a frame; the links' buckets count frames
 
 
@@ -126,7 +126,7 @@ def collectives_on(words, ranks, rate, rounds):
         rows, all_seen = [], []
         with hosts.up(words):
             for op in COLLECTIVES:
-                for sizes, times in zip((SMALL, LARGE), rounds):
+                for sizes, times in zip(SIZES, rounds):
                     ways = [(), RING] if ranks > 2 and op in ("rs", "ar") else [()]
                     runs = [hosts.bench(ranks, f"{op} --sizes {sizes}", times, mca) for mca in ways]
                     all_seen += runs
@@ -236,7 +236,7 @@ def ops(hosts):
 
 SECTIONS = {
     "two-hosts": two_hosts, "four-hosts": four_hosts_with(4), "four-hosts-8-ranks": four_hosts_with(8), "embedding": embedding,
-    "collectives-two-hosts": collectives_on(TWO, 2, 1e9, (101, 9)), "collectives-four-hosts": collectives_on(FOUR, 4, 250e6, (51, 3)),
+    "collectives-two-hosts": collectives_on(TWO, 2, 1e9, (101, 9, 5)), "collectives-four-hosts": collectives_on(FOUR, 4, 250e6, (51, 3, 1)),
     "cpu": transport_cpu, "rates": rates, "axis": axis, "latency": latency, "ops": ops,
 }
 
