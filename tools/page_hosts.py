@@ -11,7 +11,9 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import subprocess
+import sys
 import time
 
 RING = ("--mca", "coll_tuned_use_dynamic_rules=1", "--mca", "coll_tuned_allreduce_algorithm=4")
@@ -85,6 +87,7 @@ class Hosts:
         self.build, self.quick, self.out = pathlib.Path(options.build).resolve(), options.quick, pathlib.Path(options.out).resolve()
         self.name, self.turn = options.name, Turn(options.lock)
         self.made, self.others = "", 0.0
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # what runs is ended, and hosts are taken down
 
     def call(self, words, timeout=600):
         """What it prints. Measured again where other processes took more than NOISE of a core meanwhile."""
