@@ -50,10 +50,9 @@ UcxMessenger::UcxMessenger(WireHost host)
   const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &param);
   if (status != UCS_OK) fail(Code::io, "UCX refuses a message handler: {}", ucs_status_string(status));
   while (!worker_.arm()) ucp_worker_progress(worker_.get());
-  watch_ = std::make_unique<Watch>(worker_.descriptor(), [this] {
-    serve();
-    return tempo_.nap(bytes_received_.load(std::memory_order_relaxed), Tempo::Clock::now());
-  });
+  watch_ = std::make_unique<Watch>(
+      worker_.descriptor(), [this] { serve(); },
+      [this] { return tempo_.nap(bytes_received_.load(std::memory_order_relaxed), Tempo::Clock::now()); });
 }
 
 UcxMessenger::~UcxMessenger() {

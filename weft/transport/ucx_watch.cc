@@ -22,9 +22,10 @@ constexpr long kLingerNs = 200'000;
 
 }  // namespace
 
-Watch::Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve)
+Watch::Watch(int descriptor, std::function<void()> serve, std::function<std::chrono::nanoseconds()> pause)
     : descriptor_(descriptor),
       serve_(std::move(serve)),
+      pause_(std::move(pause)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_CLOEXEC)),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
@@ -56,10 +57,12 @@ void Watch::run() {
     const int num_events = epoll_wait(epoll_.get(), events, 3, -1);
     for (int i = 0; i < num_events; ++i) {
       if (events[i].data.fd == stop_.get()) return;
-      if (events[i].data.fd == timer_.get())
+      if (events[i].data.fd == timer_.get()) {
         on_timer();
-      else if (!nap(serve_()))
-        return;
+        continue;
+      }
+      serve_();
+      if (!nap(pause_())) return;
     }
   }
 }

@@ -14,9 +14,10 @@ namespace weft {
 
 class Watch {
  public:
-  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw. It
-  // says how long the thread is to nap before it looks at the descriptor again.
-  Watch(int descriptor, std::function<std::chrono::nanoseconds()> serve);
+  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw; any
+  // thread may call it. pause(), which only the watch's own thread calls after it has served, says how long to nap before
+  // looking at the descriptor again.
+  Watch(int descriptor, std::function<void()> serve, std::function<std::chrono::nanoseconds()> pause);
   ~Watch();
 
   // As in wire.h.
@@ -33,7 +34,8 @@ class Watch {
   void on_timer();
 
   int descriptor_;
-  std::function<std::chrono::nanoseconds()> serve_;
+  std::function<void()> serve_;
+  std::function<std::chrono::nanoseconds()> pause_;
   Fd epoll_, stop_, timer_;
   std::mutex mutex_;
   int attending_ = 0;
