@@ -137,6 +137,11 @@ std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
   return out;
 }
 
+// Between hosts `shm` is only what nobody has chosen.
+std::string link_of(const World& world, const Flags& flags) {
+  return flags.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.link;
+}
+
 void bench_sizes(World& world, const Flags& flags, Progress& progress) {
   std::vector<SizeRow> rows;
   const auto specs = specs_of_sizes(flags, world.size());
@@ -145,7 +150,7 @@ void bench_sizes(World& world, const Flags& flags, Progress& progress) {
     rows.push_back({spec, measure(world, spec, measure_options(flags))});
   }
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, flags.link};
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
   fmt::print("{}", flags.json ? sizes_json(rows, context) : sizes_text(rows, context));
 }
 
@@ -153,7 +158,7 @@ void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& p
   MeasureOptions options = measure_options(flags);
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
   const Measurement m = measure(world, spec, options);
-  ReportContext context{world.size(), flags.threads, flags.link};
+  ReportContext context{world.size(), flags.threads, link_of(world, flags)};
   const bool paired = flags.paired > 0 || (has_collective(spec) && m.fused_us < kShortUs);
   if (paired && !spec.alone())
     context.paired = measure_paired(world, spec, {.runs = flags.paired > 0 ? flags.paired : kPairedRuns});
@@ -174,7 +179,7 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
   options.budget_s = kAxisBudgetS;
   const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, flags.link};
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
   write_svg(flags.svg, axis_svg(points, context));
   fmt::print("{}", flags.json ? axis_json(points, context) : axis_text(points, context));
 }
@@ -189,7 +194,7 @@ void bench_sweep(World& world, const Flags& flags, Progress& progress) {
   options.routes = true;
   const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, flags.link};
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
   write_svg(flags.svg, sweep_svg(results, context));
   fmt::print("{}", flags.json ? sweep_json(results, context) : sweep_text(results, context));
 }
