@@ -18,6 +18,7 @@
 #include "weft/transport/pmix_job.h"
 #include "weft/transport/process_ranks_test.h"
 #include "weft/transport/shm.h"
+#include "weft/transport/ucx_wire.h"
 
 namespace weft::transport_test {
 namespace {
@@ -35,6 +36,10 @@ struct Seen {
 
 class Net : public ProcessRanks {
  protected:
+  void SetUp() override {
+    ProcessRanks::SetUp();
+    if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+  }
   void TearDown() override {
     ProcessRanks::TearDown();
     for (const char* name : {"WEFT_DEADLINE_S", "WEFT_WAIT_S"}) unsetenv(name);
