@@ -93,4 +93,29 @@ std::vector<Let> slice_lets(const Producer& p, int slices) {
           {"z", n}};
 }
 
+void check_same_width(const Producer& p) {
+  if (!p.n_of.empty()) bad_input("outputs of different widths cannot be stacked by rows; give every rank the same n");
+}
+
+BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
+
+Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
+  Owed owed;
+  owed.count = std::move(count);
+  owed.piece = {r, buffer, std::move(box)};
+  owed.origin = {0, 0};
+  owed.first = std::move(from);
+  owed.finished = finished;
+  return owed;
+}
+
+GatherBuffers gather_buffers(Draft* draft) {
+  Buffer buffer;
+  buffer.name = "x", buffer.role = Role::input, buffer.shape = {m, k};
+  const int x = draft->buffer(buffer);
+  buffer.name = "a", buffer.role = Role::internal, buffer.shape = {N * m, k};
+  const int a = draft->buffer(buffer);
+  return {x, a, draft->output(N * m, n)};
+}
+
 }  // namespace weft

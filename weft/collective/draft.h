@@ -59,6 +59,17 @@ inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 // columns x to z of the chunk's a to b, its tiles numbered from u on.
 std::vector<Let> slice_lets(const Producer& producer, int slices);
 
+// Gathers: the rows of rank q stand at q * m, so all ranks need the same width.
+void check_same_width(const Producer& producer);
+BoxRule stacked(const Expr& rank);
+// `count` boxes of a buffer, each a copy of what rank `from` made.
+Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished);
+// A gather that feeds a gemm: m rows of x on every rank become N * m rows of a, and y is made from those.
+struct GatherBuffers {
+  int x, a, y;
+};
+GatherBuffers gather_buffers(Draft* draft);
+
 inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
 
 inline constexpr int kMaxStagedRanks = 16;  // several ranks share a tile, so its proof goes tile by tile

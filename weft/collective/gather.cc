@@ -4,30 +4,11 @@
 #include "weft/collective/draft.h"
 
 namespace weft {
-namespace {
 
 using namespace var;  // NOLINT: the vocabulary of rules
 
-void same_width(const Producer& p) {
-  if (!p.n_of.empty()) bad_input("outputs of different widths cannot be stacked by rows; give every rank the same n");
-}
-
-Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
-  Owed owed;
-  owed.count = std::move(count);
-  owed.piece = {r, buffer, std::move(box)};
-  owed.origin = {0, 0};
-  owed.first = std::move(from);
-  owed.finished = finished;
-  return owed;
-}
-
-BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
-
-}  // namespace
-
 Plan build_all_gather(const Producer& p, const Space& space, Route route) {
-  same_width(p);
+  check_same_width(p);
   if (p.residual) bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
   Draft draft(fmt::format("{} all_gather {}", to_string(p.kind), to_string(route)), p, space.num_ranks());
   draft.param("slot", ceil_div(p.m, p.tile[0]) * ceil_div(p.n, p.tile[1]));
@@ -68,7 +49,7 @@ Plan build_all_gather(const Producer& p, const Space& space, Route route) {
 }
 
 Plan build_broadcast(const Producer& p, const Space& space) {
-  same_width(p);
+  check_same_width(p);
   const int num_ranks = space.num_ranks();
   if (space.options.root < 0 || space.options.root >= num_ranks)
     bad_input("broadcast has root {}, but ranks are 0 to {}", space.options.root, num_ranks - 1);
@@ -114,12 +95,7 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
   const Expr strips = Expr::name("strips");
   const BoxRule whole{{0, 0}, {m, k}};
   const auto part = [](const Expr& rank) { return BoxRule{{rank * m, 0}, {rank * m + m, k}}; };
-  Buffer x;
-  x.name = "x", x.role = Role::input, x.shape = {m, k};
-  const int input = draft.buffer(x);
-  x.name = "a", x.role = Role::internal, x.shape = {N * m, k};
-  const int gathered = draft.buffer(x);
-  const int y = draft.output(N * m, n);
+  const auto [input, gathered, y] = gather_buffers(&draft);
   const bool ring = route == Route::ring;
   const Expr reads = (N - 1) * strips * cols + (ring ? (N - 2) * strips : Expr(0));
   const int full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);

@@ -26,12 +26,7 @@ Plan build_gather_first(const Producer& p, const Space& space) {
   const Expr strips = Expr::name("strips"), lanes = Expr::name("tall") * cols;
   const BoxRule own{{0, 0}, {m, k}}, all{{0, 0}, {N * m, k}};
   const auto part = [](const Expr& rank) { return BoxRule{{rank * m, 0}, {rank * m + m, k}}; };
-  Buffer x;
-  x.name = "x", x.role = Role::input, x.shape = {m, k};
-  const int input = draft.buffer(x);
-  x.name = "a", x.role = Role::internal, x.shape = {N * m, k};
-  const int gathered = draft.buffer(x);
-  const int y = draft.output(N * m, n);
+  const auto [input, gathered, y] = gather_buffers(&draft);
   const int full = draft.counter("full", N, strips), used = draft.counter("used", 1, lanes);
   const int credit = draft.counter("credit", N, 1);
 

@@ -9,8 +9,7 @@ namespace {
 using namespace var;  // NOLINT: the vocabulary of rules
 
 Draft gather_draft(const std::string& name, const Producer& producer, const Space& space, int ranks_per_host) {
-  if (!producer.n_of.empty())
-    bad_input("outputs of different widths cannot be stacked by rows; give every rank the same n");
+  check_same_width(producer);
   check_hosts(space.num_ranks(), ranks_per_host);
   Draft draft(name, producer, space.num_ranks());
   draft.param("L", ranks_per_host);
@@ -18,18 +17,6 @@ Draft gather_draft(const std::string& name, const Producer& producer, const Spac
   draft.param("slot", ceil_div(producer.m, producer.tile[0]) * ceil_div(producer.n, producer.tile[1]));
   return draft;
 }
-
-Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
-  Owed owed;
-  owed.count = std::move(count);
-  owed.piece = {r, buffer, std::move(box)};
-  owed.origin = {0, 0};
-  owed.first = std::move(from);
-  owed.finished = finished;
-  return owed;
-}
-
-BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
 
 const Expr strips = Expr::name("strips");  // of a rank's rows, each with a counter
 const BoxRule whole_x{{0, 0}, {m, k}};
@@ -44,12 +31,8 @@ struct GatherGemm {
   explicit GatherGemm(Draft begun) : draft(std::move(begun)) {
     draft.param("k", draft.producer.k);
     draft.param("strips", ceil_div(draft.producer.m, draft.producer.tile[0]));
-    Buffer buffer;
-    buffer.name = "x", buffer.role = Role::input, buffer.shape = {m, k};
-    x = draft.buffer(buffer);
-    buffer.name = "a", buffer.role = Role::internal, buffer.shape = {N * m, k};
-    a = draft.buffer(buffer);
-    y = draft.output(N * m, n);
+    const GatherBuffers buffers = gather_buffers(&draft);
+    x = buffers.x, a = buffers.a, y = buffers.y;
     full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
     credit = draft.counter("credit", L + H, 1);
   }

@@ -12,6 +12,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/transport/own_thread.h"
 
 namespace weft {
 namespace {
@@ -38,19 +39,11 @@ Heartbeat::Heartbeat(Control control, int rank, std::vector<std::shared_ptr<cons
       launcher_(launcher),
       stop_(eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) fail(Code::io, "cannot make an eventfd: {}", std::strerror(errno));
-  // Signals are the program's business: its handlers must not run on a thread it does not know.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread([this] { run(); });
 }
 
 Heartbeat::~Heartbeat() {
-  const std::uint64_t one = 1;
-  while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  wake(stop_);
   thread_.join();
 }
 

@@ -19,6 +19,7 @@
 #include "weft/base/error.h"
 #include "weft/transport/heartbeat.h"
 #include "weft/transport/mpirun.h"
+#include "weft/transport/own_thread.h"
 #include "weft/transport/wait.h"
 
 namespace weft {
@@ -106,17 +107,10 @@ class HubThread {
         stop_(eventfd(0, EFD_CLOEXEC)),
         own_end_(hub_.take_rank_end(0)) {
     if (!stop_) fail(Code::io, "cannot make an eventfd: {}", std::strerror(errno));
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);  // signals are the program's business, as in heartbeat.cc
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_own_thread([this] { run(); });
   }
   ~HubThread() {
-    const std::uint64_t one = 1;
-    while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
+    wake(stop_);
     thread_.join();
   }
   HubThread(const HubThread&) = delete;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "weft/base/error.h"
 #include "weft/transport/heartbeat.h"
 #include "weft/transport/net_hub.h"
+#include "weft/transport/own_thread.h"
 
 namespace weft {
 namespace {
@@ -52,12 +52,7 @@ NetClient::NetClient(Fd socket, Options options)
       lost_ns_(static_cast<std::size_t>(options_.size)) {
   if (!wake_) fail(Code::io, "cannot make an eventfd: {}", std::strerror(errno));
   socket_.queue(say(Says::host, options_.host));
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are the program's business, as in heartbeat.cc
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread([this] { run(); });
 }
 
 NetClient::~NetClient() { finish(); }
@@ -271,9 +266,7 @@ void NetClient::give_up(const std::string& reason) noexcept {
 void NetClient::finish() noexcept {
   if (!thread_.joinable()) return;
   stop_.store(true);
-  const std::uint64_t one = 1;
-  while (write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  wake(wake_);
   thread_.join();
   try {
     tell_failure();

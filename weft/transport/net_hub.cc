@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/transport/own_thread.h"
 
 namespace weft {
 namespace {
@@ -47,18 +47,11 @@ NetHub::NetHub(int num_ranks, Fd listener, std::string secret, const Patience& p
     fail(Code::io, "cannot make the hub of this world: {}", std::strerror(errno));
   own_end_ = Fd(ends[0]);
   seat(0, Fd(ends[1]));
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);  // signals are the program's business, as in heartbeat.cc
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread([this] { run(); });
 }
 
 NetHub::~NetHub() {
-  const std::uint64_t one = 1;
-  while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  wake(stop_);
   thread_.join();
 }
 

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/transport/own_thread.h"
 
 namespace weft {
 namespace {
@@ -35,19 +35,11 @@ Watch::Watch(int descriptor, std::function<void()> serve, std::function<std::chr
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
       fail(Code::io, "cannot watch a descriptor: {}", std::strerror(errno));
   }
-  // Signals are the program's business: its handlers must not run on a thread it does not know.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread([this] { run(); });
 }
 
 Watch::~Watch() {
-  const std::uint64_t one = 1;
-  while (write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  wake(stop_);
   thread_.join();
 }
 

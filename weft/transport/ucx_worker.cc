@@ -4,11 +4,11 @@
 #include <net/if.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 
 #include "weft/base/error.h"
 #include "weft/transport/net_address.h"
+#include "weft/transport/own_thread.h"
 #include "weft/transport/ucx_settings.h"
 
 namespace weft {
@@ -19,20 +19,6 @@ constexpr std::chrono::seconds kBringUp{2};  // for a device that was brought up
 void must(ucs_status_t status, const char* what) {
   if (status != UCS_OK) fail(Code::io, "UCX cannot {}: {}", what, ucs_status_string(status));
 }
-
-// UCX starts a thread of its own, which must not run the program's signal handlers.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 [[noreturn]] void refuse(std::string_view device, const char* why) {
   bad_input("UCX cannot use network device \"{}\": {}; name one that ucx_info -d lists",
@@ -78,7 +64,7 @@ ucp_context_h make_context(std::string_view device) {
 }  // namespace
 
 UcxWorker::UcxWorker(std::string_view device) {
-  const SignalsBlocked blocked;
+  const SignalsBlocked blocked;  // UCX starts a thread of its own
   context_ = make_context(device);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
