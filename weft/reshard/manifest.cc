@@ -221,6 +221,8 @@ void ManifestReader::read_transfer(const Json& entry, const std::string& where, 
   Transfer transfer;
   const std::string name = words.text(entry, "name", where);
   const Shape shape = words.numbers(entry, "shape", where, 1);
+  if (shape.empty() || shape.size() > kMaxDims)
+    bad_input("{}: \"shape\" has {} sizes; use 1 to {}", where, shape.size(), kMaxDims);
   const std::string dtype = words.text_or(get_string(object_, "dtype", where_), entry, "dtype", where);
   if (const Json* parts = find_field(entry, "parts", where)) {
     get_array(entry, "parts", where);
