@@ -64,6 +64,7 @@ void add_run_command(CLI::App& reshard, Run* chosen) {
   command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_flag("--spoil", flags->spoil)->group("");  // hidden
   command->footer(
       "Example:\n  weft reshard run --case 3 --size 64MB --link 1gbit,10us\n"
       "  weft reshard run --shape 16,1024,1024 --src 1x1 --dst 2x2 --src-spec R,R,R --dst-spec R,R,R --link 1gbit "

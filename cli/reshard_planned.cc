@@ -118,10 +118,7 @@ Planned plan_reshard(const ReshardSpec& spec) {
   Planned planned;
   const auto start = std::chrono::steady_clock::now();
   planned.tasks = tasks(spec.reshard);
-  const ReshardOptions options = options_of(spec);
-  planned.schedule = spec.strategy == Strategy::automatic
-                         ? choose(spec.reshard, planned.tasks, spec.network, options, &planned.prices)
-                         : schedule(planned.tasks, spec.network, options.schedule);
+  planned.schedule = choose(spec.reshard, planned.tasks, spec.network, options_of(spec), &planned.prices);
   planned.plan_ms = milliseconds_since(start);
   planned.problems = problems(planned.schedule, planned.tasks, spec.network);
   return planned;

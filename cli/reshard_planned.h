@@ -17,7 +17,7 @@ namespace weft::cli {
 struct Planned {
   std::vector<Task> tasks;
   Schedule schedule;
-  std::vector<Priced> prices;  // of every strategy, where `auto` was asked for
+  std::vector<Priced> prices;  // of the strategies that were looked at: latency and messages included
   double plan_ms = 0;          // from the layouts to the schedule
   std::vector<std::string> problems;
 };
