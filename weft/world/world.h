@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "weft/cluster/cluster.h"
+#include "weft/cluster/network.h"
 #include "weft/mesh/mesh.h"
 #include "weft/plan/plan.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
+#include "weft/reshard/build.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
 
@@ -61,6 +63,19 @@ class World {
   Op compile(const Space& gather, const Producer& producer);
   // A plan made elsewhere, over the ranks along `axis` of `mesh`.
   Op compile(const Plan& plan, const Mesh& mesh, std::string_view axis);
+
+  // A plan made elsewhere, over all ranks.
+  Op compile(const Plan& plan);
+  // Moves sharded tensors (weft/reshard/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this world's own
+  // where none is given.
+  Op compile(const Reshard& reshard, const ReshardOptions& options = {});
+  Op compile(const Reshard& reshard, const Network& network, const ReshardOptions& options = {});
+  // The same from a producer: ranks of the source mesh run it with its inputs, the others with none.
+  Op compile(const Producer& producer, const Reshard& reshard, const Network& network,
+             const ReshardOptions& options = {});
+
+  // This world's hosts, one NIC each: the paced link or the cluster's network between them.
+  Network network() const;
 
   // The pages behind the output of a producer `window`: one window an op, made when first asked for. Throws bad_input
   // where the op's rows cannot be pages, saying which sizes can.

@@ -102,8 +102,9 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     auto trigger = std::make_unique<Trigger>();
     trigger->action = &action;
     // The epilogue's bias and residual are the caller's memory too.
-    const Producer& producer = plan_.producers[std::max(action.producer, 0)];
-    trigger->reads_input = (action.finish && (producer.bias || producer.residual)) ||
+    const auto reads_epilogue = [](const Producer& p) { return p.bias || p.residual; };
+    const auto producer = static_cast<std::size_t>(std::max(action.producer, 0));
+    trigger->reads_input = (action.finish && reads_epilogue(plan_.producers[producer])) ||
                            std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->sends = remote_ && std::any_of(program_.targets(action).begin(), program_.targets(action).end(),
@@ -111,7 +112,17 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
+  queue_lanes();
   for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
+}
+
+void CpuExecutor::queue_lanes() {
+  const auto ordered = [](const auto& t) { return t->action->order != 0 || t->action->order_step != 0; };
+  if (std::none_of(triggers_.begin(), triggers_.end(), ordered)) return;
+  for (const auto& trigger : triggers_)
+    for (std::int64_t lane = 0; lane < trigger->action->lanes; ++lane)
+      queue_.push_back({trigger->action->order + lane * trigger->action->order_step, lane, trigger.get()});
+  std::stable_sort(queue_.begin(), queue_.end(), [](const Queued& a, const Queued& b) { return a.order < b.order; });
 }
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
@@ -137,6 +148,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   ++runs_;
   if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
+  queue_first_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
   for (auto& trigger : triggers_) {
     trigger->left.store(trigger->action->lanes, std::memory_order_relaxed);
@@ -213,6 +225,7 @@ void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
 bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires) {
   if (links_) links_->deliver();
   if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
+  if (!queue_.empty()) return fire_in_order(bench, most, fires);
   bool fired = false;
   const std::uint32_t turn = add<std::uint32_t>(turn_, 1);
   for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
@@ -240,6 +253,36 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t f
     }
     if (first > trigger.first.load(std::memory_order_relaxed)) trigger.first.store(first, std::memory_order_relaxed);
   }
+  return fired;
+}
+
+// The same where the plan has an order. After every lane it looks from the front again: what has become ready there
+// meanwhile goes before what is listed later.
+bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_t fires) {
+  bool fired = false, all_claimed = true;
+  std::size_t first = queue_first_.load(std::memory_order_relaxed);
+  for (std::size_t at = first; at < queue_.size() && most > 0; ++at) {
+    Trigger& trigger = *queue_[at].trigger;
+    std::atomic<std::uint32_t>& claimed = trigger.claimed[queue_[at].lane];
+    const std::uint32_t seen = claimed.load(std::memory_order_relaxed);
+    if (seen == runs_) {
+      if (all_claimed) first = at + 1;
+      continue;
+    }
+    --most;
+    const bool waits = trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog;
+    if (waits || !met(*trigger.action, queue_[at].lane) || !claim(claimed, seen)) {
+      all_claimed = false;
+      continue;
+    }
+    fire(trigger, queue_[at].lane, bench);
+    fired = true;
+    if (--fires == 0) break;
+    if (links_) links_->deliver();
+    all_claimed = true;
+    at = first - 1;  // and one on
+  }
+  if (first > queue_first_.load(std::memory_order_relaxed)) queue_first_.store(first, std::memory_order_relaxed);
   return fired;
 }
 

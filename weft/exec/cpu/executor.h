@@ -72,6 +72,12 @@ class CpuExecutor {
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
   };
 
+  // A lane of a trigger whose plan says in which order they should go.
+  struct Queued {
+    std::int64_t order, lane;
+    Trigger* trigger;
+  };
+
   bool met(const Action& action, std::int64_t lane) const;
   void work(int thread);
   void glance_at_others();
@@ -81,6 +87,8 @@ class CpuExecutor {
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
   bool fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires);
+  bool fire_in_order(Workbench& bench, std::int64_t most, std::int64_t fires);
+  void queue_lanes();
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
   RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
@@ -105,12 +113,14 @@ class CpuExecutor {
   std::vector<const Action*> steps_;
   std::vector<std::int64_t> first_lane_;  // of each step, counted over all; one more at the end
   std::vector<std::unique_ptr<Trigger>> triggers_;
+  std::vector<Queued> queue_;       // all lanes of triggers by order; empty: the plan does not care
   std::vector<Workbench> benches_;  // one a thread
   // Of the run under way: triggers still read them when the caller prepares the next.
   Bindings bindings_;
   std::vector<std::int64_t> peers_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
+  std::atomic<std::size_t> queue_first_{0};        // of this run: those before it are claimed
   std::atomic<std::uint32_t> turn_{0};             // where polling goes on, so that no trigger starves
   std::uint32_t runs_ = 0;                         // started
   mutable std::atomic<std::uint32_t> late_in_{0};  // the last run in which a peer was late

@@ -52,14 +52,14 @@ LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& m
     if (action.box.dims == 0 || action.lanes == 0) continue;
     if (action.kind != ActionKind::step && !folds_first(action)) continue;
     const Box first = lane_box(action.box, action.tile, 0);
-    bench_floats_ = std::max(bench_floats_, (first.dims > 1 ? first.size(first.dims - 2) : 1) * bench_ld(action));
+    bench_floats_ = std::max(bench_floats_, first.volume() / first.size(first.dims - 1) * bench_ld(action));
   }
 }
 
 // The sum is needed whole or more than once.
 bool LaneRunner::folds_first(const Action& action) const {
-  return action.finish || hooks_ != nullptr ||
-         (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
+  const bool adds = action.sources.size() + (action.kind == ActionKind::step) > 1;
+  return action.finish || (adds && (hooks_ != nullptr || action.targets.size() > 1));
 }
 
 Workbench LaneRunner::workbench(Detail detail) const {
@@ -145,7 +145,7 @@ void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& ben
         bench.sent.bytes += card.box.volume() * static_cast<std::int64_t>(sizeof(float));
     return;
   }
-  for_each_strip(card.box, [&](std::int64_t rows, std::int64_t cols, const std::array<std::int64_t, kMaxDims>& at) {
+  for_each_strip(card.box, card.row_dim, [&](std::int64_t rows, std::int64_t cols, const auto& at) {
     bench.sources.clear();
     for (const Place& source : card.sources) bench.sources.push_back(source.strip(*bindings_, run_, at));
     if (action.kind == ActionKind::step) {

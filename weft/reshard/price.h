@@ -1,0 +1,13 @@
+// What a schedule takes with everything that its makespan leaves out: latency, the filling of a chain, and the time that ranks
+// spend on messages. The schedule says when a chunk is on the network; behind that, a hop is there one tile, one latency
+// and one message later than the hop before it, and a rank handles its messages one after another.
+#pragma once
+
+#include "weft/reshard/nodes.h"
+
+namespace weft::resharding {
+
+double price(const Schedule& schedule, const std::vector<Task>& tasks, const Reshard& reshard, const Network& network,
+             const Tiling& tiling);
+
+}  // namespace weft::resharding
