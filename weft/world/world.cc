@@ -163,8 +163,8 @@ void World::barrier() { state_->transport->barrier(); }
 Cluster World::cluster(int num_ranks) const {
   Cluster cluster = state_->cluster;
   if (state_->link) {
-    cluster.network = *state_->link;
-    cluster.fabric = Fabric::pairs;  // a paced transport has a clock for every ordered pair of hosts
+    cluster.network = {state_->link->bytes_per_s, state_->link->latency_s};
+    cluster.fabric = state_->link->fabric;
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
@@ -240,7 +240,7 @@ Op World::allot(const Plan& plan, const Group& group) {
   CpuOptions options{
       state_->patience, state_->hooks, &state_->live, signalling, state_->detail, op->segment->id, {}, {}};
   if (state_->link) {
-    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
+    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host, state_->link->fabric};
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
     for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
   }

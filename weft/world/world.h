@@ -26,7 +26,8 @@ struct WorldState;
 struct WorldOptions {
   int threads = 0;  // of each rank; 0: WEFT_THREADS, or 1
   // What lies between ranks: a rate and a latency to pace local transports to (transport/pace.h); none: WEFT_LINK, or
-  // the speed of memory. Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
+  // the speed of memory. Its fabric says what shares the rate: a pair of hosts, or all that a host sends or receives.
+  // Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
   std::optional<Link> link;
   int ranks_per_host = 1;
   // Local ranks of different hosts use a wire over the loopback device and no memory of each other

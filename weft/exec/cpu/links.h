@@ -34,10 +34,12 @@ class Links {
 
  private:
   struct Outbound {
-    std::optional<Transit> transit;  // none: the same host
-    std::atomic<std::int64_t>* clock = nullptr;
+    std::optional<Transit> transit;                  // none: the same host
+    std::atomic<std::int64_t>* clock = nullptr;      // of the link that it leaves by
+    std::atomic<std::int64_t>* their_nic = nullptr;  // where the receiver's NIC is shared: its clock
   };
-  std::int64_t deliver(Transit& transit, int target, std::int64_t now);
+  std::int64_t deliver(Transit& transit, int target, std::int64_t now, std::atomic<std::int64_t>* nic);
+  std::int64_t deliver_in_turn();
 
   Pace pace_;
   int rank_;
@@ -45,6 +47,7 @@ class Links {
   Transport& transport_;
   std::vector<Outbound> outbound_;
   std::vector<Transit> inbound_;
+  std::atomic<std::int64_t>* nic_ = nullptr;  // of this host, inwards; null where pairs of hosts have clocks
 };
 
 }  // namespace weft
