@@ -34,6 +34,7 @@ std::size_t num_hops(const Schedule& schedule) {
 }
 
 std::string bound_text(const Schedule& schedule) {
+  if (schedule.makespan_s == 0) return "nothing travels between hosts";
   if (schedule.optimal && schedule.makespan_s <= schedule.lower_bound_s * (1 + 1e-9)) return "no schedule is shorter";
   if (schedule.optimal) return "the makespan is the optimum all the same: an exact search found nothing shorter";
   return fmt::format("the makespan is {:.3g} times it", schedule.makespan_s / schedule.lower_bound_s);
