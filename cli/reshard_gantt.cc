@@ -16,7 +16,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::size_t kSvgRows = 64, kLegend = 8, kHintRanks = 8;
+constexpr std::size_t kSvgRows = 64, kLegend = 7, kHintRanks = 8;
 
 struct Row {
   draw::GanttRow drawn;

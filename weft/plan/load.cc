@@ -295,8 +295,7 @@ class Reader {
   Rule rule(const Json& json, const std::string& where) {
     check_fields(json,
                  {"name", "kind", "producer", "count", "when", "let", "box", "tile", "waits", "reads", "sources",
-                  "targets", "signals", "finish", "limit", "limit_peer",
-                  "order", "order_step"},
+                  "targets", "signals", "finish", "limit", "limit_peer", "order", "order_step"},
                  where);
     Rule out;
     out.name = name(json, where);

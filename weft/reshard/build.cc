@@ -35,7 +35,8 @@ Tiling tiling_of(const ReshardOptions& options, std::array<std::int64_t, 2> fixe
 Plan planned(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
              const Tiling& tiling, const Producer* producer) {
   const resharding::Nodes nodes = resharding::nodes_of(reshard, tasks, schedule, network, tiling);
-  const std::string name = fmt::format("{}reshard {}", producer != nullptr ? "gemm " : "", to_string(schedule.strategy));
+  const std::string name =
+      fmt::format("{}reshard {}", producer != nullptr ? "gemm " : "", to_string(schedule.strategy));
   Plan plan = resharding::write_plan(name, reshard, nodes, producer);
   plan.why = schedule.why;
   return plan;

@@ -62,9 +62,10 @@ class Planter {
     for (const Hop& hop : chunk.hops) {
       const auto from = place.find(hop.from);
       if (from == place.end() || !has(task.receivers, hop.to) || !place.emplace(hop.to, tree.size()).second)
-        bad_input("the schedule has a hop of task {} from rank {} to rank {}; hops go from a rank that has the chunk to "
-                  "one that wants it, once",
-                  chunk.task, hop.from, hop.to);
+        bad_input(
+            "the schedule has a hop of task {} from rank {} to rank {}; hops go from a rank that has the chunk to "
+            "one that wants it, once",
+            chunk.task, hop.from, hop.to);
       tree[from->second].kids.push_back(tree.size());
       tree.push_back({hop.to, tree[from->second].depth + 1, {}, -1});
       covered_[static_cast<std::size_t>(chunk.task)][hop.to] += chunk.box.volume();
@@ -246,7 +247,7 @@ class Planter {
 }  // namespace
 
 Nodes nodes_of(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
-                 const Tiling& tiling) {
+               const Tiling& tiling) {
   return Planter(reshard, tasks, schedule, network, tiling).run();
 }
 

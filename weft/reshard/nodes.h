@@ -28,9 +28,9 @@ enum class NodeKind { root, relay, keep };  // keep: the rank holds what it want
 struct Node {
   NodeKind kind = NodeKind::root;
   int rank = 0, transfer = 0, part = 0;
-  Box box;                              // in the destination tensor's coordinates
-  std::array<std::int64_t, 2> tile{};   // of its lanes: plan.h
-  std::int64_t full = 0;                // relays: its first counter; roots: 0 where a step also stores its own copy, else -1
+  Box box;                             // in the destination tensor's coordinates
+  std::array<std::int64_t, 2> tile{};  // of its lanes: plan.h
+  std::int64_t full = 0;  // relays: its first counter; roots: 0 where a step also stores its own copy, else -1
   std::vector<Kid> kids;
   std::int64_t order = 0, order_step = 0;
   int depth = 0;     // hops from the root
@@ -46,21 +46,21 @@ struct Arrival {
 struct Nodes {
   std::vector<Node> nodes;  // by rank, then in the order in which they should go
   std::vector<Arrival> arrivals;
-  std::vector<std::int64_t> num_full, num_open;              // of each rank
-  std::vector<std::vector<std::int64_t>> done;               // of each rank: what each of its `done` counters grows by
+  std::vector<std::int64_t> num_full, num_open;  // of each rank
+  std::vector<std::vector<std::int64_t>> done;   // of each rank: what each of its `done` counters grows by
   std::vector<std::vector<std::pair<int, std::int64_t>>> opens;  // of each rank: its parents, and its counter there
 };
 
 // Who cuts a chunk into tiles. Steps of a producer have tiles of their own.
 struct Tiling {
-  std::int64_t tile_bytes = 0;             // 0: from the chunk, its hops and the network
+  std::int64_t tile_bytes = 0;              // 0: from the chunk, its hops and the network
   std::array<std::int64_t, 2> fixed{0, 0};  // not 0: roots make tiles of this size, each once, for all who want it
-  double message_s = 0;                    // what a message costs beside its bytes
+  double message_s = 0;                     // what a message costs beside its bytes
 };
 
 // Throws bad_input where the schedule is not one of these tasks: a hop from a rank that has nothing, to one that wants nothing,
 // or an element that does not reach a receiver.
 Nodes nodes_of(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
-                 const Tiling& tiling);
+               const Tiling& tiling);
 
 }  // namespace weft::resharding

@@ -9,8 +9,7 @@ namespace {
 
 class Pricing {
  public:
-  Pricing(const Nodes& nodes, const Reshard& reshard, const Network& network,
-          const Tiling& tiling)
+  Pricing(const Nodes& nodes, const Reshard& reshard, const Network& network, const Tiling& tiling)
       : nodes_(nodes), reshard_(reshard), network_(network), tiling_(tiling) {}
 
   // Parents come before their kids in `order`, and within a rank what goes first comes first.
@@ -45,8 +44,8 @@ class Pricing {
   }
 
   double play(const Node& node) {
-    const auto size = static_cast<double>(
-        size_of(reshard_.transfers[static_cast<std::size_t>(node.transfer)].destination.dtype));
+    const auto size =
+        static_cast<double>(size_of(reshard_.transfers[static_cast<std::size_t>(node.transfer)].destination.dtype));
     const Grid grid = grid_of(node.box, node.tile);
     const auto lanes = static_cast<double>(grid.rows * grid.cols);
     const double bytes = static_cast<double>(node.box.volume()) * size;
@@ -79,7 +78,7 @@ class Pricing {
   const Reshard& reshard_;
   const Network& network_;
   const Tiling& tiling_;
-  std::vector<double> free_, busy_;         // of each rank: after its messages so far; all its work
+  std::vector<double> free_, busy_;        // of each rank: after its messages so far; all its work
   std::vector<std::vector<Front>> ready_;  // of each rank, by the first `full` counter of a chunk
 };
 

@@ -97,7 +97,8 @@ class Checker {
 
   void add_load(const Chunk& chunk) {
     if (chunk.end_s <= chunk.begin_s) return;
-    const double rate = static_cast<double>(chunk.bytes) / (chunk.end_s - chunk.begin_s);
+    const double rounding = schedule_.makespan_s * 1e-12;  // of times this far from 0
+    const double rate = static_cast<double>(chunk.bytes) / (chunk.end_s - chunk.begin_s + rounding);
     for (const Hop& hop : chunk.hops) {
       const int from = network_.host_of(hop.from), to = network_.host_of(hop.to);
       if (from == to) continue;

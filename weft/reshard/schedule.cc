@@ -5,7 +5,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
-#include "weft/reshard/pieces.h"
+#include "weft/reshard/bound.h"
+#include "weft/reshard/choose.h"
+#include "weft/reshard/ours.h"
 #include "weft/reshard/timing.h"
 
 namespace weft {
@@ -22,14 +24,29 @@ constexpr Names<Choice, 5> kChoices{{{Choice::naive, "naive"},
                                      {Choice::greedy, "greedy"},
                                      {Choice::ours, "ours"}}};
 
-std::vector<Piece> choose_naive(const std::vector<Task>& tasks, const SiteTable& table, const Network& network) {
+Attempt plan_whole(const Problem& problem, const ScheduleOptions& options) {
+  Attempt attempt;
   std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const Sites& sites = table.of(static_cast<int>(i));
-    pieces.push_back(
-        chain(tasks[i], static_cast<int>(i), sites, network, tasks[i].senders.front(), first_entries(sites)));
+  switch (options.choice) {
+    case Choice::naive:
+      pieces = choose_naive(problem);
+      attempt.why = "the first replica sends each task, in the order of the tasks";
+      break;
+    case Choice::balance:
+      pieces = choose_balance(problem);
+      attempt.why = "the least loaded host sends each task, in the order of the tasks";
+      break;
+    case Choice::dfs:
+      pieces = choose_dfs(problem, options.node_budget);
+      attempt.why = "the best order of (task, sender) found within the node budget";
+      break;
+    default:
+      pieces = choose_greedy(problem, options.node_budget, options.seed);
+      attempt.why = "rounds of host-disjoint tasks, each the best of many random ones";
   }
-  return pieces;
+  attempt.jobs = jobs_of(problem, pieces);
+  attempt.makespan_s = run_in_order(attempt.jobs, problem.resources);
+  return attempt;
 }
 
 }  // namespace
@@ -44,16 +61,17 @@ Schedule schedule(const std::vector<Task>& tasks, const Network& network, const 
     bad_input("strategy auto has no schedule of its own; build() prices the others and takes one");
   const SiteTable table(tasks, network);
   const Resources resources(network);
-  std::vector<Job> jobs;
-  for (const Piece& piece : choose_naive(tasks, table, network))
-    add_jobs(options.strategy, piece, tasks[static_cast<std::size_t>(piece.task)], table.of(piece.task), resources,
-             jobs);
+  const Problem problem{tasks, table, resources, options.strategy};
+  const Loads loads = loads_of(tasks, table, network);
+  Attempt attempt = options.choice == Choice::ours ? plan_ours(problem, loads, options) : plan_whole(problem, options);
   Schedule schedule;
   schedule.strategy = options.strategy;
-  schedule.choice = Choice::naive;
-  schedule.makespan_s = run_in_order(jobs, resources);
-  schedule.why = "the first replica sends each task, in the order of the tasks";
-  for (Job& job : jobs)
+  schedule.choice = options.choice;
+  schedule.makespan_s = attempt.makespan_s;
+  schedule.lower_bound_s = loads.seconds();
+  schedule.optimal = schedule.makespan_s <= schedule.lower_bound_s * (1 + 1e-9);
+  schedule.why = std::move(attempt.why);
+  for (Job& job : attempt.jobs)
     for (Chunk& chunk : job.chunks) schedule.chunks.push_back(std::move(chunk));
   std::stable_sort(schedule.chunks.begin(), schedule.chunks.end(),
                    [](const Chunk& a, const Chunk& b) { return a.begin_s < b.begin_s; });

@@ -59,7 +59,7 @@ struct Schedule {
   std::vector<Chunk> chunks;  // by begin_s, then as they should be sent
   double makespan_s = 0;
   double lower_bound_s = 0;  // no schedule of these tasks on this network is shorter (bound.h)
-  bool optimal = false;      // proved: makespan equals the bound, or an exact search found nothing shorter
+  bool optimal = false;      // proved: makespan equals the bound
   std::string why;
 };
 

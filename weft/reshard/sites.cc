@@ -11,8 +11,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-bool has(const std::vector<int>& ranks, int rank) { return std::binary_search(ranks.begin(), ranks.end(), rank); }
-
 void add_doors(Site& site, const std::vector<int>& ranks, const Network& network) {
   for (const int rank : ranks) {
     const int nic = network.nic_of[at(rank)];

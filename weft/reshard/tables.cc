@@ -143,7 +143,8 @@ class Writer {
     const bool relays = std::any_of(nodes_.num_full.begin(), nodes_.num_full.end(), [](auto n) { return n > 0; });
     full_ = relays ? family("full", count_of(list(nodes_.num_full)), 1) : -1;
     open_ = family("open", count_of(list(nodes_.num_open)), 1);
-    done_ = table(kDone).empty() ? -1 : family("done", count_of(done_list_), Expr::table("done", first_of(done_list_) + i));
+    done_ =
+        table(kDone).empty() ? -1 : family("done", count_of(done_list_), Expr::table("done", first_of(done_list_) + i));
   }
 
   void add_open() {
@@ -177,8 +178,8 @@ class Writer {
     std::map<std::tuple<int, int, int, std::int64_t, std::int64_t>, std::size_t> known;
     for (const Node& node : nodes_.nodes) {
       const int part = node.kind == NodeKind::relay ? 0 : node.part;  // relays read the destination, whatever the part
-      const auto [found, fresh] = known.try_emplace(
-          {node.transfer, static_cast<int>(node.kind), part, node.tile[0], node.tile[1]}, out.size());
+      const auto [found, fresh] =
+          known.try_emplace({node.transfer, static_cast<int>(node.kind), part, node.tile[0], node.tile[1]}, out.size());
       if (fresh) out.push_back({node.kind, node.transfer, part, node.tile, {}});
       out[found->second].nodes.push_back(&node);
     }
@@ -199,7 +200,8 @@ class Writer {
     return out;
   }
   // `row` of a table of boxes, one for each s, and the box's corners.
-  static std::vector<Let> box_lets(const char* name, std::int64_t rows, std::int64_t list, std::int64_t width, int dims) {
+  static std::vector<Let> box_lets(const char* name, std::int64_t rows, std::int64_t list, std::int64_t width,
+                                   int dims) {
     std::vector<Let> out{{"row", plus(rows, (first_of(list) + s) * width)}};
     for (int d = 0; d < dims; ++d) out.push_back({low(d).str(), Expr::table(name, plus(row, d))});
     for (int d = 0; d < dims; ++d) out.push_back({high(d).str(), Expr::table(name, plus(row, dims + d))});
@@ -235,7 +237,8 @@ class Writer {
     }
     if (group.kind == NodeKind::relay) rule.waits.push_back({full_, column(2), 1, 0, 1});
     if (group.kind == NodeKind::keep || makes)
-      rule.targets.push_back({r, buffers.destination, here, 1, group.kind == NodeKind::keep ? Expr(1) : ge(column(2), 0)});
+      rule.targets.push_back(
+          {r, buffers.destination, here, 1, group.kind == NodeKind::keep ? Expr(1) : ge(column(2), 0)});
     if (group.kind != NodeKind::keep) add_kids(buffers, &rule);
     plan_.rules.push_back(std::move(rule));
   }

@@ -18,6 +18,7 @@
 namespace weft::resharding {
 
 // Without a producer: roots read the sources. With one, they are its steps, and there are no source buffers.
-Plan write_plan(const std::string& name, const Reshard& reshard, const Nodes& nodes, const Producer* producer = nullptr);
+Plan write_plan(const std::string& name, const Reshard& reshard, const Nodes& nodes,
+                const Producer* producer = nullptr);
 
 }  // namespace weft::resharding

@@ -21,7 +21,7 @@ double Uplinks::first_fit(const Profile& profile, double begin, double seconds, 
   return begin;
 }
 
-double Uplinks::reserve(const Job& job, double begin) {
+double Uplinks::first_room(const Job& job, double begin) {
   bool moved = true;
   while (moved) {
     moved = false;
@@ -32,6 +32,11 @@ double Uplinks::reserve(const Job& job, double begin) {
       if (later > begin) begin = later, moved = true;
     }
   }
+  return begin;
+}
+
+double Uplinks::reserve(const Job& job, double begin) {
+  begin = first_room(job, begin);
   for (const Use& use : job.uses) {
     if (resources_.is_nic(use.resource) || !std::isfinite(resources_.rate(use.resource))) continue;
     Profile& profile = profiles_[use.resource];

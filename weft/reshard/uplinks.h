@@ -15,6 +15,8 @@ class Uplinks {
 
   // The first time from `begin` on at which every uplink of the job has room for all of it; it is taken.
   double reserve(const Job& job, double begin);
+  // The same without taking it.
+  double first_room(const Job& job, double begin);
 
  private:
   // The rate in use from each time on. Empty: none.

@@ -121,7 +121,8 @@ void Op::State::run(std::span<const void* const> inputs) {
     if (plan.buffers[b].role != Role::input) continue;
     const BufferLayout& layout = executor->layout(static_cast<int>(b));
     if (next < inputs.size() && inputs[next] == nullptr && layout.copy_bytes > 0)
-      bad_input("plan \"{}\" reads \"{}\" on rank {}, but the run gives null for it", plan.name, plan.buffers[b].name, rank);
+      bad_input("plan \"{}\" reads \"{}\" on rank {}, but the run gives null for it", plan.name, plan.buffers[b].name,
+                rank);
     bindings.buffers[b] = next < inputs.size() ? inputs[next] : nullptr;
     ++next;
   }
@@ -160,7 +161,8 @@ BufferView Op::State::view(std::string_view name) {
   }
   const BufferLayout& layout = executor->layout(index);
   BufferView out{executor->buffer(index), layout.dtype, layout.dims, layout.shape, size_of(layout.dtype)};
-  for (int d = 0; d < layout.dims; ++d) out.bytes *= static_cast<std::size_t>(layout.shape[static_cast<std::size_t>(d)]);
+  for (int d = 0; d < layout.dims; ++d)
+    out.bytes *= static_cast<std::size_t>(layout.shape[static_cast<std::size_t>(d)]);
   return out;
 }
 

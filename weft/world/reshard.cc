@@ -1,6 +1,5 @@
 // Reshards of a world: its own hosts as a network, and plans over all its ranks.
 #include "weft/reshard/build.h"
-
 #include "weft/transport/transport.h"
 #include "weft/world/world_state.h"
 
@@ -22,7 +21,9 @@ Network World::network() const {
   return one_nic_a_host(host_of, cluster.network, cluster.local);
 }
 
-Op World::compile(const Reshard& reshard, const ReshardOptions& options) { return compile(reshard, network(), options); }
+Op World::compile(const Reshard& reshard, const ReshardOptions& options) {
+  return compile(reshard, network(), options);
+}
 
 Op World::compile(const Reshard& reshard, const Network& network, const ReshardOptions& options) {
   return compile(build(reshard, network, with_messages(options, cluster(size()))));

@@ -31,6 +31,10 @@ std::int64_t glance_of(const Program& program) {
 // A trigger that sends to another host waits, between tiles, while the wire has this much to send already.
 constexpr std::size_t kBacklog = std::size_t{1} << 20;
 
+// A lane that is to leave in its plan's order waits while its paced link has this much time to go already: ranks of a host
+// take turns so, instead of one of them taking the link for all that it has. Longer than a thread takes to wake up.
+constexpr std::int64_t kAheadNs = 2'000'000;
+
 // A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
 constexpr std::int64_t kLongTile = 3'000'000;
 
@@ -109,6 +113,8 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->sends = remote_ && std::any_of(program_.targets(action).begin(), program_.targets(action).end(),
                                             [&](const Piece& p) { return remote_->is_remote(p.rank); });
+    for (const Piece& p : program_.targets(action))
+      if (links_ && links_->paces(p.rank)) trigger->paced.push_back(p.rank);
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
@@ -149,6 +155,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
   queue_first_.store(0, std::memory_order_relaxed);
+  held_until_.store(Transit::kNothing, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
   for (auto& trigger : triggers_) {
     trigger->left.store(trigger->action->lanes, std::memory_order_relaxed);
@@ -261,6 +268,7 @@ bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t f
 bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_t fires) {
   bool fired = false, all_claimed = true;
   std::size_t first = queue_first_.load(std::memory_order_relaxed);
+  held_until_.store(Transit::kNothing, std::memory_order_relaxed);
   for (std::size_t at = first; at < queue_.size() && most > 0; ++at) {
     Trigger& trigger = *queue_[at].trigger;
     std::atomic<std::uint32_t>& claimed = trigger.claimed[queue_[at].lane];
@@ -270,8 +278,7 @@ bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_
       continue;
     }
     --most;
-    const bool waits = trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog;
-    if (waits || !met(*trigger.action, queue_[at].lane) || !claim(claimed, seen)) {
+    if (held_back(trigger, fires) || !met(*trigger.action, queue_[at].lane) || !claim(claimed, seen)) {
       all_claimed = false;
       continue;
     }
@@ -286,6 +293,15 @@ bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_
   return fired;
 }
 
+bool CpuExecutor::held_back(const Trigger& trigger, std::int64_t fires) {
+  if (trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog) return true;
+  std::int64_t until = 0;
+  for (const int target : trigger.paced) until = std::max(until, links_->busy_until(target) - kAheadNs);
+  if (until == 0 || until <= now_ns()) return false;
+  if (until < held_until_.load(std::memory_order_relaxed)) held_until_.store(until, std::memory_order_relaxed);
+  return true;
+}
+
 // Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
 void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until,
                         Workbench& bench) {
@@ -297,7 +313,7 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
     if (there()) return true;
     while (fire_ready(bench, INT64_MAX, INT64_MAX))
       if (there()) return true;
-    due = links_ ? links_->deliver() : Transit::kNothing;
+    due = links_ ? std::min(links_->deliver(), held_until_.load(std::memory_order_relaxed)) : Transit::kNothing;
     if (wire_ != nullptr) wire_->progress();
     if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
@@ -344,7 +360,8 @@ std::int64_t CpuExecutor::poll() {
   while (fire_ready(benches_[0], INT64_MAX, INT64_MAX)) {
   }
   if (wire_ != nullptr) wire_->flush();
-  return links_ ? links_->deliver() : Transit::kNothing;
+  if (!links_) return Transit::kNothing;
+  return std::min(links_->deliver(), finished() ? Transit::kNothing : held_until_.load(std::memory_order_relaxed));
 }
 
 std::byte* CpuExecutor::buffer(int buffer) const {

@@ -67,6 +67,7 @@ class CpuExecutor {
     const Action* action;
     bool reads_input;
     bool sends;                                             // to another host
+    std::vector<int> paced;                                 // ranks it stores to over a paced link
     std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
     std::atomic<std::int64_t> left{0};                      // lanes of this run not yet done
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
@@ -89,6 +90,7 @@ class CpuExecutor {
   bool fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires);
   bool fire_in_order(Workbench& bench, std::int64_t most, std::int64_t fires);
   void queue_lanes();
+  bool held_back(const Trigger& trigger, std::int64_t fires);
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
   RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
@@ -120,7 +122,9 @@ class CpuExecutor {
   std::vector<std::int64_t> peers_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
-  std::atomic<std::size_t> queue_first_{0};        // of this run: those before it are claimed
+  std::atomic<std::size_t> queue_first_{0};  // of this run: those before it are claimed
+  std::atomic<std::int64_t> held_until_{
+      INT64_MAX};                                  // when a lane that a link held back may go; Transit::kNothing: none
   std::atomic<std::uint32_t> turn_{0};             // where polling goes on, so that no trigger starves
   std::uint32_t runs_ = 0;                         // started
   mutable std::atomic<std::uint32_t> late_in_{0};  // the last run in which a peer was late

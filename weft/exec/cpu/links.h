@@ -25,6 +25,8 @@ class Links {
         const Expander& expander, Transport& transport);
 
   bool paces(int target) const { return outbound_[target].transit.has_value(); }
+  // Until when the link to a paced target has bytes to send already.
+  std::int64_t busy_until(int target) const { return outbound_[target].clock->load(std::memory_order_relaxed); }
   // Hands a signal to the link, after `bytes` that it covers. Where too many are under way, waits for some to arrive;
   // throws where a rank has failed meanwhile.
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);

@@ -20,7 +20,8 @@ struct Pending {
 struct Rank {
   Program program;
   std::vector<std::vector<std::vector<float>>> memory;  // [buffer][copy], row-major whatever the packing
-  std::vector<std::vector<std::vector<std::int64_t>>> integers;  // the same of buffers that hold some; they are only moved
+  std::vector<std::vector<std::vector<std::int64_t>>>
+      integers;  // the same of buffers that hold some; they are only moved
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::uint64_t> counters, totals;
   std::vector<Pending> steps, triggers;  // of the run under way

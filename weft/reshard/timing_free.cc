@@ -1,0 +1,163 @@
+// Jobs one at a time on every NIC, none waiting while all its NICs are idle. A job that must wait is looked at again when
+// the NIC it waited for falls free: each NIC keeps the jobs that wait for it.
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <random>
+
+#include "weft/reshard/timing.h"
+#include "weft/reshard/uplinks.h"
+
+namespace weft {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr int kRandomOrders = 6;
+constexpr std::size_t kMostJobsAtRandom = 512;
+
+class Dispatcher {
+ public:
+  Dispatcher(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources)
+      : jobs_(jobs),
+        resources_(resources),
+        uplinks_(resources),
+        place_(jobs.size()),
+        waiting_(at(resources.size())),
+        is_busy_(at(resources.size())) {
+    for (std::size_t i = 0; i < order.size(); ++i) place_[at(order[i])] = static_cast<int>(i);
+  }
+
+  double run(const std::vector<int>& order) {
+    ready_ = order;
+    while (true) {
+      start_ready();
+      if (ends_.empty()) break;
+      now_ = ends_.top().first;
+      while (!ends_.empty() && ends_.top().first <= now_ * (1 + 1e-12)) {
+        finish(ends_.top().second);
+        ends_.pop();
+      }
+      std::sort(ready_.begin(), ready_.end(), [&](int a, int b) { return place_[at(a)] < place_[at(b)]; });
+    }
+    return makespan_;
+  }
+
+ private:
+  void start_ready() {
+    for (const int i : ready_) {
+      Job& job = jobs_[at(i)];
+      const int busy = first_busy(job);
+      if (busy >= 0) {
+        waiting_[at(busy)].push_back(i);
+      } else if (!job.uses.empty() && uplinks_.first_room(job, now_) > now_ * (1 + 1e-12)) {
+        blocked_.push_back(i);  // an uplink is full: looked at whenever anything ends
+      } else {
+        start(i);
+      }
+    }
+    ready_.clear();
+  }
+
+  int first_busy(const Job& job) const {
+    for (const Use& use : job.uses)
+      if (is_busy_[at(use.resource)]) return use.resource;
+    return -1;
+  }
+
+  void start(int i) {
+    Job& job = jobs_[at(i)];
+    const double begin = job.uses.empty() ? 0 : uplinks_.reserve(job, now_);
+    const double end = job.uses.empty() ? 0 : begin + job.seconds;
+    for (Chunk& chunk : job.chunks) chunk.begin_s = begin, chunk.end_s = end;
+    if (job.uses.empty()) return;
+    for (const Use& use : job.uses)
+      if (resources_.is_nic(use.resource)) is_busy_[at(use.resource)] = 1;
+    makespan_ = std::max(makespan_, end);
+    ends_.push({end, i});
+  }
+
+  void finish(int i) {
+    for (const Use& use : jobs_[at(i)].uses) {
+      if (!resources_.is_nic(use.resource)) continue;
+      is_busy_[at(use.resource)] = 0;
+      std::vector<int>& waiting = waiting_[at(use.resource)];
+      ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+      waiting.clear();
+    }
+    ready_.insert(ready_.end(), blocked_.begin(), blocked_.end());
+    blocked_.clear();
+  }
+
+  using End = std::pair<double, int>;
+  std::vector<Job>& jobs_;
+  const Resources& resources_;
+  Uplinks uplinks_;
+  std::vector<int> place_;                 // of a job in the order
+  std::vector<std::vector<int>> waiting_;  // by NIC direction
+  std::vector<char> is_busy_;
+  std::vector<int> ready_, blocked_;
+  std::priority_queue<End, std::vector<End>, std::greater<End>> ends_;
+  double now_ = 0, makespan_ = 0;
+};
+
+// What is left to do on the busiest NIC of each job, at the beginning.
+std::vector<double> busiest_of(const std::vector<Job>& jobs, const Resources& resources) {
+  std::vector<double> load(at(resources.size()), 0.0), busiest(jobs.size(), 0.0);
+  for (const Job& job : jobs)
+    for (const Use& use : job.uses) load[at(use.resource)] += use.bytes / resources.rate(use.resource);
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    for (const Use& use : jobs[i].uses) busiest[i] = std::max(busiest[i], load[at(use.resource)]);
+  return busiest;
+}
+
+// Jobs of one sender taken by turns over its receivers, each sender beginning with another: senders that all begin with
+// the same receiver stand in each other's way.
+std::vector<int> staggered(const std::vector<Job>& jobs) {
+  std::vector<std::pair<long, int>> keys;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const int out = jobs[i].uses.empty() ? 0 : jobs[i].uses.front().resource;
+    const int in = jobs[i].uses.empty() ? 0 : jobs[i].uses.back().resource;
+    keys.push_back({static_cast<long>(in - out), static_cast<int>(i)});
+  }
+  const long span = 1 + (keys.empty() ? 0 : std::max_element(keys.begin(), keys.end())->first);
+  for (auto& [key, job] : keys) key = ((key % span) + span) % span;
+  std::stable_sort(keys.begin(), keys.end());
+  std::vector<int> order;
+  for (const auto& [key, job] : keys) order.push_back(job);
+  return order;
+}
+
+}  // namespace
+
+double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources) {
+  return Dispatcher(jobs, order, resources).run(order);
+}
+
+double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed) {
+  std::vector<int> listed(jobs.size());
+  std::iota(listed.begin(), listed.end(), 0);
+  std::vector<std::vector<int>> orders{listed, listed, listed, staggered(jobs)};
+  std::stable_sort(orders[1].begin(), orders[1].end(),
+                   [&](int a, int b) { return jobs[at(a)].seconds > jobs[at(b)].seconds; });
+  const std::vector<double> busiest = busiest_of(jobs, resources);
+  std::stable_sort(orders[2].begin(), orders[2].end(), [&](int a, int b) {
+    return std::pair(busiest[at(a)], jobs[at(a)].seconds) > std::pair(busiest[at(b)], jobs[at(b)].seconds);
+  });
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < kRandomOrders && jobs.size() <= kMostJobsAtRandom; ++i) {
+    orders.push_back(listed);
+    std::shuffle(orders.back().begin(), orders.back().end(), random);
+  }
+  std::size_t best = 0, last = 0;
+  double shortest = 0;
+  for (std::size_t i = 0; i < orders.size() && (i == 0 || shortest > enough * (1 + 1e-9)); ++i) {
+    const double makespan = run_when_free(jobs, orders[i], resources);
+    if (i == 0 || makespan < shortest) shortest = makespan, best = i;
+    last = i;
+  }
+  if (best != last) run_when_free(jobs, orders[best], resources);
+  return shortest;
+}
+
+}  // namespace weft
