@@ -1,6 +1,7 @@
-// Jobs one at a time on every NIC, none waiting while all its NICs are idle. A job that must wait is looked at again when
-// the NIC it waited for falls free: each NIC keeps the jobs that wait for it.
+// Jobs one at a time on every NIC, none waiting while all its NICs are idle. Jobs that use the same NICs are a kind and
+// wait as one, each kind on one busy NIC: it is looked at again when that NIC falls free.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <random>
@@ -16,6 +17,11 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr int kRandomOrders = 6;
 constexpr std::size_t kMostJobsAtRandom = 512;
 
+struct Kind {
+  std::vector<int> jobs;  // in order
+  std::size_t next = 0;
+};
+
 class Dispatcher {
  public:
   Dispatcher(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources)
@@ -25,12 +31,22 @@ class Dispatcher {
         place_(jobs.size()),
         waiting_(at(resources.size())),
         is_busy_(at(resources.size())) {
-    for (std::size_t i = 0; i < order.size(); ++i) place_[at(order[i])] = static_cast<int>(i);
+    std::map<std::vector<int>, int> known;
+    std::vector<int> key;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      place_[at(order[i])] = static_cast<int>(i);
+      key.clear();
+      for (const Use& use : jobs[at(order[i])].uses) key.push_back(use.resource);
+      const auto [kind, is_new] = known.emplace(key, static_cast<int>(kinds_.size()));
+      if (is_new) kinds_.emplace_back();
+      kinds_[at(kind->second)].jobs.push_back(order[i]);
+    }
   }
 
-  double run(const std::vector<int>& order) {
-    ready_ = order;
+  double run() {
+    for (std::size_t k = 0; k < kinds_.size(); ++k) ready_.push_back(static_cast<int>(k));
     while (true) {
+      std::sort(ready_.begin(), ready_.end(), [&](int a, int b) { return place(a) < place(b); });
       start_ready();
       if (ends_.empty()) break;
       now_ = ends_.top().first;
@@ -38,22 +54,28 @@ class Dispatcher {
         finish(ends_.top().second);
         ends_.pop();
       }
-      std::sort(ready_.begin(), ready_.end(), [&](int a, int b) { return place_[at(a)] < place_[at(b)]; });
     }
     return makespan_;
   }
 
  private:
+  int place(int kind) const { return place_[at(kinds_[at(kind)].jobs[kinds_[at(kind)].next])]; }
+
   void start_ready() {
-    for (const int i : ready_) {
-      Job& job = jobs_[at(i)];
-      const int busy = first_busy(job);
-      if (busy >= 0) {
-        waiting_[at(busy)].push_back(i);
-      } else if (!job.uses.empty() && uplinks_.first_room(job, now_) > now_ * (1 + 1e-12)) {
-        blocked_.push_back(i);  // an uplink is full: looked at whenever anything ends
-      } else {
-        start(i);
+    for (const int k : ready_) {
+      Kind& kind = kinds_[at(k)];
+      while (kind.next < kind.jobs.size()) {
+        Job& job = jobs_[at(kind.jobs[kind.next])];
+        const int busy = first_busy(job);
+        if (busy >= 0) {
+          waiting_[at(busy)].push_back(k);
+          break;
+        }
+        if (!job.uses.empty() && uplinks_.first_room(job, now_) > now_ * (1 + 1e-12)) {
+          blocked_.push_back(k);  // an uplink is full: looked at whenever anything ends
+          break;
+        }
+        start(job, kind.jobs[kind.next++]);
       }
     }
     ready_.clear();
@@ -65,8 +87,7 @@ class Dispatcher {
     return -1;
   }
 
-  void start(int i) {
-    Job& job = jobs_[at(i)];
+  void start(Job& job, int i) {
     const double begin = job.uses.empty() ? 0 : uplinks_.reserve(job, now_);
     const double end = job.uses.empty() ? 0 : begin + job.seconds;
     for (Chunk& chunk : job.chunks) chunk.begin_s = begin, chunk.end_s = end;
@@ -93,10 +114,11 @@ class Dispatcher {
   std::vector<Job>& jobs_;
   const Resources& resources_;
   Uplinks uplinks_;
+  std::vector<Kind> kinds_;
   std::vector<int> place_;                 // of a job in the order
-  std::vector<std::vector<int>> waiting_;  // by NIC direction
+  std::vector<std::vector<int>> waiting_;  // kinds, by NIC direction
   std::vector<char> is_busy_;
-  std::vector<int> ready_, blocked_;
+  std::vector<int> ready_, blocked_;  // kinds
   std::priority_queue<End, std::vector<End>, std::greater<End>> ends_;
   double now_ = 0, makespan_ = 0;
 };
@@ -131,7 +153,7 @@ std::vector<int> staggered(const std::vector<Job>& jobs) {
 }  // namespace
 
 double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources) {
-  return Dispatcher(jobs, order, resources).run(order);
+  return Dispatcher(jobs, order, resources).run();
 }
 
 double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed) {
