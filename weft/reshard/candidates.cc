@@ -8,7 +8,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-Candidate candidate(const Problem& problem, Piece piece) {
+Candidate candidate(const Problem& problem, Slice piece) {
   std::vector<Job> jobs;
   add_jobs(problem.strategy, piece, problem.task(piece.task), problem.sites(piece.task), problem.resources, jobs);
   Candidate result{std::move(piece), {}, 0};
@@ -61,7 +61,7 @@ Candidates candidates(const Problem& problem) {
   return result;
 }
 
-std::vector<Piece> with_local(const Problem& problem, std::vector<Piece> pieces) {
+std::vector<Slice> with_local(const Problem& problem, std::vector<Slice> pieces) {
   for (int i = 0; i < problem.size(); ++i)
     if (problem.sites(i).wanting.empty()) pieces.push_back({i, problem.task(i).box, {}, {}});
   return pieces;

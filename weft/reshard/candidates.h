@@ -8,7 +8,7 @@
 namespace weft {
 
 struct Candidate {
-  Piece piece;
+  Slice piece;
   std::vector<Use> uses;  // NICs only
   double seconds = 0;
 };
@@ -25,6 +25,6 @@ struct Candidates {
 Candidates candidates(const Problem& problem);
 
 // Pieces in the order searched, then those that cross no host.
-std::vector<Piece> with_local(const Problem& problem, std::vector<Piece> pieces);
+std::vector<Slice> with_local(const Problem& problem, std::vector<Slice> pieces);
 
 }  // namespace weft

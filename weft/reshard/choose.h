@@ -21,15 +21,15 @@ struct Problem {
   int size() const { return static_cast<int>(tasks.size()); }
 };
 
-std::vector<Piece> choose_naive(const Problem& problem);
-std::vector<Piece> choose_balance(const Problem& problem);
+std::vector<Slice> choose_naive(const Problem& problem);
+std::vector<Slice> choose_balance(const Problem& problem);
 
 // What a search considers at a node is a (task, sender); `node_budget` bounds how many it looks at. With none left it
 // gives the best so far, at worst that of `balance`.
-std::vector<Piece> choose_dfs(const Problem& problem, std::int64_t node_budget);
+std::vector<Slice> choose_dfs(const Problem& problem, std::int64_t node_budget);
 
 // Steps of tasks that share no host; each the best of many random ones (100; fewer where tasks are very many).
-std::vector<Piece> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed);
+std::vector<Slice> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed);
 
 // By task, for choices that do not look at entries themselves: by the least loaded NIC of every host, largest task first.
 std::vector<std::vector<int>> balanced_entries(const Problem& problem);
@@ -37,7 +37,7 @@ std::vector<std::vector<int>> balanced_entries(const Problem& problem);
 // Times a piece's bytes, through the NIC of the rank that sends: what the strategy asks of it.
 int copies_sent(Strategy strategy, const Sites& sites);
 
-std::vector<Job> jobs_of(const Problem& problem, const std::vector<Piece>& pieces);
+std::vector<Job> jobs_of(const Problem& problem, const std::vector<Slice>& pieces);
 
 std::vector<int> largest_first(const std::vector<Task>& tasks);
 

@@ -26,15 +26,15 @@ int copies_sent(Strategy strategy, const Sites& sites) {
   return static_cast<int>(receivers);
 }
 
-std::vector<Job> jobs_of(const Problem& problem, const std::vector<Piece>& pieces) {
+std::vector<Job> jobs_of(const Problem& problem, const std::vector<Slice>& pieces) {
   std::vector<Job> jobs;
-  for (const Piece& piece : pieces)
+  for (const Slice& piece : pieces)
     add_jobs(problem.strategy, piece, problem.task(piece.task), problem.sites(piece.task), problem.resources, jobs);
   return jobs;
 }
 
-std::vector<Piece> choose_naive(const Problem& problem) {
-  std::vector<Piece> pieces;
+std::vector<Slice> choose_naive(const Problem& problem) {
+  std::vector<Slice> pieces;
   for (int i = 0; i < problem.size(); ++i)
     pieces.push_back(chain(problem.task(i), i, problem.sites(i), problem.network(), problem.task(i).senders.front(),
                            first_entries(problem.sites(i))));
@@ -58,10 +58,10 @@ std::vector<std::vector<int>> balanced_entries(const Problem& problem) {
   return entries;
 }
 
-std::vector<Piece> choose_balance(const Problem& problem) {
+std::vector<Slice> choose_balance(const Problem& problem) {
   const std::vector<std::vector<int>> entries = balanced_entries(problem);
   std::vector<double> load(problem.network().nics.size(), 0.0);
-  std::vector<Piece> pieces(problem.tasks.size());
+  std::vector<Slice> pieces(problem.tasks.size());
   for (const int i : largest_first(problem.tasks)) {
     const Sites& sites = problem.sites(i);
     const double bytes = static_cast<double>(problem.task(i).bytes) * copies_sent(problem.strategy, sites);

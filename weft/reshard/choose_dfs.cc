@@ -99,8 +99,8 @@ class Search {
 
 }  // namespace
 
-std::vector<Piece> choose_dfs(const Problem& problem, std::int64_t node_budget) {
-  std::vector<Piece> balance = choose_balance(problem);
+std::vector<Slice> choose_dfs(const Problem& problem, std::int64_t node_budget) {
+  std::vector<Slice> balance = choose_balance(problem);
   std::size_t pairs = 0;
   for (int i = 0; i < problem.size(); ++i) pairs += problem.sites(i).exits.size();
   if (pairs > kMostCandidates) return balance;
@@ -109,7 +109,7 @@ std::vector<Piece> choose_dfs(const Problem& problem, std::int64_t node_budget) 
   const Candidates all = candidates(problem);
   const std::vector<const Candidate*> found = Search(problem, all, node_budget, limit).run();
   if (found.empty()) return balance;
-  std::vector<Piece> pieces;
+  std::vector<Slice> pieces;
   for (const Candidate* candidate : found) pieces.push_back(candidate->piece);
   return with_local(problem, std::move(pieces));
 }

@@ -31,8 +31,8 @@ class Greedy {
       if (!problem.sites(i).wanting.empty()) left_.push_back(i);
   }
 
-  std::vector<Piece> run() {
-    std::vector<Piece> pieces;
+  std::vector<Slice> run() {
+    std::vector<Slice> pieces;
     while (!left_.empty()) {
       for (const Pick& pick : best_set()) {
         const Task& task = problem_.task(pick.task);
@@ -113,7 +113,7 @@ class Greedy {
 
 }  // namespace
 
-std::vector<Piece> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed) {
+std::vector<Slice> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed) {
   // 100 rounds a step up to about 300 tasks of the usual budget, then as many as keep the work about level.
   const std::int64_t n = std::max(problem.size(), 1);
   const std::int64_t rounds = std::clamp(node_budget * 50 / (n * n), kLeastRounds, kMostRounds);

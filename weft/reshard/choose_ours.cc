@@ -42,7 +42,7 @@ class Chooser {
     for (const Nic& nic : problem.network().nics) rates_.push_back(nic.bytes_per_s);
   }
 
-  std::vector<Piece> run() {
+  std::vector<Slice> run() {
     assign_entries();
     if (problem_.strategy != Strategy::broadcast) {
       assign_senders();
@@ -50,7 +50,7 @@ class Chooser {
       assign_egress(Relays::in_chains);
       if (!fits_in_chains()) assign_egress(Relays::as_divided);
     }
-    std::vector<Piece> pieces;
+    std::vector<Slice> pieces;
     for (int i = 0; i < problem_.size(); ++i) add_pieces(i, pieces);
     return pieces;
   }
@@ -146,7 +146,7 @@ class Chooser {
     return true;
   }
 
-  void add_pieces(int i, std::vector<Piece>& pieces) const {
+  void add_pieces(int i, std::vector<Slice>& pieces) const {
     const Task& task = problem_.task(i);
     if (problem_.sites(i).wanting.empty()) {
       pieces.push_back({i, task.box, {}, {}});
@@ -168,9 +168,9 @@ class Chooser {
     }
   }
 
-  Piece piece_at(int i, const Box& box, double fraction) const {
+  Slice piece_at(int i, const Box& box, double fraction) const {
     const Sites& sites = problem_.sites(i);
-    Piece piece{i, box, {{rank_at(sites.holding, bin_at(first_[at(i)], fraction, bytes(i))), 1}}, {}};
+    Slice piece{i, box, {{rank_at(sites.holding, bin_at(first_[at(i)], fraction, bytes(i))), 1}}, {}};
     for (const std::vector<Span>& spans : entry_[at(i)])
       piece.entry.push_back(rank_at(sites.wanting, bin_at(spans, fraction, bytes(i))));
     const auto add_copy = [&](int rank) {
@@ -233,6 +233,6 @@ std::vector<Box> cut_at(const Box& box, const std::vector<double>& fractions) {
   return boxes;
 }
 
-std::vector<Piece> choose_ours(const Problem& problem, const Loads& loads) { return Chooser(problem, loads).run(); }
+std::vector<Slice> choose_ours(const Problem& problem, const Loads& loads) { return Chooser(problem, loads).run(); }
 
 }  // namespace weft

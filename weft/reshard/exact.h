@@ -9,7 +9,7 @@ namespace weft {
 inline constexpr int kMostExactTasks = 8;
 
 struct Exact {
-  std::vector<Piece> pieces;  // in order
+  std::vector<Slice> pieces;  // in order
   double makespan_s = 0;
   bool is_proved = false;  // false where the budget ran out, or uplinks bind, which it does not look at
 };

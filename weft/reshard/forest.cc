@@ -66,7 +66,7 @@ struct Open {
 
 class Growing {
  public:
-  Growing(const Piece& piece, const Task& task, const Sites& sites, const Network& network)
+  Growing(const Slice& piece, const Task& task, const Sites& sites, const Network& network)
       : piece_(piece), task_(task), sites_(sites), network_(network), copies_(sites.wanting.size()) {
     for (std::size_t i = 0; i < sites.wanting.size(); ++i)
       for (const Outlet& outlet : piece.outlets)
@@ -124,7 +124,7 @@ class Growing {
       if (outlet.copies > 0 && is_door(site, outlet.rank)) open_.push_back({chunk, outlet.rank, outlet.copies});
   }
 
-  const Piece& piece_;
+  const Slice& piece_;
   const Task& task_;
   const Sites& sites_;
   const Network& network_;
@@ -135,7 +135,7 @@ class Growing {
 
 }  // namespace
 
-std::vector<Chunk> forest(const Piece& piece, const Task& task, const Sites& sites, const Network& network) {
+std::vector<Chunk> forest(const Slice& piece, const Task& task, const Sites& sites, const Network& network) {
   return Growing(piece, task, sites, network).run();
 }
 
@@ -144,7 +144,7 @@ void spread(const Site& site, int root, std::vector<Hop>& hops) {
     if (rank != root && !has(site.holders, rank)) hops.push_back({root, rank});
 }
 
-std::vector<Chunk> inside(const Piece& piece, const Task& task, const Sites& sites, const std::vector<int>& roots) {
+std::vector<Chunk> inside(const Slice& piece, const Task& task, const Sites& sites, const std::vector<int>& roots) {
   std::vector<Chunk> chunks;
   const auto is_root = [&](int rank) { return std::find(roots.begin(), roots.end(), rank) != roots.end(); };
   for (const Site& site : sites.holding) {

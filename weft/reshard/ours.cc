@@ -24,7 +24,7 @@ class Planner {
   Planner(const Problem& problem, const Loads& loads, const ScheduleOptions& options)
       : problem_(problem), bound_(loads.seconds()), options_(options) {
     divided_ = choose_ours(problem, loads);
-    for (const Piece& piece : divided_)
+    for (const Slice& piece : divided_)
       if (!(piece.box == problem.task(piece.task).box)) ++num_parts_, is_cut_[piece.task] = true;
   }
 
@@ -52,17 +52,17 @@ class Planner {
     if (best_.jobs.empty() || makespan * kEqual < best_.makespan_s) best_ = {std::move(jobs), makespan, why};
     return best_.makespan_s <= bound_ * kEqual;
   }
-  bool one_at_a_time(const std::vector<Piece>& pieces, const std::string& why) {
+  bool one_at_a_time(const std::vector<Slice>& pieces, const std::string& why) {
     std::vector<Job> jobs = jobs_of(problem_, pieces);
     const double makespan = run_one_at_a_time(jobs, problem_.resources, bound_, options_.seed);
     return keep(std::move(jobs), makespan, why);
   }
-  bool in_order(const std::vector<Piece>& pieces, const std::string& why) {
+  bool in_order(const std::vector<Slice>& pieces, const std::string& why) {
     std::vector<Job> jobs = jobs_of(problem_, pieces);
     const double makespan = run_in_order(jobs, problem_.resources);
     return keep(std::move(jobs), makespan, why);
   }
-  bool together(const std::vector<Piece>& pieces, const std::string& why) {
+  bool together(const std::vector<Slice>& pieces, const std::string& why) {
     std::vector<Job> jobs = jobs_of(problem_, pieces);
     const double makespan = run_together(jobs, problem_.resources);
     return keep(std::move(jobs), makespan, why);
@@ -111,7 +111,7 @@ class Planner {
   const Problem& problem_;
   double bound_;
   const ScheduleOptions& options_;
-  std::vector<Piece> divided_;
+  std::vector<Slice> divided_;
   std::map<int, bool> is_cut_;  // tasks
   int num_parts_ = 0;
   Attempt best_;

@@ -36,7 +36,7 @@ Box part_of(const Box& box, int dim, std::int64_t parts, std::int64_t i) {
 }
 
 // Every receiver that needs a crossing gets the box straight from the root.
-Chunk star(const Piece& piece, const Task& task, const Sites& sites) {
+Chunk star(const Slice& piece, const Task& task, const Sites& sites) {
   Chunk chunk{piece.task, piece.box, bytes_of(task, piece.box), piece.outlets[0].rank, {}, 0, 0};
   for (const Site& site : sites.wanting)
     for (const int rank : site.receivers) chunk.hops.push_back({chunk.root, rank});
@@ -45,7 +45,7 @@ Chunk star(const Piece& piece, const Task& task, const Sites& sites) {
 
 // As many parts as the devices that want it on every host; hosts with different numbers of them take the least common
 // multiple, where that still divides the box.
-std::vector<Chunk> local_parts(const Piece& piece, const Task& task, const Sites& sites) {
+std::vector<Chunk> local_parts(const Slice& piece, const Task& task, const Sites& sites) {
   constexpr std::int64_t kMostParts = 1024;
   std::int64_t parts = 1;
   for (const Site& site : sites.wanting) {
@@ -72,7 +72,7 @@ std::vector<Chunk> local_parts(const Piece& piece, const Task& task, const Sites
 
 // A part for every receiver, then once round the ring of all of them. Parts may differ by one along the longest dimension
 // where none is a multiple of the receivers; a scalar is one part.
-std::vector<Chunk> ring_parts(const Piece& piece, const Task& task, const std::vector<int>& ring) {
+std::vector<Chunk> ring_parts(const Slice& piece, const Task& task, const std::vector<int>& ring) {
   const auto parts = static_cast<std::int64_t>(ring.size());
   int dim = even_dim(piece.box, parts);
   if (dim < 0)
@@ -91,7 +91,7 @@ std::vector<Chunk> ring_parts(const Piece& piece, const Task& task, const std::v
 }
 
 // Scatter and ring are two phases: none of a receiver's parts goes on before the receiver has its own.
-Job ring_job(const Piece& piece, const Task& task, const Sites& sites, const Resources& resources) {
+Job ring_job(const Slice& piece, const Task& task, const Sites& sites, const Resources& resources) {
   std::vector<int> ring;
   for (const Site& site : sites.wanting) ring.insert(ring.end(), site.receivers.begin(), site.receivers.end());
   Job job = make_job(ring_parts(piece, task, ring), resources);
@@ -114,9 +114,9 @@ std::vector<int> first_entries(const Sites& sites) {
   return entry;
 }
 
-Piece chain(const Task& task, int index, const Sites& sites, const Network& network, int root,
+Slice chain(const Task& task, int index, const Sites& sites, const Network& network, int root,
             const std::vector<int>& entry) {
-  Piece piece{index, task.box, {}, entry};
+  Slice piece{index, task.box, {}, entry};
   const int rack = network.rack_of[at(network.host_of(root))];
   // The last host of the chain sends nothing on. It must not be of the root's rack while another rack waits.
   std::size_t last = entry.size();
@@ -133,7 +133,7 @@ Piece chain(const Task& task, int index, const Sites& sites, const Network& netw
   return piece;
 }
 
-void add_jobs(Strategy strategy, const Piece& piece, const Task& task, const Sites& sites, const Resources& resources,
+void add_jobs(Strategy strategy, const Slice& piece, const Task& task, const Sites& sites, const Resources& resources,
               std::vector<Job>& jobs) {
   if (sites.wanting.empty() || strategy == Strategy::broadcast) {
     for (Chunk& chunk : forest(piece, task, sites, resources.network()))

@@ -1,4 +1,4 @@
-// From a choice to hops. A Piece says of a box, or part of a box, of a task: which ranks send it how often, and by which
+// From a choice to hops. A Slice says of a box, or part of a box, of a task: which ranks send it how often, and by which
 // rank it enters each host that lacks it. A strategy turns that into trees of hops, gathered in jobs: chunks that travel
 // over the same span of time.
 #pragma once
@@ -18,7 +18,7 @@ struct Outlet {
 
 // The copies of all outlets together are as many as `entry`; at least one comes from a host that holds the box. For
 // strategies other than broadcast only the first outlet counts: the rank that sends.
-struct Piece {
+struct Slice {
   int task = 0;
   Box box;
   std::vector<Outlet> outlets;  // ranks of doors
@@ -40,13 +40,13 @@ struct Job {
 std::int64_t bytes_of(const Task& task, const Box& box);
 
 // A chain from `root` through the hosts that lack the box, those of the root's rack first.
-Piece chain(const Task& task, int index, const Sites& sites, const Network& network, int root,
+Slice chain(const Task& task, int index, const Sites& sites, const Network& network, int root,
             const std::vector<int>& entry);
 // The first rank of every host that lacks the box.
 std::vector<int> first_entries(const Sites& sites);
 
 // Appends the jobs of a piece.
-void add_jobs(Strategy strategy, const Piece& piece, const Task& task, const Sites& sites, const Resources& resources,
+void add_jobs(Strategy strategy, const Slice& piece, const Task& task, const Sites& sites, const Resources& resources,
               std::vector<Job>& jobs);
 
 }  // namespace weft

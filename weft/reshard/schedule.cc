@@ -26,7 +26,7 @@ constexpr Names<Choice, 5> kChoices{{{Choice::naive, "naive"},
 
 Attempt plan_whole(const Problem& problem, const ScheduleOptions& options) {
   Attempt attempt;
-  std::vector<Piece> pieces;
+  std::vector<Slice> pieces;
   switch (options.choice) {
     case Choice::naive:
       pieces = choose_naive(problem);
