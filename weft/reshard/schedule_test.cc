@@ -132,6 +132,15 @@ TEST(Schedule, OverlappingMeshesMoveOnlyWhatIsNotThere) {
   EXPECT_NEAR(checked(tasks(reshard), network, Strategy::broadcast, Choice::ours).makespan_s, 0.25, 1e-9);
 }
 
+TEST(Schedule, ScalarsTravelWhole) {
+  const Mesh source = hosts_by_devices(2, 2), destination = hosts_by_devices(3, 2);
+  const std::vector<Task> all = tasks(one_tensor({}, Dtype::i64, source, "", destination, ""));
+  const Network network = one_nic_a_host(hosts_side_by_side(source, destination), {8, 0}, {1e9, 0});
+  for (const Strategy strategy : kStrategies)
+    for (const Choice choice : {Choice::naive, Choice::greedy, Choice::ours}) checked(all, network, strategy, choice);
+  EXPECT_NEAR(schedule(all, network).makespan_s, 1, 1e-9);
+}
+
 TEST(Schedule, ThousandsOfTasksArePlannedQuickly) {
   const Mesh mesh = hosts_by_devices(64, 8);
   const Network network = one_nic_a_host(128, 8, {1e9, 0}, {1e9, 0});
