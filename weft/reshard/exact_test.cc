@@ -21,7 +21,7 @@ double shortest_by_trying_all(const Problem& problem) {
   do {
     std::vector<std::size_t> sender(order.size(), 0);
     while (!order.empty()) {
-      std::vector<Piece> pieces;
+      std::vector<Slice> pieces;
       for (const std::size_t t : order) pieces.push_back(all.of[t][sender[t]].piece);
       std::vector<Job> jobs = jobs_of(problem, pieces);
       shortest = std::min(shortest, run_in_order(jobs, problem.resources));
