@@ -120,6 +120,20 @@ TEST(Schedule, WhereUplinksDoNotBindOursMeetsTheBound) {
   EXPECT_LE(sum / counted, 1.0005);
 }
 
+TEST(Schedule, WhereUplinksBindOursIsNearTheBound) {
+  double sum = 0;
+  int counted = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Instance instance = random_tangle(seed, true);
+    const std::vector<Task> all = tasks(instance.reshard);
+    const Schedule ours = checked(all, instance.network, Strategy::broadcast, Choice::ours);
+    if (ours.lower_bound_s > 0) sum += ours.makespan_s / ours.lower_bound_s, ++counted;
+  }
+  EXPECT_GT(counted, 150);
+  EXPECT_LE(sum / counted, 1.01);  // the bound does not look at NICs and uplinks together
+}
+
 TEST(Schedule, OverlappingMeshesMoveOnlyWhatIsNotThere) {
   // The same ranks, the same layout: nothing crosses. Then rows to columns over two hosts of one device: a quarter each way.
   const Mesh mesh = hosts_by_devices(2, 1);
