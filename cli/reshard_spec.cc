@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -14,6 +13,8 @@
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/data_file.h"
+
+#include "cli/reshard_words.h"
 
 namespace weft::cli {
 namespace {
@@ -32,82 +33,6 @@ constexpr std::array<Case, 9> kCases{{{"1024,1024,512", "2x4", "2x4", "S0,R,R", 
                                       {"1024,1024,512", "1x4", "2x4", "S01,R,R", "R,R,R"},
                                       {"1024,1024,512", "2x4", "2x4", "R,S0,R", "R,R,S0"}}};
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
-
-std::int64_t parse_whole(std::string_view text, std::string_view flag) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
-    bad_input("{} has \"{}\", which is no whole number; write digits, and commas between numbers", flag, text);
-  return value;
-}
-
-Shape parse_shape(std::string_view text) {
-  Shape shape;
-  std::int64_t elements = 1;
-  for (std::string_view rest = text;;) {
-    const std::size_t comma = rest.find(',');
-    const std::int64_t size = parse_whole(rest.substr(0, comma), "--shape");
-    if (size < 1) bad_input("--shape {} has a size of {}; every size is 1 or more", text, size);
-    if (size > kMostElements / elements) bad_input("--shape {} has more than 2^50 elements; use smaller sizes", text);
-    elements *= size;
-    shape.push_back(size);
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  if (shape.size() > kMaxDims) bad_input("--shape {} has {} dimensions; use at most {}", text, shape.size(), kMaxDims);
-  return shape;
-}
-
-// "2x4", "8", "dp=2,tp=4" or "dp=2,tp=4@2", with the number of hosts behind; else the first of several axes are hosts.
-Mesh parse_mesh(const std::string& text, std::string_view flag) {
-  try {
-    const std::size_t at = text.find('@');
-    const std::vector<Axis> axes = parse_axes(std::string_view(text).substr(0, at));
-    const int size = Mesh(axes).size();
-    std::int64_t hosts = axes.size() > 1 ? axes[0].size : 1;
-    if (at != std::string::npos) hosts = parse_whole(std::string_view(text).substr(at + 1), flag);
-    if (hosts < 1 || size % hosts != 0)
-      bad_input("{} ranks do not fill {} hosts alike; use a number of hosts that divides {}", size, hosts, size);
-    return Mesh(axes, hosts_in_blocks(size, size / static_cast<int>(hosts)));
-  } catch (const Error& error) {
-    bad_input("{} {}: {}", flag, text, error.what());
-  }
-}
-
-// "4-11" or "0,2,4-7".
-std::vector<int> parse_ranks(std::string_view text) {
-  std::vector<int> ranks;
-  for (std::string_view rest = text;;) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
-    const std::size_t dash = part.find('-', 1);
-    const std::int64_t first = parse_whole(part.substr(0, dash), "--dst-ranks");
-    const std::int64_t last =
-        dash == std::string_view::npos ? first : parse_whole(part.substr(dash + 1), "--dst-ranks");
-    if (first < 0 || last < first || last >= kMaxRanks)
-      bad_input("--dst-ranks has \"{}\"; write a range upwards from 0, as 4-11", part);
-    for (std::int64_t rank = first; rank <= last; ++rank) ranks.push_back(static_cast<int>(rank));
-    if (comma == std::string_view::npos) return ranks;
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-double parse_scale(const std::string& text) {
-  if (text.empty()) return 1;
-  const auto number = [&](std::string_view part) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (part.empty() || error != std::errc{} || end != part.data() + part.size()) value = -1;
-    return value;
-  };
-  const std::size_t slash = text.find('/');
-  double value = number(std::string_view(text).substr(0, slash));
-  if (slash != std::string::npos) value /= number(std::string_view(text).substr(slash + 1));
-  if (!(value > 0 && value <= 1)) bad_input("--scale is \"{}\"; write a part of 1, as 1/64", text);
-  return value;
-}
-
 int split_of(const Sharding& sharding, const Mesh& mesh, std::size_t dim) {
   int parts = 1;
   for (const std::string& axis : sharding.dims[dim].axes) parts *= mesh.axis(axis).size;
@@ -124,7 +49,7 @@ void resize(const std::string& size, Transfer* transfer, const std::vector<Place
       std::lcm(split_of(src.sharding, placements[0].mesh, 0), split_of(dst.sharding, placements[1].mesh, 0));
   if (dst.shape[0] % multiple != 0) multiple = 1;
   const double rows = static_cast<double>(wanted) / static_cast<double>(row * multiple);
-  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostElements)) || wanted < 1)
+  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostReshardElements)) || wanted < 1)
     bad_input("--size is {}; use a size from 1 byte to some terabytes", size);
   const std::int64_t first = std::max<std::int64_t>(1, std::llround(rows)) * multiple;
   src.shape[0] = dst.shape[0] = first;
@@ -170,14 +95,6 @@ ReshardFlags with_case(ReshardFlags flags) {
   flags.shape = one.shape, flags.src = one.src, flags.dst = one.dst;
   flags.src_spec = one.src_spec, flags.dst_spec = one.dst_spec;
   return flags;
-}
-
-Sharding parse_spec(const std::string& text, const Mesh& mesh, std::string_view flag) {
-  try {
-    return parse_sharding(text, mesh);
-  } catch (const Error& error) {
-    bad_input("{} {}: {}", flag, text, error.what());
-  }
 }
 
 std::vector<int> destination_ranks(const ReshardFlags& flags, const Mesh& src, const Mesh& dst) {

@@ -8,6 +8,7 @@ usage: tools/page_reshard.py [--build build] [--out docs/results] [--only SECTIO
                              [--name page] [--lock FILE]
 """
 
+import json
 import re
 
 from page import Page, number, row
@@ -16,8 +17,7 @@ from page_hosts import Hosts, json_of
 OPTIMUM = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 0.5)
 PACED = "1gbit,10us"
 STAGING = 16 << 20
-PAYLOAD = 1448 / 1514  # of a frame; the links' buckets count frames
-HOST_RATE = "250mbit"
+HOST_RATE, HOST_BYTES_PER_S = "250mbit", 250e6 / 8
 
 
 class Reshards(Hosts):
@@ -76,24 +76,27 @@ def nine_plans(runner):
 
 
 def random_cases(runner):
-    """bench/reshard_random prints one JSON object: cases, worse_than_others, mean_ratio, worst_ratio, small_cases, small_optimal."""
     cases = 500 if runner.quick else 10_000
-    program = runner.program("reshard_random")
-    seen = json_of(runner.call([program, "--cases", str(cases), "--json"]))
-    seen["command"] = f"bench/reshard_random --cases {cases}"
-    rows = [bar(f"{cases:,} random cases: worse than naive, balance, dfs or greedy", 0, "<=", seen["worse_than_others"], seen),
-            bar("mean makespan / bound", 1.05, "<=", seen["mean_ratio"], seen, f"worst {seen['worst_ratio']:.3f}"),
-            bar("with at most 8 tasks: exact optimum reached", seen["small_cases"], ">=", seen["small_optimal"], seen)]
-    return rows, [], [f"Worst: {seen.get('worst', '')}", ""]
+    seen = json.loads(runner.call([runner.program("reshard_cases"), "--cases", str(cases), "--json"]))
+    command = {"command": f"bench/reshard_cases --cases {cases}"}
+    found = seen["random"]
+    rows = [bar(f"{cases:,} random cases: ours longer than naive, balance, dfs, greedy or the exact search", 0, "<=", found["worse"], command,
+                f"exact search done for {found['exact_checked']:,} with at most 8 tasks; cutting is shorter than its whole tasks in {found['exact_beaten_by_cutting']:,}"),
+            bar("mean makespan / bound", 1.05, "<=", found["mean"], command,
+                f"worst {found['worst']:.4f} (seed {found['worst_seed']}); at the bound in {found['at_bound']:,}; naive {found['mean_naive']:.3f}, balance {found['mean_balance']:.3f}, "
+                f"dfs {found['mean_dfs']:.3f}, greedy {found['mean_greedy']:.3f}; planned in {found['mean_plan_ms']:.2f} ms, slowest {found['slowest_plan_ms']:.1f}")]
+    rows += [bar(f"64x8 to 64x8, {r['layout']}, {r['nics_per_host']} NICs a host, {r['tasks']:,} tasks: planned, ms", 1000, "<=", r["plan_ms"], command,
+                 f"makespan / bound {r['ratio']:.4f}") for r in seen["large"]]
+    return rows, []
 
 
 def large_plans(runner):
+    """Through the command line."""
     rows = []
-    for layout in ("--shape 4096,4096,64 --src 64x8 --dst 64x8 --src-spec S01,R,R --dst-spec R,S0,R",
-                   "--shape 4096,4096,64 --src 64x8 --dst 64x8 --src-spec S0,R,R --dst-spec R,S01,R",
-                   "--shape 4096,4096,64 --src 64x8 --dst 64x8 --src-spec S0,S1,R --dst-spec R,S0,S1"):
-        seen = runner.plan(f"{layout} --strategy broadcast")
-        rows.append(bar(f"{seen['tasks']:,} tasks, 64x8 to 64x8: planned, ms", 1000, "<=", seen["plan_ms"], seen,
+    for layout in ("S01,R,R R,S0,R", "S0,R,R R,S01,R", "S0,S1,R R,S0,S1"):
+        src, dst = layout.split()
+        seen = runner.plan(f"--shape 4096,4096,64 --src 64x8 --dst 64x8 --src-spec {src} --dst-spec {dst} --strategy broadcast")
+        rows.append(bar(f"{seen['tasks']:,} tasks, 64x8 to 64x8, {src} to {dst}: planned, ms", 1000, "<=", seen["plan_ms"], seen,
                         f"makespan / bound {seen['makespan'] / seen['lower_bound']:.4f}"))
     return rows, []
 
@@ -102,11 +105,16 @@ def one_to_many_words(hosts, devices, shape="64,1024,256"):
     return f"--shape {shape} --src 1x1 --dst {hosts}x{devices} --src-spec R,R,R --dst-spec R,R,R --compare"
 
 
-def one_to_many_bars(seen, hosts, where, line):
-    best, plain = of(seen, "auto"), of(seen, "send_recv")
+def nominal(seen):
+    """What the link is shaped to over what the plan believes it carries: payload, as a TCP stream was seen to carry it."""
+    return 1 if seen["link"] != "ucx" else HOST_BYTES_PER_S / seen["nic_bytes_per_s"]
+
+
+def one_to_many_bars(seen, hosts, where):
+    best, plain, line = of(seen, "auto"), of(seen, "send_recv"), nominal(seen)
     bars = {2: 3.5, 3: 5.3, 4: 7}
     return [bar(f"one to {hosts} hosts x 2 devices, 64 MB, {where}: of line rate", 0.9, ">=", best["of_line_rate"] / line, {**seen, **best, "command": seen["command"]},
-                f"auto takes {best['strategy']}" + ("" if line == 1 else f"; line rate as frames carry it, {line:.3f} of the bucket's")),
+                f"auto takes {best['strategy']}" + ("" if line == 1 else f"; {best['of_line_rate']:.3f} of what a TCP stream carries")),
             bar(f"one to {hosts} hosts x 2 devices, {where}: send_recv / auto", bars[hosts], ">=", plain["time_us"] / best["time_us"], seen)]
 
 
@@ -115,7 +123,7 @@ def one_to_many(runner):
     for hosts in (2, 3, 4):
         seen = runner.move(f"{one_to_many_words(hosts, 2)} --link {PACED}", 3)
         all_seen.append(seen)
-        rows += one_to_many_bars(seen, hosts, "paced", 1)
+        rows += one_to_many_bars(seen, hosts, "paced")
     # 61 x 1021 x 257 cannot be cut into 4 equal parts: local_allgather falls back to send_recv.
     seen = runner.move(f"{one_to_many_words(4, 4, '61,1021,257')} --link {PACED}", 3)
     all_seen.append(seen)
@@ -131,14 +139,14 @@ def one_to_many_hosts(runner):
         with runner.up(f"--hosts {hosts + 1} --rate {HOST_RATE} --cpus {2 / (hosts + 1):.2f}"):
             seen = runner.move_on(2 * (hosts + 1), one_to_many_words(hosts, 2), 2)
         all_seen.append(seen)
-        rows += one_to_many_bars(seen, hosts, "virtual hosts", PAYLOAD)
+        rows += one_to_many_bars(seen, hosts, "virtual hosts")
     return rows, [], moves_table(all_seen)
 
 
-def nine_bars(seen, case, where, within, line):
-    best = of(seen, "auto")
+def nine_bars(seen, case, where, within):
+    best, line = of(seen, "auto"), nominal(seen)
     rows = [bar(f"case {case}, 64 MB, {where}: time / makespan", 1 + within, "<=", best["time_us"] * line / best["makespan_us"], {**seen, **best, "command": seen["command"]},
-                f"auto takes {best['strategy']}" + ("" if line == 1 else "; line rate as frames carry it"))]
+                f"auto takes {best['strategy']}" + ("" if line == 1 else f"; {1 / best['of_makespan']:.3f} at what a TCP stream carries"))]
     better = min(("send_recv", "local_allgather"), key=lambda s: of(seen, s)["time_us"])
     rows.append(bar(f"case {case}, {where}: time / the better of send_recv and local_allgather", 1, "<=", best["time_us"] / of(seen, better)["time_us"], seen, better))
     return rows
@@ -149,7 +157,7 @@ def nine_moves(runner):
     for case in range(1, 10):
         seen = runner.move(f"--case {case} --size 64MB --link {PACED} --compare", 3)
         all_seen.append(seen)
-        rows += nine_bars(seen, case, "paced", 0.10, 1)
+        rows += nine_bars(seen, case, "paced", 0.10)
     return rows, [], moves_table(all_seen)
 
 
@@ -159,7 +167,7 @@ def nine_moves_hosts(runner):
         with runner.up(f"--hosts {hosts} --rate {HOST_RATE} --cpus {2 / hosts:.2f}"):
             seen = runner.move_on(4 * hosts, f"--case {case} --size 64MB --compare", 1)
         all_seen.append(seen)
-        rows += nine_bars(seen, case, "virtual hosts", 0.15, PAYLOAD)
+        rows += nine_bars(seen, case, "virtual hosts", 0.15)
     return rows, [], moves_table(all_seen)
 
 
@@ -180,7 +188,7 @@ def tiny(runner):
 
 def memory(runner):
     rows = []
-    for words in (*(f"--case {case} --size 64MB --compare" for case in range(1, 10)), f"{one_to_many_words(4, 2)}", "--tensors llama-2-70b --small --compare",
+    for words in (*(f"--case {case} --size 64MB --compare" for case in ((4, 7) if runner.quick else range(1, 10))), one_to_many_words(4, 2), "--tensors llama-2-70b --small --compare",
                   "--tensors u-transformer-1b --small --compare"):
         seen = runner.move(f"{words} --transport threads", 1)
         worst = max(seen["rows"], key=lambda r: r["staging_bytes"])

@@ -1,7 +1,10 @@
 #include "weft/reshard/bound.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace weft {
@@ -63,6 +66,34 @@ double uplink_seconds(const std::vector<const Sites*>& sites, const std::vector<
   return seconds;
 }
 
+// Bytes of an element on the wire, the greatest that divides those of all tasks: what a NIC carries is a multiple of it.
+std::int64_t grain_of(const std::vector<Task>& tasks) {
+  std::int64_t grain = 0;
+  for (const Task& task : tasks) grain = std::gcd(grain, task.bytes / std::max<std::int64_t>(task.box.volume(), 1));
+  return std::max<std::int64_t>(grain, 1);
+}
+
+// The time of what binds, when every NIC carries whole elements only: the least T with the sum of floor(T rate / grain)
+// over its NICs at least the elements that they alone can carry.
+double in_whole_elements(const Division& division, const std::vector<double>& rates, double grain) {
+  if (division.cut_bins.empty()) return division.time;
+  const double elements = division.cut_amount / grain;
+  const auto carried = [&](double time, int nic) { return std::floor(time * rates[at(nic)] / grain * (1 + 1e-12)); };
+  double time = division.cut_amount;
+  double rate = 0;
+  for (const int nic : division.cut_bins) rate += rates[at(nic)];
+  time /= rate;
+  while (true) {
+    double sum = 0, next = std::numeric_limits<double>::infinity();
+    for (const int nic : division.cut_bins) {
+      sum += carried(time, nic);
+      next = std::min(next, (carried(time, nic) + 1) * grain / rates[at(nic)]);
+    }
+    if (sum >= elements * (1 - 1e-12)) return time;
+    time = next;
+  }
+}
+
 }  // namespace
 
 double Loads::seconds() const { return std::max({ingress_s, egress_s, uplink_s}); }
@@ -89,12 +120,13 @@ Loads loads_of(const std::vector<Task>& tasks, const SiteTable& table, const Net
   for (const Nic& nic : network.nics) rates.push_back(nic.bytes_per_s);
   loads.ingress = divide(loads.ingress_demands, rates);
   loads.egress = divide(loads.egress_demands, rates);
-  loads.ingress_s = loads.ingress.time;
-  loads.egress_s = loads.egress.time;
+  const auto grain = static_cast<double>(grain_of(tasks));
+  loads.ingress_s = in_whole_elements(loads.ingress, rates, grain);
+  loads.egress_s = in_whole_elements(loads.egress, rates, grain);
   loads.uplink_s = uplink_seconds(sites, bytes, network);
   const double bound = loads.seconds();
-  if (loads.ingress_s < bound) loads.ingress = divide(loads.ingress_demands, rates, bound);
-  if (loads.egress_s < bound) loads.egress = divide(loads.egress_demands, rates, bound);
+  if (loads.ingress.time < bound) loads.ingress = divide(loads.ingress_demands, rates, bound);
+  if (loads.egress.time < bound) loads.egress = divide(loads.egress_demands, rates, bound);
   return loads;
 }
 

@@ -16,6 +16,9 @@ namespace {
 
 using resharding::Tiling;
 
+// A price this close to the bound of all schedules is not worth looking further: other strategies save at most as much.
+constexpr double kCloseEnough = 1.02;
+
 // The first is taken where others cost as much: what is least on the network.
 constexpr std::array kStrategies{Strategy::broadcast, Strategy::local_allgather, Strategy::global_allgather,
                                  Strategy::send_recv};
@@ -29,7 +32,7 @@ void check_world(const Reshard& reshard, const Network& network) {
 
 Tiling tiling_of(const ReshardOptions& options, std::array<std::int64_t, 2> fixed = {0, 0}) {
   if (options.tile_bytes < 0) bad_input("tile_bytes is {}; use 0 to have it chosen, or more", options.tile_bytes);
-  return {options.tile_bytes, fixed, options.message_s};
+  return {options.tile_bytes, fixed, options.message_s, options.cores};
 }
 
 Plan planned(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
@@ -61,6 +64,10 @@ Schedule choose(const Reshard& reshard, const std::vector<Task>& tasks, const Ne
     if (!first && seconds >= least) continue;
     least = seconds;
     best = std::move(next);
+    if (!any || least > kCloseEnough * best.lower_bound_s) continue;
+    best.why = fmt::format("{} takes {} with latency and messages, and no schedule less than {}", to_string(strategy),
+                           format_duration(least), format_duration(best.lower_bound_s));
+    return best;
   }
   if (any) best.why = fmt::format("{} is the cheapest with latency and messages: {}", to_string(best.strategy), text);
   return best;

@@ -16,6 +16,7 @@ struct ReshardOptions {
   // What a message costs its ends beside its bytes: waking up, looking, raising a counter. 20 us is what thread ranks that
   // share two cores need; over a wire add Cluster::wire_message_s.
   double message_s = 20e-6;
+  double cores = 0;  // that all ranks share; 0: each has its own
 };
 
 // What a strategy takes with its choice's schedule, latency and messages included.
@@ -25,7 +26,8 @@ struct Priced {
 };
 
 // The schedule that build() takes: that of the strategy asked for, or, for `auto`, of the cheapest, with the prices of all
-// in `why`. `prices`, where not null, gets every strategy that was looked at.
+// in `why`. One that comes within 2 % of the lower bound ends the search. `prices`, where not null, gets every strategy
+// that was looked at.
 Schedule choose(const Reshard& reshard, const std::vector<Task>& tasks, const Network& network,
                 const ReshardOptions& options = {}, std::vector<Priced>* prices = nullptr);
 

@@ -30,15 +30,24 @@ class Parametric {
     std::vector<double> single(rates_.size(), 0.0);
     for (std::size_t d = 0; d < demands_.size(); ++d)
       if (demands_[d].bins.size() == 1) single[bin(d, 0)] += demands_[d].amount;
-    for (std::size_t b = 0; b < rates_.size(); ++b) time_ = std::max(time_, single[b] / rates_[b]);
+    Division division;
+    for (std::size_t b = 0; b < rates_.size(); ++b)
+      if (single[b] / rates_[b] > time_) {
+        time_ = single[b] / rates_[b];
+        division.cut_amount = single[b];
+        division.cut_bins = {static_cast<int>(b)};
+      }
     while (true) {
       push();
-      const double needed = time_of_cut();
-      if (needed <= time_ * (1 + kSlack)) break;
-      time_ = needed;
+      if (const double needed = time_of_cut(division); needed > time_ * (1 + kSlack))
+        time_ = needed;
+      else
+        break;
     }
     for (std::size_t d = 0; d < demands_.size(); ++d) share_[d].back() += std::max(0.0, left_[d]);  // rounding
-    return {time_, std::move(share_)};
+    division.time = time_;
+    division.share = std::move(share_);
+    return division;
   }
 
  private:
@@ -113,14 +122,17 @@ class Parametric {
     return 0;
   }
 
-  // After push(): the levels mark the side of the cut that still has demand.
-  double time_of_cut() const {
+  // After push(): the levels mark the side of the cut that still has demand. Notes it where it needs more time.
+  double time_of_cut(Division& division) const {
     double amount = 0, rate = 0;
+    std::vector<int> bins;
     for (std::size_t d = 0; d < demands_.size(); ++d)
       if (demand_level_[d] >= 0) amount += demands_[d].amount;
     for (std::size_t b = 0; b < rates_.size(); ++b)
-      if (bin_level_[b] >= 0) rate += rates_[b];
-    return rate > 0 ? amount / rate : 0;
+      if (bin_level_[b] >= 0) rate += rates_[b], bins.push_back(static_cast<int>(b));
+    const double time = rate > 0 ? amount / rate : 0;
+    if (time > time_ * (1 + kSlack)) division.cut_amount = amount, division.cut_bins = std::move(bins);
+    return time;
   }
 
   const std::vector<Demand>& demands_;

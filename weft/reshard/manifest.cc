@@ -1,7 +1,6 @@
 // Reading manifests: parameters first, then the network, the placements on its hosts, and the tensors between them.
 #include "weft/reshard/manifest.h"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -266,32 +265,6 @@ Manifest ManifestReader::read() {
 }
 
 }  // namespace
-
-std::vector<Axis> parse_axes(std::string_view text) {
-  const auto refuse = [&] { bad_input("cannot read mesh \"{}\"; write it as 2x4 or dp=2,tp=4", text); };
-  const auto size_of = [&](std::string_view part) {
-    int size = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (part.empty() || error != std::errc{} || end != part.data() + part.size()) refuse();
-    return size;
-  };
-  const bool named = text.find('=') != std::string_view::npos;
-  std::vector<Axis> axes;
-  for (std::string_view rest = text;;) {
-    const std::size_t end = rest.find(named ? ',' : 'x');
-    const std::string_view part = rest.substr(0, end);
-    const std::size_t equals = part.find('=');
-    if (named && equals == std::string_view::npos) refuse();
-    axes.push_back(named ? Axis{std::string(part.substr(0, equals)), size_of(part.substr(equals + 1))}
-                         : Axis{"", size_of(part)});
-    if (end == std::string_view::npos) break;
-    rest.remove_prefix(end + 1);
-  }
-  if (!named && axes.size() > 2) refuse();
-  if (!named) axes.back().name = "device";
-  if (!named && axes.size() == 2) axes.front().name = "host";
-  return axes;
-}
 
 Manifest parse_manifest(std::string_view json, std::string_view where, const ManifestOptions& options) {
   const Json object = parse_json(json, where, {.bytes = kMaxDataFileBytes});

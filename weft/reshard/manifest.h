@@ -46,7 +46,4 @@ Manifest load_manifest(const std::string& name_or_path, const ManifestOptions& o
 Manifest parse_manifest(std::string_view json, std::string_view where, const ManifestOptions& options = {});
 std::vector<std::string> manifest_names();
 
-// "2x4": axes "host" and "device"; "8": one axis "device"; "dp=2,tp=4": named. bad_input where it is neither.
-std::vector<Axis> parse_axes(std::string_view text);
-
 }  // namespace weft

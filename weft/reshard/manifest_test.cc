@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/refusal_test.h"
+#include "weft/reshard/manifest_words.h"
 
 namespace weft {
 namespace {

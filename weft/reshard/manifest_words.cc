@@ -1,5 +1,7 @@
 #include "weft/reshard/manifest_words.h"
 
+#include <charconv>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -110,6 +112,32 @@ std::vector<ManifestWords> ManifestWords::loop(const Json& object, std::string_v
   std::vector<ManifestWords> turns;
   for (std::int64_t i = first; i <= last; ++i) turns.push_back(with(name, i));
   return turns;
+}
+
+std::vector<Axis> parse_axes(std::string_view text) {
+  const auto refuse = [&] { bad_input("cannot read mesh \"{}\"; write it as 2x4 or dp=2,tp=4", text); };
+  const auto size_of = [&](std::string_view part) {
+    int size = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
+    if (part.empty() || error != std::errc{} || end != part.data() + part.size()) refuse();
+    return size;
+  };
+  const bool named = text.find('=') != std::string_view::npos;
+  std::vector<Axis> axes;
+  for (std::string_view rest = text;;) {
+    const std::size_t end = rest.find(named ? ',' : 'x');
+    const std::string_view part = rest.substr(0, end);
+    const std::size_t equals = part.find('=');
+    if (named && equals == std::string_view::npos) refuse();
+    axes.push_back(named ? Axis{std::string(part.substr(0, equals)), size_of(part.substr(equals + 1))}
+                         : Axis{"", size_of(part)});
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  if (!named && axes.size() > 2) refuse();
+  if (!named) axes.back().name = "device";
+  if (!named && axes.size() == 2) axes.front().name = "host";
+  return axes;
 }
 
 }  // namespace weft

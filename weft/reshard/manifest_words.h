@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/json.h"
+#include "weft/mesh/mesh.h"
 
 namespace weft {
 
@@ -46,5 +47,8 @@ class ManifestWords {
 
   Params params_;
 };
+
+// "2x4": axes "host" and "device"; "8": one axis "device"; "dp=2,tp=4": named. bad_input where it is neither.
+std::vector<Axis> parse_axes(std::string_view text);
 
 }  // namespace weft

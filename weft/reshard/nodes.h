@@ -56,6 +56,7 @@ struct Tiling {
   std::int64_t tile_bytes = 0;              // 0: from the chunk, its hops and the network
   std::array<std::int64_t, 2> fixed{0, 0};  // not 0: roots make tiles of this size, each once, for all who want it
   double message_s = 0;                     // what a message costs beside its bytes
+  double cores = 0;                         // that all ranks share; 0: each has its own
 };
 
 // Throws bad_input where the schedule is not one of these tasks: a hop from a rank that has nothing, to one that wants nothing,

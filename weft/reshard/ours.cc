@@ -85,18 +85,23 @@ class Planner {
   }
   bool dfs() { return in_order(choose_dfs(problem_, options_.node_budget), "whole tasks in the order that dfs found"); }
 
-  // Every rack that holds a box serves itself, so that uplinks carry only what they must.
+  // Racks that hold a box serve themselves, so that uplinks carry only what they must; for all tasks or, where that makes
+  // NICs busier than uplinks, for some.
   bool by_racks() {
     const std::vector<double>& uplinks = problem_.network().uplink;
     if (std::all_of(uplinks.begin(), uplinks.end(), [](double rate) { return rate == 0; })) return false;
-    const RackTasks split = rack_tasks(problem_.tasks, problem_.network());
-    const SiteTable table(split.tasks, problem_.network());
-    const Problem inner{split.tasks, table, problem_.resources, problem_.strategy};
-    std::vector<Job> jobs = jobs_of(inner, choose_ours(inner, loads_of(split.tasks, table, problem_.network())));
-    for (Job& job : jobs)
-      for (Chunk& chunk : job.chunks) chunk.task = split.origin[static_cast<std::size_t>(chunk.task)];
-    const double makespan = run_together(jobs, problem_.resources);
-    return keep(std::move(jobs), makespan, "racks that hold a box serve themselves; all at once, sharing NICs");
+    for (const double share : {1.0, 0.75, 0.5, 0.25}) {
+      const RackTasks split = rack_tasks(problem_.tasks, problem_.network(), share);
+      const SiteTable table(split.tasks, problem_.network());
+      const Problem inner{split.tasks, table, problem_.resources, problem_.strategy};
+      std::vector<Job> jobs = jobs_of(inner, choose_ours(inner, loads_of(split.tasks, table, problem_.network())));
+      for (Job& job : jobs)
+        for (Chunk& chunk : job.chunks) chunk.task = split.origin[static_cast<std::size_t>(chunk.task)];
+      const double makespan = run_together(jobs, problem_.resources);
+      if (keep(std::move(jobs), makespan, "racks that hold a box serve themselves; all at once, sharing NICs"))
+        return true;
+    }
+    return false;
   }
 
   void compare_all() {

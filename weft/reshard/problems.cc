@@ -61,7 +61,7 @@ class Checker {
     if (chunk.box.empty() || !contains(task.box, chunk.box))
       say("chunk {} is {}, which is no part of {} of task {}", index, to_string(chunk.box), to_string(task.box),
           chunk.task);
-    if (chunk.bytes * task.box.volume() != task.bytes * chunk.box.volume())
+    if (chunk.bytes != task.bytes / task.box.volume() * chunk.box.volume())
       say("chunk {} has {} bytes, but its box is {} of {} elements of {} bytes", index, chunk.bytes, chunk.box.volume(),
           task.box.volume(), task.bytes);
     return true;

@@ -1,6 +1,7 @@
 #include "weft/reshard/timing.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "weft/reshard/uplinks.h"
 
@@ -36,6 +37,9 @@ double run_in_order(std::vector<Job>& jobs, const Resources& resources) {
 }
 
 double run_together(std::vector<Job>& jobs, const Resources& resources) {
+  run_one_at_a_time(jobs, resources, std::numeric_limits<double>::infinity(), 0);
+  const auto begin = [](const Job& job) { return job.chunks.empty() ? 0 : job.chunks.front().begin_s; };
+  std::stable_sort(jobs.begin(), jobs.end(), [&](const Job& a, const Job& b) { return begin(a) < begin(b); });
   std::vector<double> load(at(resources.size()), 0.0);
   double makespan = 0;
   for (const Job& job : jobs) {

@@ -15,10 +15,12 @@ double run_in_order(std::vector<Job>& jobs, const Resources& resources);
 double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources);
 
 // The shortest of run_when_free under several orders: as listed, longest first, busiest NIC first, and some at random from
-// the seed. Stops early at `enough`. Leaves the jobs with the times of the best.
+// the seed; where jobs are very many, only the order that staggers senders. Stops early at `enough`. Leaves the jobs with
+// the times of the best.
 double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed);
 
 // All jobs at once, each at an even rate, as long as the busiest resource needs. No schedule of these jobs is shorter.
+// The jobs are sorted by when they would begin one at a time: the order in which to send.
 double run_together(std::vector<Job>& jobs, const Resources& resources);
 
 }  // namespace weft

@@ -16,6 +16,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr int kRandomOrders = 6;
 constexpr std::size_t kMostJobsAtRandom = 512;
+constexpr std::size_t kMostJobsInAllOrders = 8192;
 
 struct Kind {
   std::vector<int> jobs;  // in order
@@ -159,6 +160,7 @@ double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, cons
 double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed) {
   std::vector<int> listed(jobs.size());
   std::iota(listed.begin(), listed.end(), 0);
+  if (jobs.size() > kMostJobsInAllOrders) return run_when_free(jobs, staggered(jobs), resources);
   std::vector<std::vector<int>> orders{listed, listed, listed, staggered(jobs)};
   std::stable_sort(orders[1].begin(), orders[1].end(),
                    [&](int a, int b) { return jobs[at(a)].seconds > jobs[at(b)].seconds; });

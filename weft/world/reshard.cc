@@ -1,17 +1,16 @@
 // Reshards of a world: its own hosts as a network, and plans over all its ranks.
+#include "weft/base/cores.h"
 #include "weft/reshard/build.h"
 #include "weft/transport/transport.h"
 #include "weft/world/world_state.h"
 
 namespace weft {
-namespace {
 
-ReshardOptions with_messages(ReshardOptions options, const Cluster& cluster) {
-  options.message_s += cluster.wire_message_s;
+ReshardOptions World::with_costs(ReshardOptions options) const {
+  options.message_s += cluster(size()).wire_message_s;
+  if (options.cores == 0 && state_->transport->crowded()) options.cores = usable_cores();
   return options;
 }
-
-}  // namespace
 
 Network World::network() const {
   const Cluster cluster = this->cluster(size());
@@ -26,12 +25,12 @@ Op World::compile(const Reshard& reshard, const ReshardOptions& options) {
 }
 
 Op World::compile(const Reshard& reshard, const Network& network, const ReshardOptions& options) {
-  return compile(build(reshard, network, with_messages(options, cluster(size()))));
+  return compile(build(reshard, network, with_costs(options)));
 }
 
 Op World::compile(const Producer& producer, const Reshard& reshard, const Network& network,
                   const ReshardOptions& options) {
-  return compile(build(producer, reshard, network, with_messages(options, cluster(size()))));
+  return compile(build(producer, reshard, network, with_costs(options)));
 }
 
 }  // namespace weft

@@ -75,6 +75,8 @@ class World {
   Op compile(const Producer& producer, const Reshard& reshard, const Network& network,
              const ReshardOptions& options = {});
 
+  // The options with what messages cost here: a wire's, and cores that ranks share.
+  ReshardOptions with_costs(ReshardOptions options) const;
   // This world's hosts, one NIC each: the paced link or the cluster's network between them.
   Network network() const;
 
