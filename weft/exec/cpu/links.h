@@ -29,6 +29,12 @@ class Links {
   // throws where a rank has failed meanwhile.
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);
 
+  // Where all that this host sends shares a NIC, what is ready waits for it here, not in its queue, which serves in the
+  // order of issue: so that what is listed first and ready a little later still goes first. Only as much as keeps the NIC
+  // busy until this rank will have looked again is handed over. Returns when there is room, or kNothing: now.
+  bool shares_nic(int target) const { return outbound_[target].their_nic != nullptr; }
+  std::int64_t busy_until() const;
+
   // Raises what is due here. Returns when to look again, or Transit::kNothing.
   std::int64_t deliver();
 
@@ -47,7 +53,8 @@ class Links {
   Transport& transport_;
   std::vector<Outbound> outbound_;
   std::vector<Transit> inbound_;
-  std::atomic<std::int64_t>* nic_ = nullptr;  // of this host, inwards; null where pairs of hosts have clocks
+  // Of this host, inwards and outwards; null where pairs of hosts have clocks.
+  std::atomic<std::int64_t>*nic_ = nullptr, *nic_out_ = nullptr;
 };
 
 }  // namespace weft
