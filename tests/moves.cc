@@ -18,7 +18,7 @@ void add_ends(Plan& plan, const Move& move, std::int64_t index, std::int64_t til
   open.name = fmt::format("open{}", index);
   open.when = at(move.to);
   open.signals = {{move.from, kOpen, index}};
-  plan.rules.insert(plan.rules.begin(), open);
+  plan.rules.insert(plan.rules.begin() + index, open);
   Rule landed;
   landed.name = fmt::format("landed{}", index);
   landed.when = at(move.to);

@@ -1,6 +1,7 @@
 #include "weft/exec/cpu/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
@@ -20,20 +21,29 @@ constexpr std::int64_t kGlance = 8;
 constexpr std::int64_t kRarely = 2;
 constexpr std::int64_t kGlanceBytes = std::int64_t{1} << 18;
 
-std::int64_t glance_of(const Program& program) {
-  std::int64_t most = 1;  // bytes, as f32
+// A thread that waits fires so much, then begins again with the first trigger that is listed: one that became ready
+// meanwhile does not wait for all that others have to send. Many small lanes are not worth it after each.
+constexpr std::int64_t kMostTurnFires = 64;
+
+// The most that a lane of a trigger moves, in bytes, as f32.
+std::int64_t largest_lane(const Program& program) {
+  std::int64_t most = 1;
   for (const Action& action : program.actions)
     if (action.kind == ActionKind::trigger && action.targets.size() > 0 && action.lanes > 0)
       most = std::max(most, lane_box(action.box, action.tile, 0).volume() * 4);
-  return std::clamp<std::int64_t>(kGlanceBytes / most, 1, kGlance);
+  return most;
+}
+
+// Waits that all lanes have in common go first, so that a trigger can remember how many of them are met.
+Program with_shared_waits_first(Program program) {
+  for (const Action& action : program.actions)
+    std::stable_partition(program.waits.begin() + action.waits.begin, program.waits.begin() + action.waits.end,
+                          [](const Wait& wait) { return wait.per == 0; });
+  return program;
 }
 
 // A trigger that sends to another host waits, between tiles, while the wire has this much to send already.
 constexpr std::size_t kBacklog = std::size_t{1} << 20;
-
-// A lane that is to leave in its plan's order waits while its paced link has this much time to go already: ranks of a host
-// take turns so, instead of one of them taking the link for all that it has. Longer than a thread takes to wake up.
-constexpr std::int64_t kAheadNs = 2'000'000;
 
 // A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
 constexpr std::int64_t kLongTile = 3'000'000;
@@ -79,13 +89,14 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
                          CpuOptions options)
     : plan_(plan),
       expander_(plan_),
-      program_(expander_.program(rank)),
+      program_(with_shared_waits_first(expander_.program(rank))),
       memory_(std::move(memory)),
       transport_(transport),
       threads_(threads),
       options_(std::move(options)),
       solo_(threads.size() == 1),
-      glance_(glance_of(program_)),
+      glance_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kGlance)),
+      turn_fires_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kMostTurnFires)),
       signals_(expander_, program_, memory_, threads.size(), options_.signalling),
       links_(links_of(options_, rank, memory_, expander_, transport_)),
       wire_(wire_of(transport_, memory_)),
@@ -96,6 +107,9 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
   first_lane_.push_back(0);
+  const bool ordered = std::any_of(program_.actions.begin(), program_.actions.end(), [](const Action& a) {
+    return a.kind == ActionKind::trigger && (a.order != 0 || a.order_step != 0);
+  });
   for (const Action& action : program_.actions) {
     if (action.lanes == 0) continue;
     if (action.kind == ActionKind::step) {
@@ -105,6 +119,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     }
     auto trigger = std::make_unique<Trigger>();
     trigger->action = &action;
+    trigger->index = static_cast<std::uint32_t>(triggers_.size());
     // The epilogue's bias and residual are the caller's memory too.
     const auto reads_epilogue = [](const Producer& p) { return p.bias || p.residual; };
     const auto producer = static_cast<std::size_t>(std::max(action.producer, 0));
@@ -113,18 +128,22 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->sends = remote_ && std::any_of(program_.targets(action).begin(), program_.targets(action).end(),
                                             [&](const Piece& p) { return remote_->is_remote(p.rank); });
+    // Where all that a host sends shares a NIC, or a plan has an order, what is ready waits for room on its link here.
     for (const Piece& p : program_.targets(action))
-      if (links_ && links_->paces(p.rank)) trigger->paced.push_back(p.rank);
+      if (links_ && (links_->shares_nic(p.rank) || (ordered && links_->paces(p.rank))))
+        trigger->paced.push_back(p.rank);
+    trigger->shared_waits = static_cast<std::uint32_t>(std::count_if(
+        program_.of(action).begin(), program_.of(action).end(), [](const Wait& w) { return w.per == 0; }));
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
-  queue_lanes();
+  if (ordered) queue_lanes();
+  open_ = std::vector<std::atomic<std::uint32_t>>(triggers_.size() + 1);
+  for (std::uint32_t t = 0; t <= triggers_.size(); ++t) open_[t].store(t, std::memory_order_relaxed);
   for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
 }
 
 void CpuExecutor::queue_lanes() {
-  const auto ordered = [](const auto& t) { return t->action->order != 0 || t->action->order_step != 0; };
-  if (std::none_of(triggers_.begin(), triggers_.end(), ordered)) return;
   for (const auto& trigger : triggers_)
     for (std::int64_t lane = 0; lane < trigger->action->lanes; ++lane)
       queue_.push_back({trigger->action->order + lane * trigger->action->order_step, lane, trigger.get()});
@@ -132,17 +151,31 @@ void CpuExecutor::queue_lanes() {
 }
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
-bool CpuExecutor::met(const Action& action, std::int64_t lane) const {
+bool CpuExecutor::met(const Wait& w, std::int64_t lane) const {
   const std::uint32_t run = runs_ - 1;
-  for (const Wait& w : program_.of(action)) {
-    if (run < static_cast<std::uint32_t>(w.lag)) continue;
-    const std::int64_t id = w.counter + (w.per > 0 ? lane / w.per : 0);
-    const std::uint32_t at = (run - static_cast<std::uint32_t>(w.lag)) * totals_[id] + w.at;
-    // Acquire pairs with the signal's release; seq_cst is what bell.h asks of whoever may sleep.
-    const std::uint32_t value = memory_.counter(program_.rank, id).load(std::memory_order_seq_cst);
-    if (static_cast<std::int32_t>(value - at) < 0) return false;
-  }
+  if (run < static_cast<std::uint32_t>(w.lag)) return true;
+  const std::int64_t id = w.counter + (w.per > 0 ? lane / w.per : 0);
+  const std::uint32_t at = (run - static_cast<std::uint32_t>(w.lag)) * totals_[id] + w.at;
+  // Acquire pairs with the signal's release; seq_cst is what bell.h asks of whoever may sleep.
+  const std::uint32_t value = memory_.counter(program_.rank, id).load(std::memory_order_seq_cst);
+  return static_cast<std::int32_t>(value - at) >= 0;
+}
+
+bool CpuExecutor::met(const Action& action, std::int64_t lane, std::uint32_t first_wait) const {
+  for (const Wait& w : program_.of(action).subspan(first_wait))
+    if (!met(w, lane)) return false;
   return true;
+}
+
+// Looks at the first wait that was not met when somebody last looked, and on from there.
+bool CpuExecutor::shared_waits_met(Trigger& trigger) const {
+  // Acquire: what another thread's look at the counters has made visible to it is visible here.
+  const std::uint32_t before = trigger.met.load(std::memory_order_acquire);
+  if (before == trigger.shared_waits) return true;
+  std::uint32_t now = before;
+  while (now < trigger.shared_waits && met(program_.of(*trigger.action)[now], 0)) ++now;
+  if (now > before) trigger.met.store(now, std::memory_order_release);
+  return now == trigger.shared_waits;
 }
 
 void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
@@ -155,10 +188,10 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
   queue_first_.store(0, std::memory_order_relaxed);
-  held_until_.store(Transit::kNothing, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
+  for (std::uint32_t t = 0; t < triggers_.size(); ++t) open_[t].store(t, std::memory_order_relaxed);
   for (auto& trigger : triggers_) {
-    trigger->left.store(trigger->action->lanes, std::memory_order_relaxed);
+    trigger->met.store(0, std::memory_order_relaxed);
     trigger->first.store(0, std::memory_order_relaxed);
     all += trigger->action->lanes;
     if (trigger->reads_input) reading += trigger->action->lanes;
@@ -179,7 +212,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
 
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[static_cast<std::size_t>(thread)];
-  fire_ready(bench, kGlance, glance_);  // opens its outputs before anything else
+  fire_some(bench);  // opens its outputs before anything else
   Attention attention(wire_);
   std::size_t step = 0;
   for (;;) {
@@ -198,7 +231,7 @@ void CpuExecutor::work(int thread) {
       attention.set(ticks() - begin < kLongTile);
       wire_->progress();
     }
-    if (glance_ > 1 || next % kRarely == 0) fire_ready(bench, kGlance, glance_);
+    if (glance_ > 1 || next % kRarely == 0) fire_some(bench);
     if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
@@ -223,68 +256,95 @@ bool CpuExecutor::claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen)
 void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
   lanes_.run(*trigger.action, lane, bench);
   // Whoever sees the count fall (finish, start) sees what the lane stored here.
-  add<std::int64_t>(trigger.left, -1);
   if (trigger.reads_input) add<std::int64_t>(input_triggers_left_, -1);
   add<std::int64_t>(triggers_left_, -1);
 }
 
-// Looks at up to `most` lanes, beginning where the last look ended, and fires up to `fires`; returns whether any was ready.
-bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires) {
-  if (links_) links_->deliver();
-  if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
-  if (!queue_.empty()) return fire_in_order(bench, most, fires);
-  bool fired = false;
-  const std::uint32_t turn = add<std::uint32_t>(turn_, 1);
-  for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
-    Trigger& trigger = *triggers_[(turn + i) % triggers_.size()];
-    if (trigger.left.load(std::memory_order_relaxed) == 0) continue;
-    if (trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog) continue;
-    const std::int64_t lanes = trigger.action->lanes;
-    std::int64_t first = trigger.first.load(std::memory_order_relaxed);
-    bool all_claimed = true;  // of those from `first` on that were looked at
-    for (std::int64_t lane = first; lane < lanes && most > 0; ++lane) {
-      const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
-      if (seen == runs_) {
-        if (all_claimed) first = lane + 1;
-        continue;
-      }
-      --most;
-      if (met(*trigger.action, lane) && claim(trigger.claimed[lane], seen)) {
-        fire(trigger, lane, bench);
-        fired = true;
-        if (all_claimed) first = lane + 1;
-        if (--fires == 0) most = 0;
-      } else {
-        all_claimed = false;
-      }
-    }
-    if (first > trigger.first.load(std::memory_order_relaxed)) trigger.first.store(first, std::memory_order_relaxed);
+// Whoever finds a chain of closed triggers shortens it; all that is ever stored is true, so threads need no order here.
+std::uint32_t CpuExecutor::next_open(std::uint32_t trigger) const {
+  std::uint32_t next = open_[trigger].load(std::memory_order_relaxed);
+  while (next != trigger) {
+    const std::uint32_t beyond = open_[next].load(std::memory_order_relaxed);
+    if (beyond != next) open_[trigger].store(beyond, std::memory_order_relaxed);
+    trigger = next;
+    next = beyond;
   }
-  return fired;
+  return trigger;
+}
+
+bool CpuExecutor::fire_some(Workbench& bench) { return fire_ready(bench, {kGlance, glance_, true}); }
+
+// Fires what is ready, as far as the look goes; returns whether any was. Triggers are looked at as they are listed, but
+// between the tiles of steps, where a look is short, each begins one further, so that all have their turn.
+bool CpuExecutor::fire_ready(Workbench& bench, Look look) {
+  if (links_) links_->deliver();
+  bench.held_until = Transit::kNothing;
+  if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
+  if (!queue_.empty()) return fire_in_order(bench, look);
+  const std::int64_t fires = look.fires;
+  const auto size = static_cast<std::uint32_t>(triggers_.size());
+  const std::uint32_t begin = look.between_tiles && !steps_.empty() ? add<std::uint32_t>(turn_, 1) % size : 0;
+  for (std::uint32_t t = next_open(begin); t < size && look.lanes > 0; t = next_open(t + 1))
+    fire_lanes(*triggers_[t], bench, &look);
+  for (std::uint32_t t = begin > 0 ? next_open(0) : size; t < begin && look.lanes > 0; t = next_open(t + 1))
+    fire_lanes(*triggers_[t], bench, &look);
+  return look.fires < fires;
+}
+
+void CpuExecutor::fire_lanes(Trigger& trigger, Workbench& bench, Look* look) {
+  if (!shared_waits_met(trigger)) {
+    --look->lanes;
+    return;
+  }
+  const std::int64_t lanes = trigger.action->lanes;
+  const std::int64_t before = trigger.first.load(std::memory_order_relaxed);
+  std::int64_t first = before;
+  bool all_claimed = true;  // of those from `first` on that were looked at
+  for (std::int64_t lane = first; lane < lanes && look->lanes > 0; ++lane) {
+    const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
+    if (seen == runs_) {
+      if (all_claimed) first = lane + 1;
+      continue;
+    }
+    --look->lanes;
+    const bool ready = met(*trigger.action, lane, trigger.shared_waits);
+    if (ready && held_back(trigger, *look, bench)) break;
+    if (ready && claim(trigger.claimed[lane], seen)) {
+      fire(trigger, lane, bench);
+      if (all_claimed) first = lane + 1;
+      if (--look->fires == 0) look->lanes = 0;
+    } else {
+      all_claimed = false;
+    }
+  }
+  if (first == before) return;
+  trigger.first.store(first, std::memory_order_relaxed);
+  if (first == lanes) open_[trigger.index].store(trigger.index + 1, std::memory_order_relaxed);
 }
 
 // The same where the plan has an order. After every lane it looks from the front again: what has become ready there
 // meanwhile goes before what is listed later.
-bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_t fires) {
+bool CpuExecutor::fire_in_order(Workbench& bench, Look look) {
   bool fired = false, all_claimed = true;
   std::size_t first = queue_first_.load(std::memory_order_relaxed);
-  held_until_.store(Transit::kNothing, std::memory_order_relaxed);
-  for (std::size_t at = first; at < queue_.size() && most > 0; ++at) {
+  for (std::size_t at = first; at < queue_.size() && look.lanes > 0; ++at) {
     Trigger& trigger = *queue_[at].trigger;
-    std::atomic<std::uint32_t>& claimed = trigger.claimed[queue_[at].lane];
+    const std::int64_t lane = queue_[at].lane;
+    std::atomic<std::uint32_t>& claimed = trigger.claimed[lane];
     const std::uint32_t seen = claimed.load(std::memory_order_relaxed);
     if (seen == runs_) {
       if (all_claimed) first = at + 1;
       continue;
     }
-    --most;
-    if (held_back(trigger, fires) || !met(*trigger.action, queue_[at].lane) || !claim(claimed, seen)) {
+    --look.lanes;
+    const bool ready = shared_waits_met(trigger) && met(*trigger.action, lane, trigger.shared_waits);
+    if (!ready || held_back(trigger, look, bench) || !claim(claimed, seen)) {
       all_claimed = false;
       continue;
     }
-    fire(trigger, queue_[at].lane, bench);
+    fire(trigger, lane, bench);
     fired = true;
-    if (--fires == 0) break;
+    if (--look.fires == 0) break;
     if (links_) links_->deliver();
     all_claimed = true;
     at = first - 1;  // and one on
@@ -293,13 +353,15 @@ bool CpuExecutor::fire_in_order(Workbench& bench, std::int64_t most, std::int64_
   return fired;
 }
 
-bool CpuExecutor::held_back(const Trigger& trigger, std::int64_t fires) {
-  if (trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog) return true;
-  std::int64_t until = 0;
-  for (const int target : trigger.paced) until = std::max(until, links_->busy_until(target) - kAheadNs);
-  if (until == 0 || until <= now_ns()) return false;
-  if (until < held_until_.load(std::memory_order_relaxed)) held_until_.store(until, std::memory_order_relaxed);
-  return true;
+// What is ready, but would only queue, is left for later: between tiles by a wire, and always by a link without room.
+bool CpuExecutor::held_back(const Trigger& trigger, const Look& look, Workbench& bench) const {
+  if (trigger.sends && look.between_tiles && wire_->backlog() > kBacklog) return true;
+  for (const int target : trigger.paced)
+    if (const std::int64_t room = links_->room_at(target); room != Transit::kNothing) {
+      bench.held_until = std::min(bench.held_until, room);
+      return true;
+    }
+  return false;
 }
 
 // Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
@@ -308,12 +370,15 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   const auto there = [&] {
     return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
   };
-  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there
+  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there, or the NIC have room
+  bool moved = false;
   const auto ready = [&] {
     if (there()) return true;
-    while (fire_ready(bench, INT64_MAX, INT64_MAX))
+    while (fire_all(bench)) {
+      moved = true;
       if (there()) return true;
-    due = links_ ? std::min(links_->deliver(), held_until_.load(std::memory_order_relaxed)) : Transit::kNothing;
+    }
+    due = links_ ? std::min(links_->deliver(), bench.held_until) : Transit::kNothing;
     if (wire_ != nullptr) wire_->progress();
     if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
@@ -329,18 +394,18 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
                    lane, runs_ - 1);
   for (int look = 0; look < kFirstLooks && !transport_.crowded() && wire_ == nullptr; ++look) {
     cpu_pause();
-    if (there() || (fire_ready(bench, INT64_MAX, INT64_MAX) && there())) return;
+    if (there() || (fire_all(bench) && there())) return;
   }
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
-      [&] { return sleep_until(due); });
+      [&] { return sleep_until(due); }, [&] { return std::exchange(moved, false); });
 }
 
 // Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
 void CpuExecutor::glance_at_others() {
   if (options_.live == nullptr) return;
   for (CpuExecutor* other : *options_.live)
-    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], kGlance, other->glance_);
+    if (other != this && !other->finished()) other->fire_some(other->benches_[0]);
 }
 
 std::int64_t CpuExecutor::poll_all() {
@@ -357,11 +422,10 @@ void CpuExecutor::finish() {
 std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   if (wire_ != nullptr) wire_->progress();
-  while (fire_ready(benches_[0], INT64_MAX, INT64_MAX)) {
+  while (fire_all(benches_[0])) {
   }
   if (wire_ != nullptr) wire_->flush();
-  if (!links_) return Transit::kNothing;
-  return std::min(links_->deliver(), finished() ? Transit::kNothing : held_until_.load(std::memory_order_relaxed));
+  return links_ ? std::min(links_->deliver(), benches_[0].held_until) : Transit::kNothing;
 }
 
 std::byte* CpuExecutor::buffer(int buffer) const {

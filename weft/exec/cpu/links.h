@@ -25,11 +25,16 @@ class Links {
         const Expander& expander, Transport& transport);
 
   bool paces(int target) const { return outbound_[target].transit.has_value(); }
-  // Until when the link to a paced target has bytes to send already.
-  std::int64_t busy_until(int target) const { return outbound_[target].clock->load(std::memory_order_relaxed); }
   // Hands a signal to the link, after `bytes` that it covers. Where too many are under way, waits for some to arrive;
   // throws where a rank has failed meanwhile.
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);
+
+  // Where all that this host sends shares a NIC, or a plan has an order, what is ready waits for the link here, not in its
+  // queue, which serves in the order of issue: so that what is listed first and ready a little later still goes first. Only
+  // as much as keeps the link busy until this rank will have looked again is handed over. Returns when there is room on
+  // the link to a paced target, or kNothing: now.
+  bool shares_nic(int target) const { return outbound_[target].their_nic != nullptr; }
+  std::int64_t room_at(int target) const;
 
   // Raises what is due here. Returns when to look again, or Transit::kNothing.
   std::int64_t deliver();
