@@ -134,21 +134,55 @@ std::vector<double> busiest_of(const std::vector<Job>& jobs, const Resources& re
   return busiest;
 }
 
-// Jobs of one sender taken by turns over its receivers, each sender beginning with another: senders that all begin with
-// the same receiver stand in each other's way.
-std::vector<int> staggered(const std::vector<Job>& jobs) {
-  std::vector<std::pair<long, int>> keys;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const int out = jobs[i].uses.empty() ? 0 : jobs[i].uses.front().resource;
-    const int in = jobs[i].uses.empty() ? 0 : jobs[i].uses.back().resource;
-    keys.push_back({static_cast<long>(in - out), static_cast<int>(i)});
+// Senders and receivers numbered by themselves: job (s, r) comes at turn r - s, so that in every turn each sender has a
+// receiver of its own. Senders that all begin with the same receiver stand in each other's way.
+std::vector<int> staggered(const std::vector<Job>& jobs, const Resources& resources) {
+  std::map<int, int> senders, receivers;
+  const auto ends = [&](const Job& job) {
+    std::pair<int, int> result{0, 0};
+    if (job.uses.empty()) return result;
+    result.first = job.uses.front().resource;
+    for (const Use& use : job.uses)
+      if (resources.is_nic(use.resource)) result.second = use.resource;
+    return result;
+  };
+  for (const Job& job : jobs) {
+    senders.emplace(ends(job).first, 0);
+    receivers.emplace(ends(job).second, 0);
   }
-  const long span = 1 + (keys.empty() ? 0 : std::max_element(keys.begin(), keys.end())->first);
-  for (auto& [key, job] : keys) key = ((key % span) + span) % span;
-  std::stable_sort(keys.begin(), keys.end());
+  int number = 0;
+  for (auto& [nic, place] : senders) place = number++;
+  number = 0;
+  for (auto& [nic, place] : receivers) place = number++;
+  std::vector<std::pair<int, int>> turns;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto [out, in] = ends(jobs[i]);
+    const int turn = (receivers[in] - senders[out] + static_cast<int>(senders.size()) * number) % number;
+    turns.push_back({turn, static_cast<int>(i)});
+  }
+  std::sort(turns.begin(), turns.end());
   std::vector<int> order;
-  for (const auto& [key, job] : keys) order.push_back(job);
+  for (const auto& [turn, job] : turns) order.push_back(job);
   return order;
+}
+
+// Longest first; busiest NIC first; and, where jobs are not too many, some at random.
+void add_orders(const std::vector<Job>& jobs, const Resources& resources, std::uint64_t seed,
+                std::vector<std::vector<int>>& orders) {
+  const std::vector<int> listed = orders[0];
+  orders.push_back(listed);
+  std::stable_sort(orders.back().begin(), orders.back().end(),
+                   [&](int a, int b) { return jobs[at(a)].seconds > jobs[at(b)].seconds; });
+  const std::vector<double> busiest = busiest_of(jobs, resources);
+  orders.push_back(listed);
+  std::stable_sort(orders.back().begin(), orders.back().end(), [&](int a, int b) {
+    return std::pair(busiest[at(a)], jobs[at(a)].seconds) > std::pair(busiest[at(b)], jobs[at(b)].seconds);
+  });
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < kRandomOrders && jobs.size() <= kMostJobsAtRandom; ++i) {
+    orders.push_back(listed);
+    std::shuffle(orders.back().begin(), orders.back().end(), random);
+  }
 }
 
 }  // namespace
@@ -160,19 +194,8 @@ double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, cons
 double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed) {
   std::vector<int> listed(jobs.size());
   std::iota(listed.begin(), listed.end(), 0);
-  if (jobs.size() > kMostJobsInAllOrders) return run_when_free(jobs, staggered(jobs), resources);
-  std::vector<std::vector<int>> orders{listed, listed, listed, staggered(jobs)};
-  std::stable_sort(orders[1].begin(), orders[1].end(),
-                   [&](int a, int b) { return jobs[at(a)].seconds > jobs[at(b)].seconds; });
-  const std::vector<double> busiest = busiest_of(jobs, resources);
-  std::stable_sort(orders[2].begin(), orders[2].end(), [&](int a, int b) {
-    return std::pair(busiest[at(a)], jobs[at(a)].seconds) > std::pair(busiest[at(b)], jobs[at(b)].seconds);
-  });
-  std::mt19937_64 random(seed);
-  for (int i = 0; i < kRandomOrders && jobs.size() <= kMostJobsAtRandom; ++i) {
-    orders.push_back(listed);
-    std::shuffle(orders.back().begin(), orders.back().end(), random);
-  }
+  std::vector<std::vector<int>> orders{listed, staggered(jobs, resources)};
+  if (jobs.size() <= kMostJobsInAllOrders) add_orders(jobs, resources, seed, orders);
   std::size_t best = 0, last = 0;
   double shortest = 0;
   for (std::size_t i = 0; i < orders.size() && (i == 0 || shortest > enough * (1 + 1e-9)); ++i) {
