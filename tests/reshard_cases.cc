@@ -44,23 +44,22 @@ std::pair<Dtype, Dtype> random_dtypes(Random& random) {
 }
 
 Transfer random_transfer(Random& random, int placements) {
-  const auto dims = static_cast<std::size_t>(1 + below(random, 3));
+  const auto dims = static_cast<std::size_t>(below(random, 12) == 0 ? 0 : 1 + below(random, 3));
   const auto [from, to] = random_dtypes(random);
   Transfer out;
   Shape shape;
   for (std::size_t d = 0; d < dims; ++d) shape.push_back(1 + below(random, dims == 1 ? 60 : 11));
-  const int parts = below(random, 3) == 0 ? 3 : 1;
-  const auto along = static_cast<std::size_t>(below(random, static_cast<int>(dims)));
+  const int parts = dims > 0 && below(random, 3) == 0 ? 3 : 1;
+  const auto along = static_cast<std::size_t>(dims > 0 ? below(random, static_cast<int>(dims)) : 0);
   std::vector<std::int64_t> at(dims, 0);
   for (int p = 0; p < parts; ++p) {
     Shape part = shape;
-    part[along] = 1 + below(random, 9);
-    if (parts == 1) part = shape;
+    if (parts > 1) part[along] = 1 + below(random, 9);
     out.parts.push_back(
         {{fmt::format("x{}", p), part, from, below(random, placements), random_sharding(random, dims)}, at});
-    at[along] += part[along];
+    if (dims > 0) at[along] += part[along];
   }
-  shape[along] = at[along];
+  if (dims > 0) shape[along] = at[along];
   out.destination = {"y", shape, to, below(random, placements), random_sharding(random, dims)};
   return out;
 }
@@ -105,7 +104,7 @@ Box shard_of(const Reshard& reshard, const ShardedTensor& tensor, int rank) {
     if (placement.ranks[i] == rank)
       return shard_box(tensor.shape, tensor.sharding, placement.mesh, static_cast<int>(i));
   Box none;
-  none.dims = static_cast<int>(tensor.shape.size());
+  none.dims = std::max(static_cast<int>(tensor.shape.size()), 1);
   return none;
 }
 
@@ -150,14 +149,17 @@ Schedule random_schedule(const std::vector<Task>& tasks, std::uint64_t seed) {
     std::vector<int> wanting;
     std::set_difference(task.receivers.begin(), task.receivers.end(), task.senders.begin(), task.senders.end(),
                         std::back_inserter(wanting));
-    const auto d = static_cast<std::size_t>(below(random, task.box.dims));
-    const std::int64_t parts = std::min<std::int64_t>(task.box.size(static_cast<int>(d)), 1 + below(random, 3));
+    const auto d = static_cast<std::size_t>(task.box.dims > 0 ? below(random, task.box.dims) : 0);
+    const std::int64_t most = task.box.dims > 0 ? task.box.size(static_cast<int>(d)) : 1;
+    const std::int64_t parts = std::min<std::int64_t>(most, 1 + below(random, 3));
     for (std::int64_t part = 0; part < parts; ++part) {
       Chunk chunk;
       chunk.task = static_cast<int>(t);
       chunk.box = task.box;
-      chunk.box.lo[d] = task.box.lo[d] + cut(task.box.size(static_cast<int>(d)), parts, part);
-      chunk.box.hi[d] = task.box.lo[d] + cut(task.box.size(static_cast<int>(d)), parts, part + 1);
+      if (task.box.dims > 0) {
+        chunk.box.lo[d] = task.box.lo[d] + cut(most, parts, part);
+        chunk.box.hi[d] = task.box.lo[d] + cut(most, parts, part + 1);
+      }
       std::shuffle(wanting.begin(), wanting.end(), random);
       chunk.root = task.senders[static_cast<std::size_t>(below(random, static_cast<int>(task.senders.size())))];
       std::vector<int> have{chunk.root};

@@ -17,7 +17,7 @@ struct ReshardCase {
   std::string name;
 };
 
-// 1 to 3 dimensions, sizes that do not divide, meshes that overlap, replication on both sides, tensors fused from three,
+// Scalars and 1 to 3 dimensions, sizes that do not divide, meshes that overlap, replication on both sides, tensors fused from three,
 // all dtypes and the changes between them. `num_ranks` 0: 2 to 9.
 ReshardCase random_reshard(std::uint64_t seed, int num_ranks = 0);
 

@@ -46,6 +46,8 @@ class Planter {
   };
 
   bool makes() const { return tiling_.fixed[0] > 0; }
+  // A plan's boxes have at least one dimension: a scalar is one element of a row.
+  static Box solid(const Box& box) { return box.dims == 0 ? Box{{0, 1}} : box; }
   static bool has(const std::vector<int>& list, int rank) { return std::binary_search(list.begin(), list.end(), rank); }
   bool far(int a, int b) const { return network_.host_of(a) != network_.host_of(b); }
 
@@ -80,7 +82,7 @@ class Planter {
     Node node;
     node.transfer = task.transfer;
     node.part = task.part;
-    node.box = chunk.box;
+    node.box = solid(chunk.box);
     node.end_s = chunk.end_s;
     node.tile = tile_of(chunk, tree, task);
     const Grid grid = grid_of(node.box, node.tile);
@@ -97,7 +99,7 @@ class Planter {
       node.full = branch.full;
       node.depth = branch.depth;
       add_node(node, branch, tree, lanes);
-      if (branch.depth > 0) out_.arrivals.push_back({branch.rank, node.transfer, node.part, chunk.root, chunk.box});
+      if (branch.depth > 0) out_.arrivals.push_back({branch.rank, node.transfer, node.part, chunk.root, node.box});
     }
   }
 
@@ -143,7 +145,7 @@ class Planter {
             question.bytes_per_s = std::min(question.bytes_per_s, nic(rank).bytes_per_s);
       tile_bytes = best_tile_bytes(question);
     }
-    return shared_tile(task.transfer, chunk.box, dtype, tile_bytes);
+    return shared_tile(task.transfer, solid(chunk.box), dtype, tile_bytes);
   }
   const Nic& nic(int rank) const {
     return network_.nics[static_cast<std::size_t>(network_.nic_of[static_cast<std::size_t>(rank)])];
@@ -189,8 +191,9 @@ class Planter {
       }
     }
   }
-  void keep(std::size_t t, int rank, const Box& box) {
+  void keep(std::size_t t, int rank, const Box& held) {
     const Task& task = tasks_[t];
+    const Box box = solid(held);
     const Dtype dtype = reshard_.transfers[static_cast<std::size_t>(task.transfer)].destination.dtype;
     Node node{NodeKind::keep, rank, task.transfer, task.part, box, {}, -1, {}, 2 * kInsideHosts, 0};
     const TileQuestion question{task.bytes, 1, network_.local.bytes_per_s, tiling_.message_s};

@@ -70,7 +70,7 @@ class Pricing {
       const double copies = near ? bytes / network_.local.bytes_per_s : 0;
       const double hop = (near ? kNear : kFar) * tiling_.message_s;
       once_ += hop;
-      all_ += lanes * hop + 2 * bytes / network_.local.bytes_per_s;
+      all_ += lanes * hop + bytes / network_.local.bytes_per_s;
       now += tiling_.message_s;
       busy_[rank] += copies + lanes * tiling_.message_s;
       busy_[static_cast<std::size_t>(kid.rank)] += lanes * tiling_.message_s;

@@ -23,12 +23,18 @@ Expr low(int d) { return Expr::name(fmt::format("lo{}", d)); }
 Expr high(int d) { return Expr::name(fmt::format("hi{}", d)); }
 Expr kid(int column) { return Expr::table("kid", plus((begin + j) * kKidWidth, column)); }
 
-// What a rank holds of a tensor, in the destination's coordinates; no dimensions where it has no part in it.
+// A scalar is one element of a row.
+int dims_of(const ShardedTensor& tensor) { return std::max(static_cast<int>(tensor.shape.size()), 1); }
+
+// What a rank holds of a tensor, in the destination's coordinates; empty where it has no part in it.
 Box shard_of(const Reshard& reshard, const ShardedTensor& tensor, const std::vector<std::int64_t>& at, int rank) {
   const Placement& placement = reshard.placements[static_cast<std::size_t>(tensor.placement)];
   const auto found = std::find(placement.ranks.begin(), placement.ranks.end(), rank);
-  if (found == placement.ranks.end()) return {};
-  Box box = shard_box(tensor.shape, tensor.sharding, placement.mesh, static_cast<int>(found - placement.ranks.begin()));
+  Box box;
+  box.dims = dims_of(tensor);
+  if (found == placement.ranks.end()) return box;
+  if (tensor.shape.empty()) return Box{{0, 1}};
+  box = shard_box(tensor.shape, tensor.sharding, placement.mesh, static_cast<int>(found - placement.ranks.begin()));
   for (int d = 0; d < box.dims; ++d) {
     const std::int64_t shift = at.empty() ? 0 : at[static_cast<std::size_t>(d)];
     box.lo[static_cast<std::size_t>(d)] += shift;
@@ -102,11 +108,11 @@ class Writer {
                  std::int64_t* shards) {
     Table& values = table(kShard);
     *shards = size(values);
-    const auto dims = static_cast<int>(tensor.shape.size());
+    const int dims = dims_of(tensor);
     for (int rank = 0; rank < plan_.num_ranks; ++rank) {
       const Box box = shard_of(reshard_, tensor, at, rank);
-      for (int d = 0; d < dims; ++d) values.push_back(box.dims == 0 ? 0 : box.lo[static_cast<std::size_t>(d)]);
-      for (int d = 0; d < dims; ++d) values.push_back(box.dims == 0 ? 0 : box.size(d));
+      for (int d = 0; d < dims; ++d) values.push_back(box.lo[static_cast<std::size_t>(d)]);
+      for (int d = 0; d < dims; ++d) values.push_back(box.size(d));
     }
     if (role == Role::internal) return -1;  // only its places are asked for
     Buffer buffer{name, tensor.dtype, role, {}, 1, {}};
@@ -118,7 +124,7 @@ class Writer {
   void add_buffers(std::size_t t) {
     const Transfer& transfer = reshard_.transfers[t];
     Buffers out;
-    out.dims = static_cast<int>(transfer.destination.shape.size());
+    out.dims = dims_of(transfer.destination);
     for (std::size_t p = 0; p < transfer.parts.size(); ++p) {
       out.source_shards.emplace_back();
       const Role role = producer_ != nullptr ? Role::internal : Role::input;
