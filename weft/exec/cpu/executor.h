@@ -87,10 +87,18 @@ class CpuExecutor {
   void work(int thread);
   void glance_at_others();
   std::int64_t poll_all();
+  // Returns what was there before. On x86-64 every locked instruction waits until all earlier stores have left the core.
   template <typename T>
-  T add(std::atomic<T>& value, T amount) const;  // returns what was there before
+  T add(std::atomic<T>& value, T amount) const {
+    if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);
+    const T before = value.load(std::memory_order_relaxed);
+    value.store(before + amount, std::memory_order_relaxed);
+    return before;
+  }
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
+  // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
+  static constexpr std::int64_t kGlance = 8;
   // What one look at the triggers may cost; see fire_ready.
   struct Look {
     std::int64_t lanes;  // to be looked at
@@ -100,7 +108,7 @@ class CpuExecutor {
   bool fire_ready(Workbench& bench, Look look);
   void fire_lanes(Trigger& trigger, Workbench& bench, Look* look);
   bool fire_all(Workbench& bench) { return fire_ready(bench, {INT64_MAX, turn_fires_, false}); }
-  bool fire_some(Workbench& bench);
+  bool fire_some(Workbench& bench) { return fire_ready(bench, {kGlance, glance_, true}); }
   std::uint32_t next_open(std::uint32_t trigger) const;
   bool fire_in_order(Workbench& bench, Look look);
   bool held_back(const Trigger& trigger, const Look& look, Workbench& bench) const;
