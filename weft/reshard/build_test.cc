@@ -129,6 +129,8 @@ TEST(ReshardTile, LongChainsTakeSmallerTilesAndDearMessagesLarger) {
   using resharding::best_tile_bytes;
   const resharding::TileQuestion few{1 << 26, 2, 1e9, 5e-6}, many{1 << 26, 16, 1e9, 5e-6},
       dear{1 << 26, 16, 1e9, 50e-6};
+  const resharding::TileQuestion fast{std::int64_t{1} << 33, 1, 5e10, 20e-6};
+  EXPECT_GE(best_tile_bytes(fast), 8'000'000);  // 160 us on the wire, 20 us for its message
   EXPECT_LT(best_tile_bytes(many), best_tile_bytes(few));
   EXPECT_LT(best_tile_bytes(many), best_tile_bytes(dear));
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "weft/base/error.h"
+#include "weft/reshard/shards.h"
 
 namespace weft::resharding {
 namespace {
@@ -22,26 +22,6 @@ Expr plus(std::int64_t a, const Expr& b) { return a == 0 ? b : Expr(a) + b; }
 Expr low(int d) { return Expr::name(fmt::format("lo{}", d)); }
 Expr high(int d) { return Expr::name(fmt::format("hi{}", d)); }
 Expr kid(int column) { return Expr::table("kid", plus((begin + j) * kKidWidth, column)); }
-
-// A scalar is one element of a row.
-int dims_of(const ShardedTensor& tensor) { return std::max(static_cast<int>(tensor.shape.size()), 1); }
-
-// What a rank holds of a tensor, in the destination's coordinates; empty where it has no part in it.
-Box shard_of(const Reshard& reshard, const ShardedTensor& tensor, const std::vector<std::int64_t>& at, int rank) {
-  const Placement& placement = reshard.placements[static_cast<std::size_t>(tensor.placement)];
-  const auto found = std::find(placement.ranks.begin(), placement.ranks.end(), rank);
-  Box box;
-  box.dims = dims_of(tensor);
-  if (found == placement.ranks.end()) return box;
-  if (tensor.shape.empty()) return Box{{0, 1}};
-  box = shard_box(tensor.shape, tensor.sharding, placement.mesh, static_cast<int>(found - placement.ranks.begin()));
-  for (int d = 0; d < box.dims; ++d) {
-    const std::int64_t shift = at.empty() ? 0 : at[static_cast<std::size_t>(d)];
-    box.lo[static_cast<std::size_t>(d)] += shift;
-    box.hi[static_cast<std::size_t>(d)] += shift;
-  }
-  return box;
-}
 
 // Nodes that one rule speaks of.
 struct Group {
