@@ -25,9 +25,11 @@ struct Chip {
   double flops_per_cycle = 0;  // of one CU at the workload's dtype
   double gemm_efficiency = 0;  // of a CU's peak that the inner loop reaches with its operands at hand
   std::int64_t tile_rows = 0, tile_cols = 0, tile_k = 0;
+  std::int64_t raster_cols = 0;  // tiles of a chunk are claimed in groups of so many columns, row by row; 0: whole rows
   int wavefronts = 1;  // of a workgroup, each with its part of the tile and its own tracker entry
 
   std::int64_t llc_bytes = 0;
+  int llc_ways = 1;
   double llc_latency_s = 0;
 
   double dram_bytes_per_s = 0;

@@ -44,7 +44,7 @@ const RunResult& Case::part(std::optional<RunResult>* kept, const Plan& plan, co
 }
 
 const RunResult& Case::gemm() {
-  return part(&gemm_, plans_.gemm, {.output = Output::cached, .element_bytes = element_bytes_});
+  return part(&gemm_, plans_.fused, {.output = Output::cached, .keep = true, .element_bytes = element_bytes_});
 }
 const RunResult& Case::scatter() {
   return part(&scatter_, plans_.scatter, {.waits = Waits::chunk, .element_bytes = element_bytes_});

@@ -31,8 +31,7 @@ std::string_view to_string(Config config);
 Config parse_config(std::string_view name);  // throws bad_input listing them
 
 struct CasePlans {
-  Plan gemm;            // its output kept
-  Plan fused;           // and reduce-scattered round a ring
+  Plan fused;            // the product, reduce-scattered round a ring; alone, the same with its tiles kept
   Plan scatter, gather;  // the collectives alone, round a ring
   Plan direct, direct_gather;
 };

@@ -27,7 +27,7 @@ Machine::Device::Device(const DeviceWork& w, const Chip& chip, const RunOptions&
                         Engine* engine, int number)
     : work(w),
       memory(chip, options.policy, engine, number, memory_served),
-      cache(chip.llc_bytes, blocks_of(w, slices_of(producer, chip))),
+      cache(chip.llc_bytes, chip.llc_ways, blocks_of(w, slices_of(producer, chip))),
       tracker(chip, w.lanes.size()),
       slots(static_cast<std::size_t>(std::max(1.0, std::floor(chip.cus * options.cu_share)))),
       parked(w.lanes.size(), -1),
@@ -171,7 +171,7 @@ void Machine::record(int d) {
 }
 
 RunResult simulate(const Plan& plan, const Chip& chip, const RunOptions& options) {
-  const Work work = read_work(plan, options.devices, options.waits);
+  const Work work = read_work(plan, {options.devices, options.waits, chip.raster_cols, options.keep});
   return Machine(work, chip, options).run();
 }
 

@@ -55,7 +55,7 @@ std::int64_t Machine::block_bytes(int d, std::int32_t block) {
 // Misses of several workgroups on one block are one read.
 void Machine::want_block(int d, std::int32_t s, std::int32_t block, std::int64_t bytes) {
   Device& device = at(d);
-  if (device.cache.holds(block)) return;
+  if (device.cache.uses(block)) return;
   std::int32_t& first = device.first_waiter[static_cast<std::size_t>(block)];
   const bool is_coming = first >= -1;
   std::int32_t node;

@@ -31,6 +31,7 @@ struct RunOptions {
   Output output = Output::bypass;
   Waits waits = Waits::tile;
   Devices devices = Devices::one;
+  bool keep = false;  // the producer alone: its tiles stay here
   int element_bytes = 2;
   double cu_share = 1;   // of the CUs that compute
   double bin_s = 0;      // traffic over time in bins of this length; 0: none

@@ -27,14 +27,13 @@ class Panels {
 
 class Reader {
  public:
-  Reader(const Plan& plan, Devices devices, Waits waits)
-      : plan_(plan), expander_(plan), devices_(devices), waits_(waits) {
+  Reader(const Plan& plan, const ReadOptions& options) : plan_(plan), expander_(plan), options_(options) {
     for (int rank = 0; rank < plan.num_ranks; ++rank) programs_.push_back(expander_.program(rank));
   }
 
   Work read() {
     if (!plan_.producers.empty()) work_.producer = plan_.producers.front();
-    const int count = devices_ == Devices::one ? 1 : plan_.num_ranks;
+    const int count = options_.devices == Devices::one ? 1 : plan_.num_ranks;
     for (int rank = 0; rank < count; ++rank) work_.devices.push_back(device(rank));
     return std::move(work_);
   }
@@ -48,12 +47,14 @@ class Reader {
     const Program& own = program(rank);
     for (std::size_t a = 0; a < own.actions.size(); ++a) {
       const Action& action = own.actions[a];
-      WorkAction made{action.kind, action.rule, action.s, action.sources.size()};
-      made.targets = targets(rank, a);
+      if (options_.keep && action.kind == ActionKind::trigger) continue;
+      WorkAction made{action.kind, action.rule, action.s, options_.keep ? 0 : action.sources.size()};
+      made.targets = options_.keep ? kept(rank) : targets(rank, a);
       made.own_signals = signals_from(own, action, rank);
       made.lanes.begin = static_cast<std::int32_t>(out.lanes.size());
       for (std::int64_t lane = 0; lane < action.lanes; ++lane) add_lane(action, lane, &rows, &cols, &out);
       made.lanes.end = static_cast<std::int32_t>(out.lanes.size());
+      if (action.kind == ActionKind::step) claim_in_groups(made.lanes, grid_of(action.box, action.tile), &out.steps);
       out.actions.push_back(made);
     }
     index_waits(rank, &out);
@@ -73,9 +74,17 @@ class Reader {
         made.col_panel = cols->at(box.lo[1], made.cols);
       }
     }
-    made.gate = waits_ == Waits::chunk ? made.action : static_cast<std::int32_t>(out->lanes.size());
-    if (action.kind == ActionKind::step) out->steps.push_back(static_cast<std::int32_t>(out->lanes.size()));
+    made.gate = options_.waits == Waits::chunk ? made.action : static_cast<std::int32_t>(out->lanes.size());
     out->lanes.push_back(made);
+  }
+
+  void claim_in_groups(Part lanes, const Grid& grid, std::vector<std::int32_t>* steps) const {
+    const auto cols = static_cast<std::int32_t>(grid.cols), rows = lanes.size() / std::max(cols, 1);
+    const auto group = options_.raster_cols > 0 ? static_cast<std::int32_t>(options_.raster_cols) : cols;
+    for (std::int32_t first = 0; first < cols; first += group)
+      for (std::int32_t row = 0; row < rows; ++row)
+        for (std::int32_t col = first; col < std::min(first + group, cols); ++col)
+          steps->push_back(lanes.begin + row * cols + col);
   }
 
   Part signals_from(const Program& program, const Action& action, int to) {
@@ -104,13 +113,20 @@ class Reader {
     return part;
   }
 
+  Part kept(int rank) {
+    const int device = options_.devices == Devices::one ? 0 : rank;
+    work_.targets.push_back({device, device, false, {}});
+    const auto end = static_cast<std::int32_t>(work_.targets.size());
+    return {end - 1, end};
+  }
+
   WorkTarget target(int rank, std::size_t a, int to) {
     WorkTarget made;
     made.remote = to != rank;
-    made.from = devices_ == Devices::one ? 0 : rank;
-    made.device = devices_ == Devices::one ? 0 : to;
+    made.from = options_.devices == Devices::one ? 0 : rank;
+    made.device = options_.devices == Devices::one ? 0 : to;
     if (!made.remote) return made;  // its signals are own_signals
-    if (devices_ == Devices::every) {
+    if (options_.devices == Devices::every) {
       made.signals = signals_from(program(rank), program(rank).actions[a], to);
       return made;
     }
@@ -127,9 +143,10 @@ class Reader {
 
   // Waits of earlier runs are met: those runs are long over.
   void index_waits(int rank, DeviceWork* out) {
-    const std::size_t gates = waits_ == Waits::chunk ? out->actions.size() : out->lanes.size();
+    const std::size_t gates = options_.waits == Waits::chunk ? out->actions.size() : out->lanes.size();
     out->waits_of_gate.assign(gates, 0);
     for (const WorkLane& lane : out->lanes) {
+      if (options_.keep) break;
       const Action& action = program(rank).actions[static_cast<std::size_t>(lane.action)];
       for (const weft::Wait& wait : program(rank).of(action)) {
         if (wait.lag > 0) continue;
@@ -148,14 +165,13 @@ class Reader {
 
   const Plan& plan_;
   Expander expander_;
-  Devices devices_;
-  Waits waits_;
+  ReadOptions options_;
   std::vector<Program> programs_;
   Work work_;
 };
 
 }  // namespace
 
-Work read_work(const Plan& plan, Devices devices, Waits waits) { return Reader(plan, devices, waits).read(); }
+Work read_work(const Plan& plan, const ReadOptions& options) { return Reader(plan, options).read(); }
 
 }  // namespace weft::sim

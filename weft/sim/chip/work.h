@@ -72,6 +72,12 @@ struct Work {
 };
 
 // Throws bad_input where one device cannot stand for all, as the ranks' rules differ in shape; use Devices::every.
-Work read_work(const Plan& plan, Devices devices, Waits waits);
+struct ReadOptions {
+  Devices devices = Devices::one;
+  Waits waits = Waits::tile;
+  std::int64_t raster_cols = 0;  // see Chip
+  bool keep = false;             // only the steps, whose tiles stay here: the producer alone, same tiles, same order
+};
+Work read_work(const Plan& plan, const ReadOptions& options);
 
 }  // namespace weft::sim
