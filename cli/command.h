@@ -19,5 +19,6 @@ void add_run(CLI::App& app, Run* run);
 void add_bench(CLI::App& app, Run* run);
 void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
+void add_sim(CLI::App& app, Run* run);
 
 }  // namespace weft::cli

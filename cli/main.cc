@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
   add_plan(app, &run);
   add_run(app, &run);
   add_cluster(app, &run);
+  add_sim(app, &run);
   add_info(app, &run);
   try {
     app.parse(argc, argv);

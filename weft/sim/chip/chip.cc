@@ -64,6 +64,7 @@ const std::array kFields{
     Field{"link_rate", Kind::rate, &Chip::link_bytes_per_s, 1e3, 1e15},
     Field{"link_latency", Kind::duration, &Chip::link_latency_s, 0, 1},
     Field{"egress_bytes", Kind::bytes, &Chip::egress_bytes, 0, 1e12},
+    Field{"copy_trigger", Kind::duration, &Chip::copy_trigger_s, 0, 1},
     Field{"dma_engines", Kind::count, &Chip::dma_engines, 1, 4096},
     Field{"tracker_entries", Kind::count, &Chip::tracker_entries, 1, 1 << 24},
     Field{"tracker_ways", Kind::count, &Chip::tracker_ways, 1, 1 << 24},
@@ -80,9 +81,9 @@ const Field& field_of(std::string_view key) {
 
 void put(Chip* chip, const Field& field, double value) {
   if (const auto* count = std::get_if<int Chip::*>(&field.place))
-    chip->**count = static_cast<int>(std::llround(value));
+    chip->** count = static_cast<int>(std::llround(value));
   else if (const auto* bytes = std::get_if<std::int64_t Chip::*>(&field.place))
-    chip->**bytes = std::llround(value);
+    chip->** bytes = std::llround(value);
   else
     chip->*std::get<double Chip::*>(field.place) = value;
 }

@@ -26,7 +26,7 @@ struct Chip {
   double gemm_efficiency = 0;  // of a CU's peak that the inner loop reaches with its operands at hand
   std::int64_t tile_rows = 0, tile_cols = 0, tile_k = 0;
   std::int64_t raster_cols = 0;  // tiles of a chunk are claimed in groups of so many columns, row by row; 0: whole rows
-  int wavefronts = 1;  // of a workgroup, each with its part of the tile and its own tracker entry
+  int wavefronts = 1;            // of a workgroup, each with its part of the tile and its own tracker entry
 
   std::int64_t llc_bytes = 0;
   int llc_ways = 1;
@@ -51,6 +51,7 @@ struct Chip {
   double link_latency_s = 0;
   std::int64_t egress_bytes = 0;  // stores on their way to the link before the storing workgroup has to wait
 
+  double copy_trigger_s = 0;  // a copy that software has queued behind a flag: from the flag to its start
   int dma_engines = 0;
   int tracker_entries = 0, tracker_ways = 0;
   std::int64_t spill_bytes = 0;  // read and written in memory for an update that finds no entry

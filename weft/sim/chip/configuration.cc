@@ -7,12 +7,13 @@
 namespace weft::sim {
 namespace {
 
-constexpr Names<Config, 8> kNames{{{Config::sequential, "sequential"},
+constexpr Names<Config, 9> kNames{{{Config::sequential, "sequential"},
                                    {Config::t3, "t3"},
                                    {Config::t3_fifo, "t3_fifo"},
                                    {Config::t3_mca, "t3_mca"},
                                    {Config::ideal_overlap, "ideal_overlap"},
                                    {Config::ideal_nmc, "ideal_nmc"},
+                                   {Config::copy_engine, "copy_engine"},
                                    {Config::fused_cu, "fused_cu"},
                                    {Config::direct, "direct"}}};
 
@@ -94,6 +95,28 @@ CaseResult Case::one(Config config) {
   return out;
 }
 
+// Chunk by chunk: a chunk is summed when it is made here and its partial sum has come, and then leaves by an engine.
+// Every trigger takes its time, and every sum is a kernel that takes its own from the product.
+CaseResult Case::copy_engine() {
+  CaseResult out = parts(Config::copy_engine, scatter(), false);
+  const int n = plans_.fused.num_ranks;
+  const double chunk = static_cast<double>(gather().link_bytes) / (n - 1);
+  const double sum_s = 3 * chunk / chip_.kernel_bytes_per_s;
+  const double send_s = chip_.copy_trigger_s + chunk / chip_.link_bytes_per_s + chip_.link_latency_s;
+  double made = 0, summed = 0, come = 0, link_free = 0;
+  for (int s = 0; s < n; ++s) {
+    made += out.gemm_s / n + (s > 0 ? sum_s : 0);
+    summed = s > 0 ? std::max(made, come + sum_s) : made;
+    const double begin = std::max(summed, link_free);
+    come = begin + send_s;
+    link_free = come - chip_.link_latency_s;
+  }
+  out.gather_s = (n - 1) * send_s;
+  out.scatter_s = summed - out.gemm_s;
+  out.seconds = summed + out.gather_s;
+  return out;
+}
+
 RunResult Case::fused(Config config, double bin_s, bool slices) const {
   RunOptions options = options_of(config);
   options.bin_s = bin_s;
@@ -109,6 +132,8 @@ CaseResult Case::run(Config config) {
       return parts(config, scatter(), true);
     case Config::ideal_nmc:
       return parts(config, scatter_nmc(), true);
+    case Config::copy_engine:
+      return copy_engine();
     default:
       return one(config);
   }

@@ -8,6 +8,8 @@
 //   ideal_overlap  the longer of product and reduce-scatter, each as if alone; the gather
 //   ideal_nmc      the same, the reduce-scatter by near-memory updates
 // Beyond the paper:
+//   copy_engine    what software can do today: chunk by chunk, copies by engines that are queued behind flags, additions
+//                  by a kernel that takes its time from the product; reckoned from the simulated parts
 //   fused_cu       workgroups add and send themselves, on fewer CUs, as the plan's executors do
 //   direct         tiles go straight to their owner through a switch; t3_mca's memory; a direct gather
 #pragma once
@@ -22,9 +24,10 @@
 
 namespace weft::sim {
 
-enum class Config { sequential, t3, t3_fifo, t3_mca, ideal_overlap, ideal_nmc, fused_cu, direct };
-inline constexpr std::array kConfigs{Config::sequential,    Config::t3,        Config::t3_fifo,  Config::t3_mca,
-                                     Config::ideal_overlap, Config::ideal_nmc, Config::fused_cu, Config::direct};
+enum class Config { sequential, t3, t3_fifo, t3_mca, ideal_overlap, ideal_nmc, copy_engine, fused_cu, direct };
+inline constexpr std::array kConfigs{Config::sequential,    Config::t3,        Config::t3_fifo,     Config::t3_mca,
+                                     Config::ideal_overlap, Config::ideal_nmc, Config::copy_engine, Config::fused_cu,
+                                     Config::direct};
 inline constexpr std::array kPaperConfigs{Config::sequential, Config::t3, Config::t3_mca, Config::ideal_overlap,
                                           Config::ideal_nmc};
 std::string_view to_string(Config config);
@@ -72,6 +75,7 @@ class Case {
   const RunResult& direct_gather();
   CaseResult parts(Config config, const RunResult& scatter, bool overlapped);
   CaseResult one(Config config);
+  CaseResult copy_engine();
 
   const CasePlans& plans_;
   const Chip& chip_;

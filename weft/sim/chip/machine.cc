@@ -73,7 +73,8 @@ RunResult Machine::run() {
       fail(Code::internal, "the simulation stopped with {} tiles of device {} unmade; please report the plan",
            devices_[d].steps_left, d);
   result_.end = engine_.now();
-  for (int c = 0; c < kCauses; ++c) result_.bytes[static_cast<std::size_t>(c)] = device.memory.bytes(static_cast<Cause>(c));
+  for (int c = 0; c < kCauses; ++c)
+    result_.bytes[static_cast<std::size_t>(c)] = device.memory.bytes(static_cast<Cause>(c));
   result_.link_bytes = device.link_bytes;
   result_.lanes = static_cast<std::int64_t>(device.work.lanes.size());
   result_.spills = device.tracker.spills();

@@ -32,14 +32,14 @@ class Machine {
     Time ready = 0, begun = 0;  // ready: when the next slice's operands are there, where none is missing
   };
   struct Device {
-    Device(const DeviceWork& work, const Chip& chip, const RunOptions& options, const Producer& producer, Engine* engine,
-           int number);
+    Device(const DeviceWork& work, const Chip& chip, const RunOptions& options, const Producer& producer,
+           Engine* engine, int number);
     const DeviceWork& work;
     Memory memory;
     Cache cache;
     Tracker tracker;
     std::vector<Slot> slots;
-    std::vector<std::int32_t> parked;      // slot that waits for a lane's gate, or -1
+    std::vector<std::int32_t> parked;        // slot that waits for a lane's gate, or -1
     std::vector<std::int32_t> first_waiter;  // of every panel block: -2 absent, -1 none, else into waiters
     std::vector<std::pair<std::int32_t, std::int32_t>> waiters;  // slot, next
     std::vector<std::int32_t> free_waiters;

@@ -69,15 +69,13 @@ void Machine::want_block(int d, std::int32_t s, std::int32_t block, std::int64_t
   device.waiters[static_cast<std::size_t>(node)] = {s, std::max(first, -1)};
   first = node;
   ++device.slots[static_cast<std::size_t>(s)].missing;
-  if (!is_coming)
-    device.memory.submit({bytes, Stream::compute, Access::read, Cause::producer_read, panel, block});
+  if (!is_coming) device.memory.submit({bytes, Stream::compute, Access::read, Cause::producer_read, panel, block});
 }
 
 void Machine::block_came(int d, std::int32_t block) {
   Device& device = at(d);
   const std::int64_t written = device.cache.insert(block, block_bytes(d, block), false);
-  if (written > 0)
-    device.memory.submit({written, Stream::compute, Access::write, Cause::producer_write, nothing});
+  if (written > 0) device.memory.submit({written, Stream::compute, Access::write, Cause::producer_write, nothing});
   std::int32_t node = device.first_waiter[static_cast<std::size_t>(block)];
   device.first_waiter[static_cast<std::size_t>(block)] = -2;
   while (node >= 0) {
@@ -126,8 +124,8 @@ void Machine::end_lane(int d, std::int32_t s) {
     at(d).parked[static_cast<std::size_t>(l)] = s;
     return;
   }
-  at(d).memory.submit({bytes_of(d, l) * action(d, l).sources, Stream::compute, Access::read, Cause::collective_read,
-                       sources_read, s});
+  at(d).memory.submit(
+      {bytes_of(d, l) * action(d, l).sources, Stream::compute, Access::read, Cause::collective_read, sources_read, s});
 }
 
 void Machine::store_lane(int d, std::int32_t s) {
@@ -144,12 +142,11 @@ void Machine::store_lane(int d, std::int32_t s) {
     free_at = std::max(free_at, link_has_room(d));
   }
   if (is_here && options_.output == Output::cached) {
-    const auto block = static_cast<std::int32_t>(
-        (device.work.row_size.size() + device.work.col_size.size()) * static_cast<std::size_t>(num_slices_) +
-        static_cast<std::size_t>(l));
+    const auto block = static_cast<std::int32_t>((device.work.row_size.size() + device.work.col_size.size()) *
+                                                     static_cast<std::size_t>(num_slices_) +
+                                                 static_cast<std::size_t>(l));
     const std::int64_t written = device.cache.insert(block, bytes_of(d, l), true);
-    if (written > 0)
-      device.memory.submit({written, Stream::compute, Access::write, Cause::producer_write, nothing});
+    if (written > 0) device.memory.submit({written, Stream::compute, Access::write, Cause::producer_write, nothing});
     own_stored(d, l);
   } else if (is_here) {
     device.memory.submit({bytes_of(d, l), Stream::compute, adds ? Access::update : Access::write, Cause::producer_write,

@@ -137,8 +137,7 @@ void Machine::kernel_moved(int d, std::int32_t l) {
     if (work_.targets[static_cast<std::size_t>(t)].remote)
       send(d, t, l, engine_.now() + dram_latency_);
     else if (moved.sources > 0)
-      at(d).memory.submit(
-          {bytes_of(d, l), Stream::communication, Access::write, Cause::collective_write, nothing});
+      at(d).memory.submit({bytes_of(d, l), Stream::communication, Access::write, Cause::collective_write, nothing});
   }
   if (is_step) --at(d).steps_left;
   raise_all(d, moved.own_signals, lane(d, l).index);
@@ -150,8 +149,7 @@ void Machine::pump_dma(int d) {
     const std::int32_t l = device.dma_queue.front();
     device.dma_queue.pop_front();
     ++device.dma_busy;
-    device.memory.submit(
-        {bytes_of(d, l), Stream::communication, Access::read, Cause::collective_read, dma_read, l});
+    device.memory.submit({bytes_of(d, l), Stream::communication, Access::read, Cause::collective_read, dma_read, l});
   }
 }
 

@@ -33,9 +33,9 @@ struct RunOptions {
   Devices devices = Devices::one;
   bool keep = false;  // the producer alone: its tiles stay here
   int element_bytes = 2;
-  double cu_share = 1;   // of the CUs that compute
-  double bin_s = 0;      // traffic over time in bins of this length; 0: none
-  bool slices = false;   // keep what every CU, the memory and the link did when
+  double cu_share = 1;  // of the CUs that compute
+  double bin_s = 0;     // traffic over time in bins of this length; 0: none
+  bool slices = false;  // keep what every CU, the memory and the link did when
 };
 
 struct Slice {
@@ -47,7 +47,7 @@ struct Slice {
 };
 
 struct RunResult {
-  Time end = 0, producer_end = 0;  // producer_end: the last CU has stored its last tile
+  Time end = 0, producer_end = 0;             // producer_end: the last CU has stored its last tile
   std::array<std::int64_t, kCauses> bytes{};  // of device 0
   std::int64_t link_bytes = 0;                // sent by device 0
   std::int64_t lanes = 0, spills = 0, tracker_peak = 0;

@@ -134,9 +134,10 @@ class Reader {
     const Action& mine = program(rank).actions[a];
     if (a >= program(from).actions.size() || program(from).actions[a].lanes != mine.lanes ||
         program(from).actions[a].rule != mine.rule)
-      bad_input("plan \"{}\": rank {} does otherwise than rank {}, so one device cannot stand for all; use sizes that "
-                "{} ranks share evenly, or simulate every device",
-                plan_.name, from, rank, n);
+      bad_input(
+          "plan \"{}\": rank {} does otherwise than rank {}, so one device cannot stand for all; use sizes that "
+          "{} ranks share evenly, or simulate every device",
+          plan_.name, from, rank, n);
     made.signals = signals_from(program(from), program(from).actions[a], rank);
     return made;
   }

@@ -43,7 +43,7 @@ struct WorkAction {
 
 struct WorkLane {
   std::int32_t action = 0;
-  std::int32_t index = 0;                   // in its action
+  std::int32_t index = 0;                     // in its action
   std::int32_t row_panel = 0, col_panel = 0;  // which rows and columns of the operands it needs
   std::int32_t rows = 0, cols = 0;
   std::int32_t gate = 0;  // itself; Waits::chunk: its action, whose lanes wait together
@@ -57,8 +57,8 @@ struct Watch {  // a gate that waits for a counter
 struct DeviceWork {
   std::vector<WorkAction> actions;
   std::vector<WorkLane> lanes;
-  std::vector<std::int32_t> steps;  // lanes in the order in which they are claimed
-  std::vector<Watch> watches;       // by counter
+  std::vector<std::int32_t> steps;        // lanes in the order in which they are claimed
+  std::vector<Watch> watches;             // by counter
   std::vector<std::int32_t> first_watch;  // of every counter, and the end
   std::vector<std::int32_t> waits_of_gate;
   std::vector<std::int32_t> row_size, col_size;  // of every panel
