@@ -1,7 +1,6 @@
 #include "cli/sim_case.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "weft/collective/build.h"
 
@@ -84,12 +83,6 @@ double Simulator::speedup(const SimCase& one, sim::Config config) {
 
 sim::RunResult Simulator::fused(const SimCase& one, sim::Config config, double bin_s, bool slices) {
   return kept(shape_of(one)).of->fused(config, bin_s, slices);
-}
-
-double geomean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return values.empty() ? 1 : std::exp(sum / static_cast<double>(values.size()));
 }
 
 double largest(const std::vector<double>& values) {

@@ -59,8 +59,6 @@ class Simulator {
   std::map<Key, std::unique_ptr<Kept>> kept_;
 };
 
-// Speedups and changes of several cases.
-double geomean(const std::vector<double>& values);
 double largest(const std::vector<double>& values);
 
 }  // namespace weft::cli

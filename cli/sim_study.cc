@@ -6,6 +6,8 @@
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
 
+#include "cli/median.h"
+
 namespace weft::cli {
 namespace {
 

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "cli/median.h"
+
 namespace weft::cli {
 namespace {
 
