@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/sim_draw.h"
+#include "cli/sim_fit.h"
 #include "cli/sim_report.h"
 
 namespace weft::cli {
@@ -152,6 +153,25 @@ int run_sweep(const Flags& flags) {
   return 0;
 }
 
+int run_fit(const Flags& flags) {
+  const sim::Chip fitted = fitted_chip(chip_of(flags), [](const FitStep& step) {
+    const SimSummary& s = step.seen;
+    fmt::print(stderr,
+               "{:<32} cost {:6.2f}  ideal {:.1f}  t3-mca {:.1f}  t3 {:.1f}  nmc {:.1f} / {:.1f}  reads {:.2f}\n",
+               step.key.empty() ? "start" : fmt::format("{} = {:.4g}", step.key, step.value), step.cost,
+               s.ideal.geomean, s.t3_mca.geomean, s.t3.geomean, s.nmc_8, s.nmc_16, s.gemm_reads);
+  });
+  Json values;
+  for (const sim::Knob& one : sim::knobs())
+    if (one.free) values[std::string(one.key)] = sim::knob(fitted, one.key);
+  if (flags.json) {
+    fmt::print("{}\n", Json{{"chip", fitted.name}, {"parameters", values}}.dump());
+    return 0;
+  }
+  for (const auto& [key, value] : values.items()) fmt::print("{:<20} {:.4g}\n", key, value.get<double>());
+  return 0;
+}
+
 void add_case_flags(CLI::App* command, Flags* flags) {
   command->add_option("--model", flags->model, "a transformer of workloads/, or a file (t-nlg)")
       ->type_name("NAME|FILE");
@@ -186,6 +206,14 @@ void add_sim(CLI::App& app, Run* chosen) {
       "Example:\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca\n  weft sim t3 --table\n"
       "  weft sim t3 --table --chip h200-like --json");
   t3->callback([=] { *chosen = [flags] { return run_t3(*flags); }; });
+
+  auto* fit = command->add_subcommand("fit", "search the free parameters again, on Mega-GPT-2's eight cases alone");
+  auto fit_flags = std::make_shared<Flags>();
+  fit->add_option("--chip", fit_flags->chip, "where to begin (t3-paper)")->type_name("NAME|FILE");
+  fit->add_option("--set", fit_flags->set, "change a parameter of the chip, in base units")->type_name("KEY=NUMBER");
+  fit->add_flag("--json", fit_flags->json, "one JSON object on standard output");
+  fit->footer("Example:\n  weft sim fit --set gemm_efficiency=0.8");
+  fit->callback([=] { *chosen = [fit_flags] { return run_fit(*fit_flags); }; });
 
   auto* map = command->add_subcommand("sweep", "link rate x CUs: where T3, copy engines or nothing pays");
   auto map_flags = std::make_shared<Flags>();

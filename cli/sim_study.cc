@@ -19,8 +19,8 @@ constexpr std::int64_t kAloneMegabytes[] = {6, 12, 24, 48, 96, 192};
 constexpr std::int64_t kAloneColumns = 2048;
 
 // Parameters of which most are whole numbers or matter in steps: these are moved too, though they are not free.
-constexpr std::string_view kAlsoMoved[] = {"llc_bytes", "llc_latency", "dram_rate",   "link_rate",      "link_latency",
-                                           "cus",       "tile_k",      "dma_engines", "tracker_entries"};
+constexpr std::string_view kAlsoMoved[] = {"llc_bytes", "llc_latency", "dram_rate", "link_rate",      "link_latency",
+                                           "cus",       "tile_k",      "dma_bytes", "tracker_entries"};
 
 }  // namespace
 

@@ -65,7 +65,7 @@ const std::array kFields{
     Field{"link_latency", Kind::duration, &Chip::link_latency_s, 0, 1},
     Field{"egress_bytes", Kind::bytes, &Chip::egress_bytes, 0, 1e12},
     Field{"copy_trigger", Kind::duration, &Chip::copy_trigger_s, 0, 1},
-    Field{"dma_engines", Kind::count, &Chip::dma_engines, 1, 4096},
+    Field{"dma_bytes", Kind::bytes, &Chip::dma_bytes, 1, 1e12},
     Field{"tracker_entries", Kind::count, &Chip::tracker_entries, 1, 1 << 24},
     Field{"tracker_ways", Kind::count, &Chip::tracker_ways, 1, 1 << 24},
     Field{"spill_bytes", Kind::bytes, &Chip::spill_bytes, 0, 1 << 20},

@@ -51,8 +51,8 @@ struct Chip {
   double link_latency_s = 0;
   std::int64_t egress_bytes = 0;  // stores on their way to the link before the storing workgroup has to wait
 
-  double copy_trigger_s = 0;  // a copy that software has queued behind a flag: from the flag to its start
-  int dma_engines = 0;
+  double copy_trigger_s = 0;   // a copy that software has queued behind a flag: from the flag to its start
+  std::int64_t dma_bytes = 0;  // what the DMA engines may have under way together
   int tracker_entries = 0, tracker_ways = 0;
   std::int64_t spill_bytes = 0;  // read and written in memory for an update that finds no entry
 

@@ -97,6 +97,12 @@ void Machine::start(int d) {
   } else if (tracks()) {
     for (const std::int32_t l : device.work.steps) own_stored(d, l);
   } else {
+    for (const std::int32_t l : device.work.steps) {
+      const Part targets = action(d, l).targets;
+      const bool sends = std::any_of(work_.targets.begin() + targets.begin, work_.targets.begin() + targets.end,
+                                     [](const WorkTarget& target) { return target.remote; });
+      (sends ? device.sends : device.stays).push_back(l);
+    }
     pump_kernel(d);
   }
 }
@@ -121,7 +127,7 @@ void Machine::react(const Event& event) {
       at(d).kernel_turn_due = false;
       return pump_kernel(d);
     case dma_free:
-      --at(d).dma_busy;
+      at(d).dma_bytes -= bytes_of(d, event.a);
       return pump_dma(d);
     case arrives:
       return arrive(d, event.a, event.b);
@@ -159,16 +165,16 @@ void Machine::record(int d) {
   }
   if (!options_.slices) return;
   const auto cause = static_cast<std::int32_t>(burst.of.cause);
-  const auto kilobytes = static_cast<std::int32_t>(burst.bytes / 1000);
+  const auto bytes = static_cast<std::int32_t>(burst.bytes);
   if (!result_.slices.empty()) {  // bursts of one kind that touch are one slice
     Slice& last = result_.slices.back();
     if (last.row == Slice::Row::memory && last.number == cause && last.end == burst.begin) {
       last.end = engine_.now();
-      last.lane += kilobytes;
+      last.lane += bytes;
       return;
     }
   }
-  result_.slices.push_back({Slice::Row::memory, d, cause, kilobytes, burst.begin, engine_.now()});
+  result_.slices.push_back({Slice::Row::memory, d, cause, bytes, burst.begin, engine_.now()});
 }
 
 RunResult simulate(const Plan& plan, const Chip& chip, const RunOptions& options) {

@@ -47,11 +47,14 @@ class Machine {
     std::vector<std::int32_t> pending;  // of every gate
     std::vector<std::uint8_t> stored;   // own contribution of every lane is in memory
     std::size_t next_step = 0;
+    // Steps of a collective's kernel: those that send, those that stay here, and how far each list has come.
+    std::vector<std::int32_t> sends, stays;
+    std::size_t next_send = 0, next_stay = 0;
     std::int64_t steps_left = 0;
     std::deque<std::int32_t> kernel_queue, dma_queue;
     Time kernel_free = 0, link_free = 0;
     bool kernel_turn_due = false;
-    int dma_busy = 0;
+    std::int64_t dma_bytes = 0;  // under way
     bool probed = false;
     std::int64_t link_bytes = 0;
   };
@@ -96,7 +99,7 @@ class Machine {
   void maybe_complete(int d, std::int32_t l);
   void spill(int d);
   void pump_kernel(int d);
-  std::int32_t next_for_kernel(int d);
+  std::int32_t next_for_kernel(int d, bool has_room);
   void kernel_moved(int d, std::int32_t l);
   void pump_dma(int d);
   void dma_moved(int d, std::int32_t l);

@@ -93,40 +93,43 @@ void Machine::spill(int d) {
   if (bytes > 0) at(d).memory.submit({bytes, Stream::communication, Access::write, Cause::tracker, nothing});
 }
 
-// The tile that a collective's kernel moves next: triggers as they fire, steps in listed order.
-std::int32_t Machine::next_for_kernel(int d) {
+// The tile that a collective's kernel moves next: triggers as they fire, then steps in listed order. Sends wait for room
+// before the link; what stays here does not.
+std::int32_t Machine::next_for_kernel(int d, bool has_room) {
   Device& device = at(d);
-  if (!device.kernel_queue.empty()) {
+  if (has_room && !device.kernel_queue.empty()) {
     const std::int32_t l = device.kernel_queue.front();
     device.kernel_queue.pop_front();
     return l;
   }
-  if (!is_copy_ || device.next_step == device.work.steps.size()) return -1;
-  const std::int32_t l = device.work.steps[device.next_step];
-  if (!is_open(d, l)) return -1;
-  ++device.next_step;
-  return l;
+  if (has_room && device.next_send < device.sends.size() && is_open(d, device.sends[device.next_send]))
+    return device.sends[device.next_send++];
+  if (device.next_stay < device.stays.size() && is_open(d, device.stays[device.next_stay]))
+    return device.stays[device.next_stay++];
+  return -1;
 }
 
 void Machine::pump_kernel(int d) {
   Device& device = at(d);
   if (device.kernel_turn_due) return;
-  const Time turn = std::max(device.kernel_free, link_has_room(d));
-  if (turn > engine_.now()) {
-    device.kernel_turn_due = true;
-    engine_.schedule(turn, kernel_turn, d);
-    return;
+  const Time room_at = link_has_room(d);
+  Time turn = device.kernel_free;
+  if (turn <= engine_.now()) {
+    const std::int32_t l = next_for_kernel(d, room_at <= engine_.now());
+    if (l >= 0) {
+      const WorkAction& moved = action(d, l);
+      const std::int64_t reads = bytes_of(d, l) * (moved.sources + (moved.kind == ActionKind::step ? 1 : 0));
+      const double all = static_cast<double>(reads + bytes_of(d, l));
+      turn = device.kernel_free = engine_.now() + picoseconds(all / chip_.kernel_bytes_per_s);
+      device.memory.submit({reads, Stream::communication, Access::read, Cause::collective_read, kernel_read, l});
+    } else if (room_at > engine_.now()) {
+      turn = room_at;
+    } else {
+      return;
+    }
   }
-  const std::int32_t l = next_for_kernel(d);
-  if (l < 0) return;
-  const WorkAction& moved = action(d, l);
-  const bool is_step = moved.kind == ActionKind::step;
-  const std::int64_t reads = bytes_of(d, l) * (moved.sources + (is_step ? 1 : 0));
-  const double all = static_cast<double>(reads + bytes_of(d, l));
-  device.kernel_free = engine_.now() + picoseconds(all / chip_.kernel_bytes_per_s);
   device.kernel_turn_due = true;
-  engine_.schedule(device.kernel_free, kernel_turn, d);
-  device.memory.submit({reads, Stream::communication, Access::read, Cause::collective_read, kernel_read, l});
+  engine_.schedule(turn, kernel_turn, d);
 }
 
 // A copy that stays where it is needs no move: the output of one collective is the input of the next.
@@ -145,21 +148,23 @@ void Machine::kernel_moved(int d, std::int32_t l) {
 
 void Machine::pump_dma(int d) {
   Device& device = at(d);
-  while (device.dma_busy < chip_.dma_engines && !device.dma_queue.empty()) {
+  while (!device.dma_queue.empty()) {
     const std::int32_t l = device.dma_queue.front();
+    const std::int64_t bytes = bytes_of(d, l);
+    if (device.dma_bytes > 0 && device.dma_bytes + bytes > chip_.dma_bytes) return;
     device.dma_queue.pop_front();
-    ++device.dma_busy;
-    device.memory.submit({bytes_of(d, l), Stream::communication, Access::read, Cause::collective_read, dma_read, l});
+    device.dma_bytes += bytes;
+    device.memory.submit({bytes, Stream::communication, Access::read, Cause::collective_read, dma_read, l});
   }
 }
 
-// An engine is free again when its tile has left.
+// The engines' room for a tile is free again when it has left.
 void Machine::dma_moved(int d, std::int32_t l) {
   const WorkAction& moved = action(d, l);
   for (std::int32_t t = moved.targets.begin; t < moved.targets.end; ++t)
     if (work_.targets[static_cast<std::size_t>(t)].remote) send(d, t, l, engine_.now() + dram_latency_);
   raise_all(d, moved.own_signals, lane(d, l).index);
-  engine_.schedule(std::max(engine_.now(), at(d).link_free), dma_free, d);
+  engine_.schedule(std::max(engine_.now(), at(d).link_free), dma_free, d, l);
 }
 
 void Machine::send(int d, std::int32_t t, std::int32_t l, Time from) {

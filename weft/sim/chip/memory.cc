@@ -34,6 +34,7 @@ Memory::Memory(const Chip& chip, Policy policy, Engine* engine, int device, int 
 
 void Memory::submit(Request request) {
   request.arrived = engine_->now();
+  request.order = ++arrivals_;
   bytes_[static_cast<std::size_t>(request.cause)] += request.bytes;
   waiting(request.stream).push_back(request);
   admit();
@@ -50,7 +51,7 @@ std::optional<Stream> Memory::chosen() {
   }
   if (policy_ == Policy::fifo) {
     if (!compute || !comm) return compute ? Stream::compute : Stream::communication;
-    const bool first = waiting(Stream::compute).front().arrived <= waiting(Stream::communication).front().arrived;
+    const bool first = waiting(Stream::compute).front().order < waiting(Stream::communication).front().order;
     return first ? Stream::compute : Stream::communication;
   }
   if (comm && engine_->now() - waiting(Stream::communication).front().arrived >= starvation_)

@@ -41,6 +41,7 @@ struct Request {
   std::int16_t kind = 0;  // the owner's: what to do when it is done
   std::int32_t a = 0, b = 0;
   Time arrived = 0;
+  std::uint64_t order = 0;  // of arrival
 };
 
 class Memory {
@@ -95,6 +96,7 @@ class Memory {
   std::array<std::int64_t, kCauses> bytes_{};
   Serving finished_;
   Time begun_ = 0;
+  std::uint64_t arrivals_ = 0;
   double ps_per_byte_;
   Time turnaround_, switch_, starvation_;
 };

@@ -42,7 +42,7 @@ struct Slice {
   enum class Row : std::uint8_t { cu, memory, link };
   Row row = Row::cu;
   std::int32_t device = 0, number = 0;  // of the CU; memory: of the cause
-  std::int32_t lane = 0;                // memory: kilobytes
+  std::int32_t lane = 0;                // memory: bytes
   Time begin = 0, end = 0;
 };
 

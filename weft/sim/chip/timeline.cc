@@ -15,13 +15,15 @@ constexpr std::array<const char*, kCauses> kCauseNames{"producer read", "produce
                                                        "collective write", "tracker"};
 
 std::vector<Slice> in_order(std::vector<Slice> slices) {
-  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
+  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.row < b.row;
+  });
   return slices;
 }
 
 std::string what(const Slice& slice) {
   return slice.row == Slice::Row::memory
-             ? fmt::format("{} {} KB", kCauseNames[static_cast<std::size_t>(slice.number)], slice.lane)
+             ? fmt::format("{} {} B", kCauseNames[static_cast<std::size_t>(slice.number)], slice.lane)
              : fmt::format("tile {}", slice.lane);
 }
 
