@@ -12,6 +12,8 @@ namespace {
 using sim::Config;
 using Rows = std::vector<std::vector<std::string>>;
 
+constexpr const char* kFrozenChip = "t3-paper";  // on which parameters were frozen and bars are set
+
 std::string figure(double value, const std::string& unit) {
   return unit == "x" ? fmt::format("{:.2f} x", value) : fmt::format("{:.1f} %", value);
 }
@@ -55,6 +57,10 @@ std::string paper_text(Simulator& simulator) {
     rows.push_back({row.what, figure(row.paper, row.unit), figure(row.fitted, row.unit), error(row.fitted),
                     figure(row.predicted, row.unit), error(row.predicted), figure(row.all, row.unit)});
   }
+  if (simulator.chip().name != kFrozenChip)
+    return fmt::format("The same figures on chip {}; the paper's, for its own chip, stand beside them.\n",
+                       simulator.chip().name) +
+           aligned(rows, Last::number);
   Rows bars{{"must hold", "to reach", "seen", "met"}};
   for (const SimBar& bar : sim_bars(simulator, all))
     bars.push_back({bar.what, bar.target, bar.seen, bar.met ? "yes" : "no"});
