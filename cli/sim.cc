@@ -81,7 +81,8 @@ void draw_table(const Flags& flags, Simulator& simulator) {
     if (one.tp == 8 && one.layer.name == "fc2") busy = one;
   write_file(folder / "t3_speedups.svg", speedups_svg(simulator));
   write_file(folder / "t3_traffic.svg", traffic_svg(simulator));
-  write_file(folder / "t3_over_time.svg", over_time_svg(simulator, busy));
+  write_file(folder / "t3_over_time.svg", over_time_svg(simulator, busy, Config::t3));
+  write_file(folder / "t3_mca_over_time.svg", over_time_svg(simulator, busy, Config::t3_mca));
   write_file(folder / "t3_band.svg", band_svg(t3_band(simulator.chip())));
 }
 
@@ -131,7 +132,7 @@ int run_t3(const Flags& flags) {
     write_file(flags.trace, sim::slices_trace(simulator.fused(cases.front(), config, 0, true),
                                               fmt::format("device: {} {} {}", cases.front().model,
                                                           cases.front().layer.name, to_string(config))));
-  if (!flags.svg.empty()) write_file(flags.svg, over_time_svg(simulator, cases.front()));
+  if (!flags.svg.empty()) write_file(flags.svg, over_time_svg(simulator, cases.front(), config));
   if (flags.json) {
     const Json out{{"chip", simulator.chip().name},
                    {"cases", cases_json(simulator, cases, {Config::sequential, config})}};

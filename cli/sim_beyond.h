@@ -31,6 +31,7 @@ struct GenerationRow {
   std::string model, layer;
   int tp = 0, batch = 0;
   double sequential_us = 0, t3_mca_us = 0, fused_cu_us = 0, direct_us = 0, product_us = 0;
+  double sequential_direct_us = 0;  // the product, then kernels that exchange without a ring
 };
 std::vector<GenerationRow> generation(const sim::Chip& chip);
 

@@ -17,28 +17,10 @@ namespace {
 
 using sim::Config;
 
-constexpr double kBin = 10e-6;
+constexpr double kBin = 40e-6;
 constexpr double kPays = 1.05;  // less than this is not worth hardware
 
 std::string label(const SimCase& one) { return fmt::format("{} {} {}", one.model, one.tp, one.layer.name); }
-
-draw::LineChart time_chart(Simulator& simulator, const SimCase& one, Config config) {
-  constexpr std::array<const char*, 4> kNames{"product reads", "product writes", "RS reads", "RS writes"};
-  const sim::RunResult run = simulator.fused(one, config, kBin, false);
-  draw::LineChart chart;
-  chart.title = fmt::format("{}: DRAM traffic over time, {}", label(one), config == Config::t3 ? "T3" : "T3-MCA");
-  chart.subtitle = fmt::format("chip {}; one device; means over {}", simulator.chip().name, format_duration(kBin));
-  chart.x = {.label = "time", .unit = draw::Unit::seconds};
-  chart.y = {.label = "GB/s", .min = 0.0};
-  for (std::size_t c = 0; c < kNames.size(); ++c) {
-    draw::Series series{.name = kNames[c]};
-    for (std::size_t b = 0; b < run.bins.size(); ++b)
-      series.samples.push_back(
-          {(static_cast<double>(b) + 0.5) * kBin, static_cast<double>(run.bins[b][c]) / kBin * 1e-9});
-    chart.series.push_back(std::move(series));
-  }
-  return chart;
-}
 
 }  // namespace
 
@@ -59,7 +41,7 @@ std::string speedups_svg(Simulator& simulator) {
     chart.groups.push_back(std::move(group));
   }
   chart.width = 1280;
-  chart.height = 470;
+  chart.height = 500;
   return draw::bar_chart(chart);
 }
 
@@ -79,22 +61,27 @@ std::string traffic_svg(Simulator& simulator) {
       chart.groups.push_back(std::move(group));
     }
   chart.width = 1280;
-  chart.height = 470;
+  chart.height = 500;
   return draw::bar_chart(chart);
 }
 
-// Two documents one below the other would be two files: both runs share the axes of one, T3-MCA dashed.
-std::string over_time_svg(Simulator& simulator, const SimCase& one) {
-  draw::LineChart chart = time_chart(simulator, one, Config::t3);
-  for (draw::Series& series : chart.series) series.name = "T3: " + series.name;
-  for (draw::Series& series : time_chart(simulator, one, Config::t3_mca).series) {
-    series.name = "T3-MCA: " + series.name;
-    series.dashed = true;
-    chart.series.push_back(series);
+std::string over_time_svg(Simulator& simulator, const SimCase& one, Config config) {
+  constexpr std::array<const char*, 4> kNames{"product reads", "product writes", "RS reads", "RS writes"};
+  const sim::RunResult run = simulator.fused(one, config, kBin, false);
+  draw::LineChart chart;
+  chart.title = fmt::format("{}: DRAM traffic over time, {}", label(one), to_string(config));
+  chart.subtitle = fmt::format("chip {}; one device, until the reduce-scatter is done ({}); means over {}",
+                               simulator.chip().name, format_duration(run.seconds()), format_duration(kBin));
+  chart.x = {.label = "time", .unit = draw::Unit::seconds};
+  chart.y = {.label = "GB/s", .min = 0.0};
+  for (std::size_t c = 0; c < kNames.size(); ++c) {
+    draw::Series series{.name = kNames[c]};
+    for (std::size_t b = 0; b < run.bins.size(); ++b)
+      series.samples.push_back(
+          {(static_cast<double>(b) + 0.5) * kBin, static_cast<double>(run.bins[b][c]) / kBin * 1e-9});
+    chart.series.push_back(std::move(series));
   }
-  chart.title = fmt::format("{}: DRAM traffic over time", label(one));
-  chart.width = 1180;
-  chart.height = 520;
+  chart.width = 1080;
   return draw::line_chart(chart);
 }
 
@@ -132,7 +119,7 @@ std::string sweep_svg(const Sweep& sweep, const std::string& chip) {
   for (const int cus : sweep.cus) map.grid.y_ticks.push_back(fmt::format("{}", cus));
   for (const SweepCell& cell : sweep.cells) {
     const bool none = cell.t3_mca < kPays && cell.copy_engine < kPays;
-    const bool copies = !none && cell.copy_engine * kPays >= cell.t3_mca;
+    const bool copies = cell.copy_engine >= kPays && cell.copy_engine * kPays >= cell.t3_mca;
     const double best = copies ? cell.copy_engine : cell.t3_mca;
     map.cells.push_back({none     ? 0
                          : copies ? 1

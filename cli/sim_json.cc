@@ -141,6 +141,7 @@ Json beyond_json(Simulator& simulator) {
                       {"batch", row.batch},
                       {"product_us", row.product_us},
                       {"sequential_us", row.sequential_us},
+                      {"sequential_direct_us", row.sequential_direct_us},
                       {"t3_mca_us", row.t3_mca_us},
                       {"fused_cu_us", row.fused_cu_us},
                       {"direct_us", row.direct_us}});

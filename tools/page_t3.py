@@ -93,8 +93,8 @@ def beyond(seen):
                    [(r["model"], r["devices"], f"{r['m']} x {r['n']} x {r['k']}", f"{r['product_us']:.0f}", f"{r['exchange_us']:.0f}",
                      f"{r['product_us'] + r['exchange_us']:.0f}", f"{r['tracker_us']:.0f}", f"{r['fused_cu_us']:.0f}") for r in b["all_to_all"]])
     lines += ["### Generation: GEMV + all-reduce", "", "Latency decides: a ring of N − 1 hops, tracked or not, loses to a direct exchange; on 32 devices T3's ring is slower than sequential, for every hop reads and updates memory.", ""]
-    lines += table(["sub-layer", "TP", "batch", "product µs", "sequential µs", "T3-MCA µs", "on the CUs µs", "direct µs"],
-                   [(f"{r['model']} {r['layer']}", r["tp"], r["batch"], f"{r['product_us']:.1f}", f"{r['sequential_us']:.1f}", f"{r['t3_mca_us']:.1f}",
+    lines += table(["sub-layer", "TP", "batch", "product µs", "sequential, ring µs", "sequential, direct µs", "T3-MCA µs", "on the CUs µs", "direct, tracked µs"],
+                   [(f"{r['model']} {r['layer']}", r["tp"], r["batch"], f"{r['product_us']:.1f}", f"{r['sequential_us']:.1f}", f"{r['sequential_direct_us']:.1f}", f"{r['t3_mca_us']:.1f}",
                      f"{r['fused_cu_us']:.1f}", f"{r['direct_us']:.1f}") for r in b["generation"]])
     lines += ["### Whole models (data parallelism, embeddings and optimizer left out)", ""]
     lines += table(["model", "TP", "phase", "sequential s", "summed sub-layers", "T3", "T3-MCA", "ideal"],
@@ -174,7 +174,7 @@ def main():
     lines += ["![speedups](t3_speedups.svg)", "", "![traffic by source](t3_traffic.svg)", "", "## The 16 cases", ""] + cases(seen, False)
     lines += ["## Predicted: models on 32 devices", ""] + cases(seen, True)
     lines += ["## Plain T3 is a band", "", "Geomean / max over the 16 cases in percent. The paper's 20 / 39 lies inside; what decides it is how often round robin alternates between the streams and what a switch costs.", ""] + band(seen)
-    lines += ["![band](t3_band.svg)", "", "One FC-2 layer, traffic over time under T3 and T3-MCA:", "", "![over time](t3_over_time.svg)", ""]
+    lines += ["![band](t3_band.svg)", "", "One FC-2 layer, traffic over time under T3 and T3-MCA:", "", "![T3 over time](t3_over_time.svg)", "", "![T3-MCA over time](t3_mca_over_time.svg)", ""]
     lines += ["## Reduce-scatter alone", ""] + alone(seen)
     lines += ["## Sensitivity", "", "Geomean over the 16 cases, change in points when one parameter is 20 % lower or higher.", ""] + sensitivity(seen)
     lines += ["## Other chips", "", "Geomean / max over the same 16 cases, percent. `t3-paper-150` reads the paper's links as 150 GB/s each way.", ""] + other_chips(weft)

@@ -10,7 +10,7 @@
 namespace weft::draw {
 namespace {
 
-constexpr double kLeft = 72, kRight = 24, kBelow = 74;
+constexpr double kLeft = 72, kRight = 24, kBelow = 104;
 
 Range range_of(const BarChart& chart) {
   Range range;

@@ -303,8 +303,8 @@ TEST(Workload, EveryFieldIsRequired) {
 TEST(Workload, UnknownNamesListTheKnown) {
   const DataFolder folder(source_tree());
   EXPECT_EQ(refusal([] { load_workload("gpt-5"); }),
-            "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, llama-2-70b, mega-gpt-2, mixtral-8x7b, "
-            "t-nlg, or the path of a file");
+            "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, gpt-3, llama-2-70b, mega-gpt-2, "
+            "mixtral-8x7b, mt-nlg, palm, t-nlg, or the path of a file");
   EXPECT_NE(refusal([] { load_workload("/nowhere/w.json"); }).find("\"/nowhere/w.json\""), std::string::npos);
   EXPECT_NE(refusal([] { load_workload(""); }).find("unknown workload \"\""), std::string::npos);
   const DataFolder empty("/nowhere");
