@@ -20,5 +20,6 @@ void add_bench(CLI::App& app, Run* run);
 void add_reshard(CLI::App& app, Run* run);
 void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
+void add_sim(CLI::App& app, Run* run);
 
 }  // namespace weft::cli

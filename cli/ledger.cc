@@ -24,6 +24,7 @@
 #include "cli/calibrate.h"
 #include "cli/command.h"
 #include "cli/ledger_block.h"
+#include "cli/ledger_hardware.h"
 #include "cli/ledger_measure.h"
 #include "cli/ledger_report.h"
 #include "cli/progress.h"
@@ -101,9 +102,10 @@ int run_rank(const Flags& flags) {
                                                                    : "shm"};
   auto progress = std::make_unique<Progress>(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
   options.progress = [&](const std::string& what) { progress->show(what); };
-  const Ledger ledger = measure_ledger(world, workload, options);
+  Ledger ledger = measure_ledger(world, workload, options);
   progress.reset();  // its line goes before anything is printed
   if (world.rank() != 0) return 0;
+  add_simulated_row(&ledger);
   const std::string svg = flags.svg_path();
   if (!svg.empty()) std::ofstream(svg) << ledger_svg(ledger);
   if (!flags.save.empty()) std::ofstream(flags.save) << ledger_json(ledger, svg);

@@ -42,6 +42,7 @@ std::string bar(double floor, double measured, double longest) {
 std::string name_of(const LedgerRow& row) {
   if (row.name == "decomposed") return "by hand, in panels";
   if (row.name == "compute") return "compute alone (floor)";
+  if (row.name == "track_and_trigger") return "track and trigger";
   return row.name;
 }
 

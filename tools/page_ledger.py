@@ -46,6 +46,8 @@ HEAD = ("| workload | link | compute : comm | sequential | in panels | fused | c
 def predicted(seen):
     rows = []
     for row in seen["rows"]:
+        if row["measured_us"] is None:  # simulated: there is nothing to compare with
+            continue
         off = row["predicted_us"] / row["measured_us"] - 1
         rows.append(f"| {row['name']} | {ms(row['measured_us'])} | {ms(row['predicted_us'])} | {100 * off:+.0f} % |")
     return "\n".join(rows)

@@ -68,8 +68,8 @@ double flops_per_sent_element(const SubLayer& layer, int ranks) {
 TEST(Workload, EveryShippedFileLoadsUnderItsName) {
   const DataFolder folder(source_tree());
   const std::vector<std::string> names = workload_names();
-  EXPECT_EQ(names, (std::vector<std::string>{"deepseek-v3-moe", "dlrm-v2", "llama-2-70b", "mega-gpt-2", "mixtral-8x7b",
-                                             "t-nlg"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"deepseek-v3-moe", "dlrm-v2", "gpt-3", "llama-2-70b", "mega-gpt-2",
+                                             "mixtral-8x7b", "mt-nlg", "palm", "t-nlg"}));
   for (const std::string& name : names) {
     const Workload workload = load_workload(name);
     EXPECT_EQ(workload.name, name);
@@ -303,8 +303,8 @@ TEST(Workload, EveryFieldIsRequired) {
 TEST(Workload, UnknownNamesListTheKnown) {
   const DataFolder folder(source_tree());
   EXPECT_EQ(refusal([] { load_workload("gpt-5"); }),
-            "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, llama-2-70b, mega-gpt-2, mixtral-8x7b, "
-            "t-nlg, or the path of a file");
+            "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, gpt-3, llama-2-70b, mega-gpt-2, "
+            "mixtral-8x7b, mt-nlg, palm, t-nlg, or the path of a file");
   EXPECT_NE(refusal([] { load_workload("/nowhere/w.json"); }).find("\"/nowhere/w.json\""), std::string::npos);
   EXPECT_NE(refusal([] { load_workload(""); }).find("unknown workload \"\""), std::string::npos);
   const DataFolder empty("/nowhere");
