@@ -26,6 +26,8 @@ bench: setup-test release
 	@python3 tools/bench.py
 	@python3 tools/page_cpu.py
 	@python3 tools/page_ledger.py
+	@python3 tools/page_t3.py --cpu
+	@python3 tools/page_t3.py
 
 lint:
 	@clang-format --dry-run -Werror $(SOURCES)

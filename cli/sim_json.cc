@@ -30,6 +30,20 @@ Json to_json(const sim::CaseTraffic& t) {
           {"ag_read", t.ag_read},     {"ag_write", t.ag_write},     {"tracker", t.tracker}, {"total", t.total()}};
 }
 
+Json whole_json(Simulator& simulator) {
+  Json whole = Json::array();
+  for (const EndToEndRow& row : end_to_end(simulator))
+    whole.push_back({{"model", row.model},
+                     {"tp", row.tp},
+                     {"phase", row.training ? "training" : "prompt"},
+                     {"sequential_s", row.sequential_s},
+                     {"t3_s", row.t3_s},
+                     {"t3_mca_s", row.t3_mca_s},
+                     {"ideal_s", row.ideal_s},
+                     {"summed_share", row.summed_share}});
+  return whole;
+}
+
 }  // namespace
 
 Json cases_json(Simulator& simulator, const std::vector<SimCase>& cases, const std::vector<Config>& configs) {
@@ -115,7 +129,7 @@ Json sensitivity_json(Simulator& simulator, const std::vector<Sensitivity>& rows
 }
 
 Json beyond_json(Simulator& simulator) {
-  Json consumers = Json::array(), swaps = Json::array(), tokens = Json::array(), whole = Json::array();
+  Json consumers = Json::array(), swaps = Json::array(), tokens = Json::array();
   for (const ConsumerRow& row : with_consumer(simulator, paper_cases()))
     consumers.push_back({{"model", row.made.model},
                          {"tp", row.made.tp},
@@ -145,16 +159,10 @@ Json beyond_json(Simulator& simulator) {
                       {"t3_mca_us", row.t3_mca_us},
                       {"fused_cu_us", row.fused_cu_us},
                       {"direct_us", row.direct_us}});
-  for (const EndToEndRow& row : end_to_end(simulator))
-    whole.push_back({{"model", row.model},
-                     {"tp", row.tp},
-                     {"phase", row.training ? "training" : "prompt"},
-                     {"sequential_s", row.sequential_s},
-                     {"t3_s", row.t3_s},
-                     {"t3_mca_s", row.t3_mca_s},
-                     {"ideal_s", row.ideal_s},
-                     {"summed_share", row.summed_share}});
-  return {{"gather_into_consumer", consumers}, {"all_to_all", swaps}, {"generation", tokens}, {"end_to_end", whole}};
+  return {{"gather_into_consumer", consumers},
+          {"all_to_all", swaps},
+          {"generation", tokens},
+          {"end_to_end", whole_json(simulator)}};
 }
 
 Json sweep_json(const Sweep& sweep) {
