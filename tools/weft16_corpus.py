@@ -2,7 +2,7 @@
 
     weft16_corpus.py fetch   --work DIR                 apt-get download of the packages of tools/weft16_packages.txt
     weft16_corpus.py extract --work DIR [--seconds S]   one .jsonl of documents per package; run again until it says done
-    weft16_corpus.py build   --work DIR                 DIR/train-*.txt.xz, heldout.txt
+    weft16_corpus.py build   --work DIR                 DIR/train-*.txt.xz, heldout.txt, calibration.txt
     weft16_corpus.py sources --work DIR                 DIR/sources.tsv
 
 A document is the kept paragraphs of one file. Repeats go twice: a paragraph whose letters were seen before is dropped, and so is one
@@ -25,7 +25,7 @@ import weft16_text
 PACKAGES = Path(__file__).with_name("weft16_packages.txt")
 SHINGLE = 8  # words
 HELD_BYTES, HELD_DOCUMENT, HELD_PER_PACKAGE = 1_150_000, 6000, 3
-PARTS = 6
+PARTS, CALIBRATION_BYTES = 6, 1_150_000
 NOT_LETTERS = bytes(c for c in range(256) if not (97 <= c <= 122 or c >= 128))
 
 
@@ -197,6 +197,16 @@ def sources(work):
     (work / "sources.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
 
 
+def calibration(texts):
+    """The first CALIBRATION_BYTES of the shorter training documents: text to distil on, so that heldout.txt only ever measures."""
+    chosen, size = [], 0
+    for text in texts:
+        if len(text) <= 20000 and size < CALIBRATION_BYTES:
+            chosen.append(text)
+            size += len(text.encode()) + 2
+    return "\n\n".join(chosen) + "\n"
+
+
 def build(work):
     documents = read_documents(work)
     hashes, owners, paragraphs = all_shingles(documents)
@@ -214,6 +224,7 @@ def build(work):
     parts = [[] for _ in range(PARTS)]
     for n, d in enumerate(train):
         parts[n * PARTS // len(train)].append("\n\n".join(d[2]))
+    (work / "calibration.txt").write_text(calibration(parts[0]), encoding="utf-8")
     for n, part in enumerate(parts):
         (work / f"train-{n}.txt").write_text("\f".join(part), encoding="utf-8")
     print(len(held), "held-out documents,", len(train), "training documents", flush=True)
