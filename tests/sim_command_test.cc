@@ -78,7 +78,7 @@ TEST(SimCommand, SaysWhatCannotBeUsed) {
   for (const Case& one :
        {Case{"sim t3 --chip no-such", "t3-paper"}, Case{"sim t3 --layer fc9", "fc2"},
         Case{"sim t3 --model dlrm-v2", "transformer"}, Case{"sim t3 --config t4", "t3_mca"},
-        Case{"sim t3 --tp 1", "--tp"}, Case{"sim t3 --tp 7", "7 ranks"}, Case{"sim t3 --set link_rate", "KEY=NUMBER"},
+        Case{"sim t3 --tp 1", "--tp"}, Case{"sim t3 --tp 9", "9 ranks"}, Case{"sim t3 --set link_rate", "KEY=NUMBER"},
         Case{"sim t3 --set link_rate=0", "link_rate"}, Case{"sim t3 --set no_such=1", "link_rate"},
         Case{"sim t3 --table --svg /no/where", "folder"}}) {
     const Ended ended = weft(one.words);
