@@ -257,7 +257,8 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
   command
       ->add_option("--link", flags->link,
-                   "between ranks: shm, RATE[,LATENCY] to pace it to, as 10gbit,10us, or ucx: a wire over loopback")
+                   "between ranks: shm, RATE[,LATENCY][,nic] to pace it to, as 10gbit,10us (nic: all that a host sends "
+                   "shares it), or ucx: a wire over loopback")
       ->type_name("LINK");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")

@@ -17,6 +17,7 @@ void add_info(CLI::App& app, Run* run);
 void add_plan(CLI::App& app, Run* run);
 void add_run(CLI::App& app, Run* run);
 void add_bench(CLI::App& app, Run* run);
+void add_reshard(CLI::App& app, Run* run);
 void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
 void add_sim(CLI::App& app, Run* run);

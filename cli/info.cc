@@ -40,7 +40,7 @@ std::string gemm_kernel() {
   const std::int64_t size = 64;
   const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1},
                           {&size, 1});
-  return std::string(kernel.name());
+  return kernel.name() == "libxsmm" ? "libxsmm" : fmt::format("weft's own, {}", isa());
 }
 
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {

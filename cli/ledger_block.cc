@@ -20,7 +20,8 @@ Block::Block(World& world, CommonClock& clock, const Workload& workload)
       ranks_(world.size()),
       rank_(world.rank()),
       mesh_(world.mesh({{"tp", world.size()}})),
-      layers_(sub_layers(workload, {.ranks = ranks_, .rank = rank_}, Phase::forward)) {
+      layers_(sub_layers(workload, {.ranks = ranks_, .rank = rank_}, Phase::forward)),
+      loader_(world, clock) {
   switch (workload.kind) {
     case WorkloadKind::transformer:
       add_transformer(*this);
@@ -45,9 +46,11 @@ float* Block::buffer(std::int64_t elements) {
 }
 
 const float* Block::weights(std::int64_t k, std::int64_t n, std::int64_t sum_k) {
+  const float scale = std::sqrt(3.0f / static_cast<float>(sum_k));  // uniform in [-1, 1) has a third of variance
+  if (workload_.kind == WorkloadKind::transformer)
+    return loader_.load(k, n, sum_k == k ? WeightLoader::Split::columns : WeightLoader::Split::rows, scale);
   float* w = buffer(k * n);
   const std::uint64_t stream = stream_of(Input::w, rank_, 0, ++num_weights_);
-  const float scale = std::sqrt(3.0f / static_cast<float>(sum_k));  // uniform in [-1, 1) has a third of variance
   for (std::int64_t i = 0; i < k * n; ++i) w[i] = value_at(stream, i) * scale;
   return w;
 }

@@ -15,6 +15,7 @@
 #include "weft/mesh/mesh.h"
 
 #include "cli/ledger_part.h"
+#include "cli/ledger_weights.h"
 
 namespace weft::cli {
 
@@ -39,6 +40,7 @@ class Block {
   const std::vector<Stage>& stages() const { return stages_; }
   const std::vector<std::unique_ptr<Part>>& parts() const { return parts_; }
   double predicted_s(const Stage& stage, Style style, const Cluster& cluster) const;
+  const WeightLoad& weight_load() const { return loader_.done(); }
   const std::string& note() const { return note_; }  // where this block is not quite the workload's
 
   // For the three builders.
@@ -52,7 +54,8 @@ class Block {
   const Mesh& mesh() const { return mesh_; }
   const SubLayer& layer(const std::string& name) const;
   float* buffer(std::int64_t elements);  // zeros; lives as long as the block
-  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs.
+  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A transformer's
+  // are loaded from another sharding.
   const float* weights(std::int64_t k, std::int64_t n, std::int64_t sum_k);
   Part& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
   Part& local(const std::string& name, const GemmOptions& product) { return part(name, gemm(product), keep()); }
@@ -71,6 +74,7 @@ class Block {
   Mesh mesh_;
   std::vector<SubLayer> layers_;
   std::deque<std::vector<float>> buffers_;
+  WeightLoader loader_;
   std::uint64_t num_weights_ = 0;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Stage> stages_;

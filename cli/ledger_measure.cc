@@ -242,6 +242,7 @@ Ledger Rounds::run() {
   out.max_rel_err = max_error_;
   out.same_bits = worst_of_ranks(same_bits_ ? 0 : 1) == 0;
   out.note = block_.note();
+  if (block_.weight_load().matrices > 0) out.weights = block_.weight_load();
   for (const Style style : kStyles) out.spans[index_of(style)] = spans_of_ranks(typical(style));
   return out;
 }

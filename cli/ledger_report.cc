@@ -99,6 +99,27 @@ std::string proof_text(const Ledger& ledger) {
                      ledger.plans.size(), ledger.plans.size() == 1 ? "plan" : "plans", ms, tiles, actions);
 }
 
+// "Weights, 217 MB in 4 matrices, came ...".
+std::string weights_text(const Ledger& ledger) {
+  if (!ledger.weights) return "";
+  const WeightLoad& w = *ledger.weights;
+  return fmt::format(
+      "Weights came from another sharding by reshard plans, proved in {:.2g} ms: {} matrices of {}, of which {} "
+      "crossed, in "
+      "{} (predicted {}).\n",
+      w.verify_ms, w.matrices, format_bytes(w.bytes), format_bytes(w.sent_bytes), duration(w.measured_us),
+      duration(w.predicted_us));
+}
+
+Json weights_json(const Ledger& ledger) {
+  if (!ledger.weights) return nullptr;
+  const WeightLoad& w = *ledger.weights;
+  return {{"matrices", w.matrices},         {"bytes", w.bytes},
+          {"sent_bytes", w.sent_bytes},     {"measured_us", w.measured_us},
+          {"predicted_us", w.predicted_us}, {"plan", w.strategy},
+          {"verify_ms", w.verify_ms},       {"verified", true}};
+}
+
 std::string checked_text(const Ledger& ledger) {
   return fmt::format(
       "Checked: {} block output as sequential in every round; sampled sums against float64, largest error "
@@ -167,7 +188,7 @@ std::string ledger_text(const Ledger& ledger, const std::string& svg_path) {
         fmt::format("{} ranks on {} cores: they take turns, in the floor as everywhere; predictions have the same.\n",
                     ledger.ranks, ledger.cores);
   if (!ledger.note.empty()) out += fmt::format("Note: {}.\n", ledger.note);
-  out += proof_text(ledger) + checked_text(ledger);
+  out += proof_text(ledger) + weights_text(ledger) + checked_text(ledger);
   if (!svg_path.empty()) out += fmt::format("Timeline before and after: {}\n", svg_path);
   const Advice next = advice(ledger);
   out += "\n";
@@ -209,6 +230,7 @@ std::string ledger_json(const Ledger& ledger, const std::string& svg_path) {
                  {"aa_band", ledger.aa_band},
                  {"sub_layers", layers},
                  {"plans", plans},
+                 {"weights", weights_json(ledger)},
                  {"verified", true},
                  {"max_rel_err", ledger.max_rel_err},
                  {"same_bits", ledger.same_bits},

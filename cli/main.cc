@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   add_bench(app, &run);
   add_plan(app, &run);
   add_run(app, &run);
+  add_reshard(app, &run);
   add_cluster(app, &run);
   add_sim(app, &run);
   add_info(app, &run);

@@ -87,7 +87,9 @@ void add_run(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<Flags>();
   command->add_option("-n,--ranks", flags->ranks, "ranks to start")->required()->type_name("N");
   command->add_option("--threads", flags->threads, "threads of each rank (WEFT_THREADS, or 1)")->type_name("T");
-  command->add_option("--link", flags->link, "between ranks: shm, ucx, or a rate and latency as 10gbit,10us")
+  command
+      ->add_option("--link", flags->link,
+                   "between ranks: shm, ucx, or a rate and latency as 10gbit,10us, with ,nic a host's")
       ->type_name("LINK");
   command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
   command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");

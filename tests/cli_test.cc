@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::vector<std::string> kCommands{"ledger", "demo", "bench", "plan", "run", "cluster", "info"};
+const std::vector<std::string> kCommands{"ledger", "demo", "bench", "plan", "run", "reshard", "cluster", "info"};
 
 Json parsed(const Ended& ended) {
   EXPECT_EQ(ended.code, 0) << ended.err;

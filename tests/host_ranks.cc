@@ -20,6 +20,7 @@
 #include "weft/weft.h"
 
 #include "tests/cases.h"
+#include "tests/moves.h"
 
 namespace weft::testing {
 namespace {
@@ -75,6 +76,14 @@ int send() {
   }
   options.route = ranks_per_host > 1 ? Route::two_level : Route::two_shot;
   repeat(world.compile(product, all_reduce(mesh, "tp", options)));
+  // bf16 rows that become f32 where they land.
+  const Moves moves{.num_ranks = world.size(),
+                    .rows = kRows,
+                    .cols = kCols,
+                    .tile_rows = 64,
+                    .list = {{0, world.size() - 1, 0, kRows}},
+                    .source = Dtype::bf16};
+  repeat(world.compile(plan_of(moves), mesh, "tp"));
   world.barrier();
   const Json seen{{"out", {expected[0].bytes_out, expected[1].bytes_out}},
                   {"in", {expected[0].bytes_in, expected[1].bytes_in}},

@@ -10,6 +10,7 @@
 #include "weft/weft.h"
 
 #include "tests/cases.h"
+#include "tests/moves.h"
 
 namespace weft::testing {
 namespace {
@@ -101,6 +102,38 @@ TEST_F(Wired, SendsWhatThePlanSays) {
         EXPECT_EQ(op.sent().bytes, 4 * plan.bytes_to_peers);
       },
       wired(1));
+}
+
+// From bf16 to f32 and from f32 to bf16, in rows too wide to be staged whole: what crosses is bf16 either way.
+TEST_F(Wired, NarrowValuesCrossNarrow) {
+  constexpr std::int64_t kRows = 4, kCols = 300'000;
+  for (const bool widens : {true, false}) {
+    Moves moves{.num_ranks = 2, .rows = kRows, .cols = kCols, .tile_rows = 2, .list = {{0, 1, 0, kRows}}};
+    (widens ? moves.source : moves.target) = Dtype::bf16;
+    std::vector<bf16> narrow;
+    std::vector<float> wide;
+    for (std::int64_t i = 0; i < kRows * kCols; ++i) {
+      wide.push_back(static_cast<float>(i % 251) - 125);
+      narrow.push_back(to_bf16(wide.back()));
+    }
+    World::local(
+        2,
+        [&](World& world) {
+          Op op = world.compile(plan_of(moves), world.mesh({{"all", 2}}), "all");
+          const float* x = widens ? reinterpret_cast<const float*>(narrow.data()) : wide.data();
+          for (int run = 0; run < 3; ++run) op.run(x);
+          const Matrix y = op.output();
+          if (world.rank() == 1) {
+            EXPECT_EQ(std::memcmp(y.data, widens ? static_cast<const void*>(wide.data()) : narrow.data(),
+                                  kRows * kCols * (widens ? 4 : 2)),
+                      0);
+          }
+          const Traffic plan = traffic(op.plan(), Expander(op.plan()).program(world.rank()));
+          EXPECT_EQ(plan.bytes_to_peers, world.rank() == 0 ? kRows * kCols * 2 : 0);
+          EXPECT_EQ(op.sent().bytes, 3 * plan.bytes_to_peers);
+        },
+        wired(1));
+  }
 }
 
 TEST_F(Wired, WindowRowsOfOtherHostsAreSent) {

@@ -80,8 +80,9 @@ def four_hosts_with(ranks):
         rows, points = [], []
         with hosts.up(FOUR):
             for op, shape in shapes.items():
-                own = on_axis(hosts, ranks, f"{op} {shape}", "0.5,1,2", 5, where)
-                rings = on_axis(hosts, ranks, f"{op} {shape}", "0.5,1,2", 5, where + ", MPI's ring", RING) if op != "ag-gemm" else []
+                rounds = 5 if ranks == 4 else 3
+                own = on_axis(hosts, ranks, f"{op} {shape}", "0.5,1,2", rounds, where)
+                rings = on_axis(hosts, ranks, f"{op} {shape}", "0.5,1,2", rounds, where + ", MPI's ring", RING) if op != "ag-gemm" else []
                 points += own + rings
                 for at, p in enumerate(own):
                     both = [q for q in (p, *rings[at:at + 1]) if q["mpi_us"]]
@@ -179,7 +180,7 @@ def rates(hosts):
     for rate, name in names.items():
         with hosts.up(f"--hosts 2 --rate {name} --pin"):
             for op, shape in shapes.items():
-                for p in on_axis(hosts, 2, f"{op} {shape}", "1", 7, f"2 hosts, {name}"):
+                for p in on_axis(hosts, 2, f"{op} {shape}", "1", 5, f"2 hosts, {name}"):
                     points.append(p)
                     if p["hidden"] is not None:
                         lines[op].append((rate, p["hidden"]))
@@ -197,7 +198,7 @@ def axis(hosts):
     with hosts.up(TWO):
         for op, shape in ops.items():
             svg = f"cluster_axis_{op}.svg"
-            seen = hosts.bench(2, f"{op}{shape} --axis --svg {hosts.out / svg}", 7)
+            seen = hosts.bench(2, f"{op}{shape} --axis --svg {hosts.out / svg}", 5)
             for p in seen["points"]:
                 p["link"] = "2 hosts, 1 Gbit/s"
             all_seen += seen["points"] + [{"op": op, "svg": svg, "command": seen["command"]}]

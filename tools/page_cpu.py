@@ -27,7 +27,7 @@ class Weft:
     def __init__(self, options):
         self.build, self.quick, self.out = options.build, options.quick, pathlib.Path(options.out)
         self.cluster = calibrated(self.build)
-        self.mpirun = shutil.which("mpirun") if pathlib.Path(build, "weft_mpi.so").exists() else None
+        self.mpirun = shutil.which("mpirun") if pathlib.Path(self.build, "weft_mpi.so").exists() else None
 
     def environment(self):
         more = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -185,11 +185,16 @@ Cluster with_cores(Cluster cluster, double cores_a_rank) {
 
 Link parse_link(std::string_view text) {
   if (text == "shm") return default_cluster().local;
-  const std::size_t comma = text.find(',');
   try {
     Link link;
-    link.bytes_per_s = parse_rate(text.substr(0, comma));
-    if (comma != std::string_view::npos) link.latency_s = parse_duration(text.substr(comma + 1));
+    std::string_view figures = text;
+    const std::size_t last = text.rfind(',');
+    for (const auto& [fabric, name] : kFabrics)
+      if (last != std::string_view::npos && text.substr(last + 1) == name)
+        link.fabric = fabric, figures = text.substr(0, last);
+    const std::size_t comma = figures.find(',');
+    link.bytes_per_s = parse_rate(figures.substr(0, comma));
+    if (comma != std::string_view::npos) link.latency_s = parse_duration(figures.substr(comma + 1));
     return link;
   } catch (const Error& error) {
     bad_input("cannot read link \"{}\": {}; or use shm", text, error.what());
@@ -197,7 +202,8 @@ Link parse_link(std::string_view text) {
 }
 
 std::string to_string(const Link& link) {
-  return fmt::format("{},{}", format_rate(link.bytes_per_s), format_duration(link.latency_s));
+  return fmt::format("{},{}{}", format_rate(link.bytes_per_s), format_duration(link.latency_s),
+                     link.fabric == Fabric::nic ? ",nic" : "");
 }
 
 }  // namespace weft

@@ -6,19 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include "weft/base/fabric.h"
+
 namespace weft {
 
 struct Link {
   double bytes_per_s = 0;  // one direction
   double latency_s = 0;    // from the last byte sent to its being there, on an idle link
+  // Where local ranks are paced to it (transport/pace.h): what shares its rate. A Cluster says so for its own network.
+  Fabric fabric = Fabric::pairs;
 
   double seconds_for(double bytes) const { return latency_s + bytes / bytes_per_s; }
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// How hosts are joined: `nic`, one link a host that all its traffic shares; `pairs`, one link for every ordered pair of
-// hosts, as a paced local transport has.
-enum class Fabric { nic, pairs };
 std::string_view to_string(Fabric fabric);
 
 // Rates are those of one rank while a second one is as busy on another core: memory is shared.
@@ -72,8 +73,9 @@ Cluster with_wire(Cluster cluster);
 Cluster with_cores(Cluster cluster, double cores_a_rank);
 
 // "shm": the local link of the default cluster. "10gbit,10us": a rate and a latency; a rate alone has
-// none. Units as in weft/base/units.h.
+// none. "10gbit,10us,nic" or ",pairs": with its fabric; without, pairs. Units as in weft/base/units.h.
 Link parse_link(std::string_view text);
-std::string to_string(const Link& link);  // "1.25 GB/s,10.0 us"; parse_link reads it, to the digits shown
+// "1.25 GB/s,10.0 us", with ",nic" behind where it is one; parse_link reads it, to the digits shown.
+std::string to_string(const Link& link);
 
 }  // namespace weft

@@ -93,12 +93,21 @@ TEST(Link, ReadsRateAndLatency) {
   EXPECT_EQ(parse_link(to_string(Link{1.25e9, 0})), (Link{1.25e9, 0}));
 }
 
+TEST(Link, ReadsItsFabric) {
+  EXPECT_EQ(parse_link("1gbit,10us,nic"), (Link{125e6, 10e-6, Fabric::nic}));
+  EXPECT_EQ(parse_link("1gbit,nic"), (Link{125e6, 0, Fabric::nic}));
+  EXPECT_EQ(parse_link("1gbit,10us,pairs"), parse_link("1gbit,10us"));
+  EXPECT_EQ(to_string(parse_link("10gbit,10us,nic")), "1.25 GB/s,10.0 us,nic");
+  EXPECT_EQ(parse_link("1.25 GB/s,10.0 us,nic"), (Link{1.25e9, 10e-6, Fabric::nic}));
+}
+
 TEST(Link, RefusalsNameTheValueAndTheRemedy) {
   EXPECT_EQ(refusal([] { parse_link("10gibt,10us"); }),
             "cannot read link \"10gibt,10us\": unknown unit \"gibt\" in \"10gibt\"; write a number and a unit, as "
             "10gbit, 800mbit or 11 GB/s; or use shm");
   for (const char* text :
-       {"", ",", "10gbit,", ",10us", "10us,10gbit", "-1gbit,1us", "0gbit,1us", "10gbit,1us,2us", "SHM"})
+       {"", ",", "10gbit,", ",10us", "10us,10gbit", "-1gbit,1us", "0gbit,1us", "10gbit,1us,2us", "SHM", "nic", ",nic",
+        "10gbit,,nic", "10gbit,1us,nics", "10gbit,nic,1us", "10gbit,1us,nic,nic"})
     EXPECT_NE(refusal([&] { parse_link(text); }), "did not throw") << text;
 }
 

@@ -2,9 +2,6 @@
 #include "weft/cluster/workload.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -13,11 +10,10 @@
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/base/names.h"
+#include "weft/cluster/data_file.h"
 
 namespace weft {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr Names<WorkloadKind, 3> kKinds{
     {{WorkloadKind::transformer, "transformer"}, {WorkloadKind::moe, "moe"}, {WorkloadKind::dlrm, "dlrm"}}};
@@ -34,7 +30,7 @@ constexpr Names<WorkKind, 3> kWorks{
 // Wider than any model, narrow enough that tokens * top_k and every width stay within 64 bits.
 constexpr std::int64_t kMaxWidth = 1 << 22, kMaxCount = 1 << 16, kMaxSequence = 1 << 24, kMaxBatch = 1 << 20;
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 40;
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20, kMaxTables = 1 << 16, kMaxMlp = 64;
+constexpr std::size_t kMaxTables = 1 << 16, kMaxMlp = 64;
 
 // Reads the fields of one object, each within its range.
 struct Reader {
@@ -155,25 +151,6 @@ void check_known(const Json& object, WorkloadKind kind, std::string_view where) 
                  where);
 }
 
-std::vector<fs::path> data_folders() {
-  if (const char* set = std::getenv("WEFT_DATA"); set && *set) return {fs::path(set) / "workloads"};
-  std::vector<fs::path> folders;
-#ifdef WEFT_DATA_DIR
-  folders.push_back(fs::path(WEFT_DATA_DIR) / "workloads");
-#endif
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    folders.push_back(program.parent_path().parent_path() / "workloads");
-    folders.push_back(program.parent_path().parent_path() / "share/weft/workloads");
-  }
-  return folders;
-}
-
-bool is_path(const std::string& text) {
-  return text.find('/') != std::string::npos || fs::path(text).extension() == ".json";
-}
-
 }  // namespace
 
 std::string_view to_string(WorkloadKind kind) { return name_of(kKinds, kind); }
@@ -183,7 +160,7 @@ std::string_view to_string(WorkKind work) { return name_of(kWorks, work); }
 Collective parse_collective(std::string_view name) { return parse_name(kCollectives, "collective", name); }
 
 Workload parse_workload(std::string_view json, std::string_view where) {
-  const Json object = parse_json(json, where, {.bytes = kMaxFileBytes});
+  const Json object = parse_json(json, where, {.bytes = kMaxDataFileBytes});
   const Reader in{object, where};
   Workload w;
   w.kind = in.choice(kKinds, "kind");
@@ -209,32 +186,10 @@ Workload parse_workload(std::string_view json, std::string_view where) {
 }
 
 Workload load_workload(const std::string& name_or_path) {
-  std::string path = name_or_path;
-  if (!is_path(name_or_path)) {
-    std::error_code error;
-    path.clear();
-    for (const fs::path& folder : data_folders()) {
-      const fs::path file = folder / (name_or_path + ".json");
-      if (path.empty() && fs::is_regular_file(file, error)) path = file.string();
-    }
-    if (path.empty())
-      bad_input("unknown workload \"{}\"; use one of {}, or the path of a file", name_or_path,
-                fmt::join(workload_names(), ", "));
-  }
-  return parse_workload(read_text_file(path, kMaxFileBytes), path);
+  const std::string path = find_data_file("workloads", "workload", name_or_path);
+  return parse_workload(read_text_file(path, kMaxDataFileBytes), path);
 }
 
-std::vector<std::string> workload_names() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::path& folder : data_folders()) {
-    if (!fs::is_directory(folder, error)) continue;
-    for (const auto& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-    break;
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> workload_names() { return data_file_names("workloads"); }
 
 }  // namespace weft

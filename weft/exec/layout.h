@@ -1,6 +1,7 @@
 // Where one rank's buffers and counters lie in its segment, and which bytes a box of a buffer is.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,16 +39,17 @@ struct Layout {
 Layout layout_of(const Plan& plan, const Expander& expander, int rank);
 
 // Calls f(rows, cols, corner offset per dimension) for every 2-d strip of a box: once for boxes of up to two dimensions.
+// Dimensions `row_dim` to the last but one are a strip's rows.
 template <typename F>
-void for_each_strip(const Box& box, F&& f) {
+void for_each_strip(const Box& box, int row_dim, F&& f) {
   std::array<std::int64_t, kMaxDims> at{};
-  const std::int64_t rows = box.dims > 1 ? box.size(box.dims - 2) : 1;
+  std::int64_t rows = 1, outer = 1;
+  for (int d = std::max(row_dim, 0); d < box.dims - 1; ++d) rows *= box.size(d);
   const std::int64_t cols = box.size(box.dims - 1);
-  std::int64_t outer = 1;
-  for (int d = 0; d < box.dims - 2; ++d) outer *= box.size(d);
+  for (int d = 0; d < row_dim; ++d) outer *= box.size(d);
   for (std::int64_t i = 0; i < outer; ++i) {
     std::int64_t rest = i;
-    for (int d = box.dims - 3; d >= 0; --d) {
+    for (int d = row_dim - 1; d >= 0; --d) {
       at[d] = rest % box.size(d);
       rest /= box.size(d);
     }

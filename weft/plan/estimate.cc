@@ -97,10 +97,10 @@ class EventModel {
         ranks_[act.rank].local_seconds += costs_.store_seconds(act, p);
         continue;
       }
-      use(act.rank, p.rank).bytes += costs_.bytes(p);
-      sent_[static_cast<std::size_t>(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.bytes(p);
-      received_[host_of_[p.rank]] += costs_.bytes(p);
-      ranks_[p.rank].receiving += wire_seconds(costs_.bytes(p), std::max(act.lanes, 1u));
+      use(act.rank, p.rank).bytes += costs_.sent_bytes(act, p);
+      sent_[static_cast<std::size_t>(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.sent_bytes(act, p);
+      received_[host_of_[p.rank]] += costs_.sent_bytes(act, p);
+      ranks_[p.rank].receiving += wire_seconds(costs_.sent_bytes(act, p), std::max(act.lanes, 1u));
     }
   }
 
@@ -131,7 +131,7 @@ class EventModel {
   // link, each has the part of it that it uses of its bytes.
   void send(const Act& act, const Front& made, double lanes) {
     for (const VPiece& p : m_.pieces_of(act.targets))
-      if (!same_host(p.rank, act.rank)) use(act.rank, p.rank).pending += costs_.bytes(p);
+      if (!same_host(p.rank, act.rank)) use(act.rank, p.rank).pending += costs_.sent_bytes(act, p);
     for (const VPiece& p : m_.pieces_of(act.targets)) {
       if (same_host(p.rank, act.rank)) continue;
       Use& link = use(act.rank, p.rank);
@@ -156,7 +156,7 @@ class EventModel {
     const auto lanes = static_cast<double>(std::max(act.lanes, 1u));
     if (act.is_step) cost.busy *= rank.slower;
     for (const VPiece& p : m_.pieces_of(act.targets))
-      if (!same_host(p.rank, act.rank)) cost.busy += wire_seconds(costs_.bytes(p), lanes);
+      if (!same_host(p.rank, act.rank)) cost.busy += wire_seconds(costs_.sent_bytes(act, p), lanes);
     rank.busy += cost.busy;
     rank.compute += cost.compute;
     Front made = ready(act);

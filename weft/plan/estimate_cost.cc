@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/plan/traffic.h"
+
 namespace weft::estimating {
 namespace {
 
@@ -39,6 +41,14 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
 double Costs::bytes(const VPiece& piece) const {
   return static_cast<double>(m_.boxes[piece.box].volume() *
                              static_cast<std::int64_t>(size_of(m_.plan->buffers[piece.buffer].dtype)));
+}
+
+double Costs::sent_bytes(const Act& act, const VPiece& target) const {
+  const bool copies = !act.is_step && !act.finish && act.sources.size() == 1;
+  if (!copies) return bytes(target);
+  const Dtype source = m_.plan->buffers[m_.pieces_of(act.sources)[0].buffer].dtype;
+  const Dtype dtype = travels_as(source, m_.plan->buffers[target.buffer].dtype);
+  return static_cast<double>(m_.boxes[target.box].volume() * static_cast<std::int64_t>(size_of(dtype)));
 }
 
 double Costs::store_seconds(const Act& act, const VPiece& piece) const {

@@ -41,6 +41,7 @@ class Costs {
 
   Cost of(const verifying::Act& act) const;
   double bytes(const verifying::VPiece& piece) const;
+  double sent_bytes(const verifying::Act& act, const verifying::VPiece& target) const;  // to another host
   double store_seconds(const verifying::Act& act, const verifying::VPiece& piece) const;
 
  private:

@@ -89,6 +89,8 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
     check_rank(peer, "limiting");
     action.limit_peer = static_cast<std::int32_t>(peer);
   }
+  action.order = eval(compiled.order, *slots);
+  action.order_step = eval(compiled.order_step, *slots);
   const auto span_of = [&](std::int64_t per) {
     if (per < 0 || per > kMaxItems) bad_input("rule \"{}\" shares a counter among {} lanes", rule.name, per);
     return per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);

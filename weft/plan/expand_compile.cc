@@ -124,6 +124,8 @@ void Expander::Impl::compile_rule(const Rule& rule) {
   out.when = {rule.when, inner};
   out.finish = {rule.finish, inner};
   out.limit_peer = {rule.limit_peer, inner};
+  out.order = {rule.order, inner};
+  out.order_step = {rule.order_step, inner};
   out.box = compile(rule.box, inner);
   for (const WaitRule& w : rule.waits)
     out.waits.push_back(

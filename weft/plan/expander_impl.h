@@ -56,7 +56,7 @@ struct CompiledSignal {
 };
 struct CompiledRule {
   std::vector<Formula> let;
-  Formula count, when, finish, limit_peer;
+  Formula count, when, finish, limit_peer, order, order_step;
   CompiledBox box;
   std::vector<CompiledWait> waits;
   std::vector<CompiledPiece> reads, sources, targets;

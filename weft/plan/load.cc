@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
-constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 256, kMaxCounters = 4096, kMaxLets = 64, kMaxParams = 256;
+constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 4096, kMaxCounters = 4096, kMaxLets = 64, kMaxParams = 256;
 constexpr std::size_t kMaxTables = 256, kMaxProducers = 256, kMaxOwed = 4096, kMaxList = 4096;
 constexpr std::size_t kMaxTableEntries = std::size_t{4} << 20;
 constexpr std::size_t kMaxNameBytes = 256;
@@ -295,7 +295,7 @@ class Reader {
   Rule rule(const Json& json, const std::string& where) {
     check_fields(json,
                  {"name", "kind", "producer", "count", "when", "let", "box", "tile", "waits", "reads", "sources",
-                  "targets", "signals", "finish", "limit", "limit_peer"},
+                  "targets", "signals", "finish", "limit", "limit_peer", "order", "order_step"},
                  where);
     Rule out;
     out.name = name(json, where);
@@ -318,6 +318,8 @@ class Reader {
     expr(json, "finish", where, &out.finish);
     if (find_field(json, "limit", where)) out.limit = parsed(json, "limit", where, parse_limit);
     expr(json, "limit_peer", where, &out.limit_peer);
+    expr(json, "order", where, &out.order);
+    expr(json, "order_step", where, &out.order_step);
     return out;
   }
 

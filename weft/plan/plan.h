@@ -114,6 +114,9 @@ struct Rule {
   Expr finish = 0;  // not 0: the producer's epilogue is applied before the store
   Limit limit = Limit::none;
   Expr limit_peer = 0;
+  // Triggers of plans with no use for "any order": of the lanes that are ready, the one with the lowest
+  // order + lane * order_step goes first. A wish that changes no promise; 0 everywhere: executors choose.
+  Expr order = 0, order_step = 0;
 };
 
 // What a rank must find in a buffer at the end of a run: for s in 0 .. count - 1, `piece` of rank r holds the

@@ -221,6 +221,9 @@ class Printer {
     for (const PieceRule& p : rule.targets) rows.push_back(piece("store", p));
     for (const SignalRule& g : rule.signals)
       rows.push_back({"signal", counter(g.counter, g.index, g.per), at_rank(g.rank), when(g.each, g.when)});
+    if (!rule.order.is_number(0) || !rule.order_step.is_number(0))
+      rows.push_back(
+          {"order", rule.order.str(), rule.order_step.is_number(0) ? "" : "+ lane * " + rule.order_step.str()});
     out_ += columns(rows, 2, 56);
   }
   static std::string lag(int lag) {

@@ -85,6 +85,8 @@ void add_written_out(const Plan& plan, const Expander& expander, const Program& 
   rule.finish = action.finish;
   rule.limit = action.limit;
   rule.limit_peer = action.limit_peer;
+  rule.order = action.order + (by_lane ? lane * action.order_step : 0);
+  if (!by_lane) rule.order_step = action.order_step;
   out->rules.push_back(std::move(rule));
 }
 

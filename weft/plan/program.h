@@ -50,6 +50,7 @@ struct Action {
   bool finish = false;
   Limit limit = Limit::none;
   std::int32_t limit_peer = 0;
+  std::int64_t order = 0, order_step = 0;  // of a trigger's lanes: plan.h
 };
 
 struct Program {

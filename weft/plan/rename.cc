@@ -52,6 +52,8 @@ Rule renamed(Rule rule, Renaming to) {
     for (Expr* e : {&g.rank, &g.index, &g.per, &g.each, &g.when}) *e = renamed(*e, to);
   rule.finish = renamed(rule.finish, to);
   rule.limit_peer = renamed(rule.limit_peer, to);
+  rule.order = renamed(rule.order, to);
+  rule.order_step = renamed(rule.order_step, to);
   return rule;
 }
 

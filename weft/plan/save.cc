@@ -113,6 +113,8 @@ class RuleWriter {
     put(&out, "finish", r.finish, 0);
     if (r.limit != Limit::none) out["limit"] = to_string(r.limit);
     put(&out, "limit_peer", r.limit_peer, 0);
+    put(&out, "order", r.order, 0);
+    put(&out, "order_step", r.order_step, 0);
     return out;
   }
 

@@ -26,8 +26,9 @@ std::string spelled(const Program& program) {
   std::string out;
   for (const Action& a : program.actions) {
     out +=
-        fmt::format("{} {} {} {} {} {}x{} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s, a.producer,
-                    to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish, static_cast<int>(a.limit), a.limit_peer);
+        fmt::format("{} {} {} {} {} {}x{} {} {} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s, a.producer,
+                    to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish, static_cast<int>(a.limit), a.limit_peer, a.order,
+                    a.order_step);
     for (const Wait& w : program.of(a)) out += fmt::format(" w {} {} {} {}\n", w.counter, w.at, w.lag, w.per);
     for (const auto list : {program.reads(a), program.sources(a), program.targets(a)})
       for (const Piece& p : list) out += fmt::format(" p {} {} {}\n", p.rank, p.buffer, to_string(p.box));

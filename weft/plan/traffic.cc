@@ -10,13 +10,22 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
+std::int64_t travel_bytes(const Plan& plan, const Program& program, const Action& action, const Piece& target) {
+  const Dtype dtype = plan.buffers[target.buffer].dtype;
+  const bool copies = action.kind == ActionKind::trigger && !action.finish && action.sources.size() == 1;
+  return static_cast<std::int64_t>(
+      size_of(copies ? travels_as(plan.buffers[program.sources(action)[0].buffer].dtype, dtype) : dtype));
+}
+
 Traffic traffic(const Plan& plan, const Program& program) {
   Traffic out;
   for (const Action& action : program.actions) {
     if (action.lanes == 0) continue;
     for (const Piece& target : program.targets(action)) {
-      const auto size = static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
-      (target.rank == program.rank ? out.bytes_kept : out.bytes_to_peers) += target.box.volume() * size;
+      if (target.rank == program.rank)
+        out.bytes_kept += target.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+      else
+        out.bytes_to_peers += target.box.volume() * travel_bytes(plan, program, action, target);
     }
     for (const Signal& signal : program.signals_of(action))
       (signal.rank == program.rank ? out.local_signals : out.signals_to_peers) += action.lanes;
@@ -46,8 +55,7 @@ std::vector<HostTraffic> host_traffic(const Plan& plan, int ranks_per_host) {
       for (const Piece& target : program.targets(action)) {
         const int from = rank / ranks_per_host, to = target.rank / ranks_per_host;
         if (from == to || action.lanes == 0) continue;
-        const std::int64_t bytes =
-            target.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+        const std::int64_t bytes = target.box.volume() * travel_bytes(plan, program, action, target);
         out[from].bytes_out += bytes;
         out[to].bytes_in += bytes;
       }

@@ -9,9 +9,17 @@
 
 namespace weft {
 
+// Values travel in the dtype of the buffer they go to. Where a trigger copies from a narrower one they travel as they are,
+// and are widened where they land: that loses nothing.
+constexpr Dtype travels_as(Dtype source, Dtype target) {
+  return source == Dtype::bf16 && target == Dtype::f32 ? source : target;
+}
+// Bytes of one value on its way from an action to a target on another rank.
+std::int64_t travel_bytes(const Plan& plan, const Program& program, const Action& action, const Piece& target);
+
 // Of one rank, as the one that stores and signals; or summed over all.
 struct Traffic {
-  std::int64_t bytes_to_peers = 0;    // stored into other ranks' buffers, in the buffers' dtype
+  std::int64_t bytes_to_peers = 0;    // stored into other ranks' buffers, as they travel
   std::int64_t bytes_kept = 0;        // stored into its own buffers
   std::int64_t signals_to_peers = 0;  // raises of other ranks' counters, one a lane
   std::int64_t local_signals = 0;     // raises of its own counters

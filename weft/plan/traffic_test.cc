@@ -31,6 +31,19 @@ TEST(Traffic, ANarrowWireHalvesTheBytes) {
   EXPECT_EQ(traffic(plan).ranks[0].bytes_kept, 128);
 }
 
+// A copy from bf16 to f32 is widened where it lands; a sum is made where its sources are.
+TEST(Traffic, CopiesOfNarrowValuesTravelNarrow) {
+  Plan plan = testing::pair_plan();
+  plan.buffers[0].dtype = Dtype::bf16;
+  Rule& rule = plan.rules[1];
+  rule.kind = ActionKind::trigger;
+  rule.targets[0].rank = testing::e("1 - r");
+  EXPECT_EQ(traffic(plan).ranks[0].bytes_to_peers, 64 + 64);
+  EXPECT_EQ(host_traffic(plan, 1)[0].bytes_out, 64 + 64);
+  rule.sources.push_back(rule.sources[0]);
+  EXPECT_EQ(traffic(plan).ranks[0].bytes_to_peers, 64 + 128);
+}
+
 TEST(Traffic, TileByTileIsTheSame) {
   for (const Plan& plan : {testing::pair_plan(), testing::shot_plan()}) {
     const PlanTraffic ranges = traffic(plan), tiles = traffic(written_out(plan, true));

@@ -217,10 +217,11 @@ class Sums {
   std::int32_t expected(const Expander::Due& due) {
     // A sum by hosts is over all ranks, so numbers above theirs are free to tell it.
     const std::int32_t over = due.ranks_per_host > 1 ? m_.plan->num_ranks + due.ranks_per_host : due.contributors;
-    const std::uint64_t key = ((static_cast<std::uint64_t>(due.first) << 32 | static_cast<std::uint32_t>(over)) << 1 |
-                               static_cast<std::uint64_t>(due.finished)) ^
-                              (static_cast<std::uint64_t>(due.leaf + 64) << 52);
-    std::int32_t& known = expected_.at(key + 1);
+    // Side by side: a bit, 18 bits (two times 65536 ranks), 16 bits, and the leaf, as in leaf().
+    const auto source = static_cast<std::uint64_t>(due.leaf >= 0 ? 2 * due.leaf : -2 * due.leaf - 1);
+    const std::uint64_t key = source << 35 | static_cast<std::uint64_t>(due.first) << 19 |
+                              static_cast<std::uint64_t>(over) << 1 | static_cast<std::uint64_t>(due.finished);
+    std::int32_t& known = expected_.at(key);
     if (known != -1) return known;
     m_.spend(16 * std::int64_t{due.contributors});
     const std::int32_t node = due.ranks_per_host > 1 ? by_hosts(due) : flat(due);

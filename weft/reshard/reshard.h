@@ -72,4 +72,8 @@ std::vector<Task> tasks(const Reshard& reshard);
 Reshard one_tensor(const Shape& shape, Dtype dtype, const Mesh& source, const std::string& source_spec,
                    const Mesh& destination, const std::string& destination_spec);
 
+// The host of every rank of one_tensor's world, those of the destination after those of the source: what one_nic_a_host
+// (weft/cluster/network.h) takes.
+std::vector<int> hosts_side_by_side(const Mesh& source, const Mesh& destination);
+
 }  // namespace weft

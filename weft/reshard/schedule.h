@@ -40,15 +40,17 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-// A part of a task that travels together. Its hops are a tree: the first begins at `root`, each other one at the root or where
-// an earlier one ended. Every receiver of the task ends one hop, unless it is the root.
+// A part of a task that travels together. Its hops are a tree: each begins at `root`, which holds the box, or where an earlier
+// one ended, and ends at a receiver. Over all chunks of a task every receiver gets every element of the box once: at the
+// end of a hop, or as the root of the chunk (a copy inside its own memory; a chunk without hops is that alone). Where
+// several hosts hold a box, or meshes overlap, several chunks of one box reach different receivers.
 struct Chunk {
   int task = 0;
   Box box;  // in the destination tensor's coordinates
   std::int64_t bytes = 0;
   int root = 0;
   std::vector<Hop> hops;
-  double begin_s = 0, end_s = 0;  // when it travels, at an even rate
+  double begin_s = 0, end_s = 0;  // when it travels, at an even rate; both 0 where no hop leaves a host
 };
 
 struct Schedule {
@@ -57,7 +59,7 @@ struct Schedule {
   std::vector<Chunk> chunks;  // by begin_s, then as they should be sent
   double makespan_s = 0;
   double lower_bound_s = 0;  // no schedule of these tasks on this network is shorter (bound.h)
-  bool optimal = false;      // proved: makespan equals the bound, or an exact search found nothing shorter
+  bool optimal = false;      // proved: makespan equals the bound
   std::string why;
 };
 

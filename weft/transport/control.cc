@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kVersion = 0x57454603;  // changes with the layout: program and launcher may differ
+constexpr std::uint32_t kVersion = 0x57454604;  // changes with the layout: program and launcher may differ
 
 }  // namespace
 
@@ -31,7 +31,8 @@ struct alignas(64) Control::Report {
 
 std::size_t Control::bytes_for(int num_ranks) {
   const auto n = static_cast<std::size_t>(num_ranks);
-  return sizeof(Header) + n * sizeof(RankState) + (n + 1) * sizeof(Report) + n * n * sizeof(std::atomic<std::int64_t>);
+  return sizeof(Header) + n * sizeof(RankState) + (n + 1) * sizeof(Report) +
+         (n + 1) * (n + 1) * sizeof(std::atomic<std::int64_t>);
 }
 
 Control::Control(std::shared_ptr<void> memory, int num_ranks) : memory_(std::move(memory)), num_ranks_(num_ranks) {
@@ -47,7 +48,7 @@ Control Control::create(std::shared_ptr<void> memory, int num_ranks) {
   new (control.memory_.get()) Header{kVersion, num_ranks, getpid(), {}};
   for (int rank = 0; rank < num_ranks; ++rank) new (control.ranks_ + rank) RankState{};
   for (int reporter = 0; reporter <= num_ranks; ++reporter) new (control.reports_ + reporter) Report{};
-  for (int link = 0; link < num_ranks * num_ranks; ++link)
+  for (int link = 0; link < (num_ranks + 1) * (num_ranks + 1); ++link)
     new (control.link_clocks_ + link) std::atomic<std::int64_t>{0};
   return control;
 }

@@ -42,9 +42,9 @@ class Control {
 
   int num_ranks() const { return num_ranks_; }
   RankState& rank(int rank) const { return ranks_[rank]; }
-  // Until when the link from one host to another is busy (pace.h); hosts are numbered below num_ranks.
+  // Until when the link from one host to another is busy (pace.h); hosts are numbered below num_ranks, and -1 is all.
   std::atomic<std::int64_t>& link_clock(int from_host, int to_host) const {
-    return link_clocks_[from_host * num_ranks_ + to_host];
+    return link_clocks_[(from_host + 1) * (num_ranks_ + 1) + to_host + 1];
   }
   int launcher_pid() const;
 

@@ -32,6 +32,14 @@ TEST(Link, HostsAreBlocksOfRanks) {
   EXPECT_EQ(pace.host(5), 2);
 }
 
+TEST(Link, SignalsWithoutBytesDoNotQueueForANic) {
+  const Pace pace{.bytes_per_s = 1e9, .latency_s = 5e-6, .fabric = Fabric::nic};
+  std::atomic<std::int64_t> clock{0};
+  EXPECT_EQ(occupy(clock, pace, 1000, 100).due_ns, 6100);
+  EXPECT_EQ(occupy(clock, pace, 0, 200).due_ns, 5200);
+  EXPECT_EQ(occupy(clock, pace, 500, 200).begin_ns, 1100);
+}
+
 struct Queue {
   explicit Queue(std::uint32_t slots)
       : memory(static_cast<std::byte*>(std::aligned_alloc(64, (Transit::bytes_for(slots) + 63) & ~std::size_t{63})),
@@ -39,12 +47,14 @@ struct Queue {
         transit((std::fill_n(memory.get(), Transit::bytes_for(slots), std::byte{0}), memory.get()), slots) {}
   std::vector<std::uint32_t> deliver(std::int64_t now) {
     std::vector<std::uint32_t> out;
-    again = transit.deliver(now, [&](std::uint32_t counter) { out.push_back(counter); });
+    again = transit.deliver(
+        now, [&](std::uint32_t counter) { out.push_back(counter); }, nic);
     return out;
   }
   std::unique_ptr<std::byte, void (*)(void*)> memory;
   Transit transit;
   std::int64_t again = 0;
+  std::atomic<std::int64_t>* nic = nullptr;
 };
 
 TEST(Transit, DeliversInOrderAndNothingBeforeItsTime) {
@@ -60,6 +70,31 @@ TEST(Transit, DeliversInOrderAndNothingBeforeItsTime) {
   EXPECT_EQ(queue.again, 20);
   EXPECT_EQ(queue.deliver(20), (std::vector<std::uint32_t>{8, 9}));
   EXPECT_EQ(queue.transit.push(1, 30), Transit::Push::first);  // all others are there: the receiver may be asleep
+}
+
+// Two senders, 100 each for 10 of a NIC's time, from the same moment on: it is charged when bytes arrive, by their own
+// times, and a queue that is looked at late loses nothing.
+TEST(Transit, ChargesTheReceiversNicWhenBytesArrive) {
+  std::atomic<std::int64_t> nic{0};
+  Queue a(16), b(16);
+  a.nic = b.nic = &nic;
+  a.transit.push(1, 110, 10);
+  a.transit.push(2, 120, 10);
+  b.transit.push(3, 110, 10);
+  EXPECT_EQ(a.transit.head()->turn_ns(), 100);
+  EXPECT_TRUE(a.deliver(99).empty());
+  EXPECT_EQ(a.again, 110);
+  EXPECT_EQ(nic, 0);
+  EXPECT_TRUE(a.deliver(100).empty());  // charged: 100 to 110
+  EXPECT_EQ(a.transit.head()->turn_ns(), 110);
+  EXPECT_TRUE(b.deliver(105).empty());  // 110 to 120
+  EXPECT_EQ(b.again, 120);
+  EXPECT_EQ(a.deliver(500), (std::vector<std::uint32_t>{1, 2}));  // 120 to 130, though it is 500
+  EXPECT_EQ(nic, 130);
+  EXPECT_EQ(b.deliver(500), std::vector<std::uint32_t>{3});
+  b.transit.push(4, 200, 10);
+  EXPECT_EQ(b.deliver(500), std::vector<std::uint32_t>{4});
+  EXPECT_EQ(nic, 200);  // an idle NIC saves no time up
 }
 
 TEST(Transit, RefusesWhatItCannotHold) {

@@ -22,6 +22,8 @@ namespace weft {
 struct Bell;
 class Wire;
 
+inline constexpr int kAllHosts = -1;
+
 // One segment a rank, those of this host mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
 // rank's mapping lives as long as its Segment; the memory itself until the last rank has let go. For a rank of another
 // host base[r] begins a range of addresses without memory: good for reckoning offsets, which a Wire takes.
@@ -66,7 +68,8 @@ class Transport {
   // What carries stores and signals to the ranks it does not reach; null where it reaches all.
   virtual Wire* wire() { return nullptr; }
 
-  // Until when the link from one host to another is busy, where local ranks are paced (pace.h).
+  // Until when the link from one host to another is busy, where local ranks are paced (pace.h). kAllHosts for one of them
+  // makes it the other's NIC, out or in.
   virtual std::atomic<std::int64_t>& link_clock(int from_host, int to_host) = 0;
 
   // To be called in every wait loop; one relaxed load unless something happened. Once any rank has failed it

@@ -7,11 +7,27 @@
 #include "weft/base/error.h"
 
 namespace weft {
+namespace {
+
+constexpr auto kWidened = static_cast<std::uint32_t>(Landing::widened);
+
+// bf16 is the upper half of an f32. Neither address need be aligned.
+void widen(std::byte* to, const std::byte* from, std::size_t values) {
+  for (std::size_t i = 0; i < values; ++i) {
+    std::uint16_t half;
+    std::memcpy(&half, from + i * sizeof half, sizeof half);
+    const std::uint32_t whole = std::uint32_t{half} << 16;
+    std::memcpy(to + i * sizeof whole, &whole, sizeof whole);
+  }
+}
+
+}  // namespace
 
 Cut::Cut(Rows rows, std::uint64_t most) : rows_(rows), most_(most) {
   if (rows_.bytes() == 0) return;
-  if (rows_.rows == 1 || rows_.stride == rows_.row_bytes) {
-    rows_.row_bytes = rows_.stride = rows_.bytes();
+  if (rows_.rows == 1 || rows_.stride == rows_.row_bytes * rows_.growth()) {
+    rows_.row_bytes = rows_.bytes();
+    rows_.stride = rows_.row_bytes * rows_.growth();
     rows_.rows = 1;
   }
   if (rows_.row_bytes <= most_) {
@@ -32,7 +48,7 @@ Cut::Piece Cut::operator[](std::uint64_t index) const {
     piece.packed = row * rows_.row_bytes;
   } else {
     const std::uint64_t row = index / pieces_a_row_, at = index % pieces_a_row_ * most_;
-    piece.box.offset += row * rows_.stride + at;
+    piece.box.offset += row * rows_.stride + at * rows_.growth();
     piece.box.rows = 1;
     piece.box.row_bytes = std::min(most_, rows_.row_bytes - at);
     piece.packed = row * rows_.row_bytes + at;
@@ -58,12 +74,15 @@ const SegmentTable::Entry* SegmentTable::find(std::uint32_t id) const {
 }
 
 void SegmentTable::check_rows(const MessageHeader& header, const Entry& entry) const {
+  if (header.landing > kWidened || (header.landing == kWidened && header.row_bytes % 2 != 0))
+    bad_input("it sent rows of {} bytes to land in way {}, which is none", header.row_bytes, header.landing);
+  const std::uint64_t landed = std::uint64_t{header.row_bytes} * (header.landing == kWidened ? 2 : 1);
   // 128 bits: an offset near 2^64 must not wrap round into the segment.
   const auto end = static_cast<unsigned __int128>(header.offset) +
-                   static_cast<unsigned __int128>(header.rows - 1) * header.stride + header.row_bytes;
+                   static_cast<unsigned __int128>(header.rows - 1) * header.stride + landed;
   if (end > entry.bytes)
     bad_input("it sent {} rows of {} bytes, {} apart, to offset {} of segment {}, which has {} bytes", header.rows,
-              header.row_bytes, header.stride, header.offset, header.segment, entry.bytes);
+              landed, header.stride, header.offset, header.segment, entry.bytes);
 }
 
 void SegmentTable::check_counters(const MessageCounter* counters, std::size_t num_counters) const {
@@ -98,10 +117,14 @@ bool SegmentTable::apply(const MessageHeader& header, const MessageCounter* coun
   check_counters(counters, std::size_t{header.counters_before} + header.counters_after);
 
   const bool before = raise(counters, header.counters_before);
-  if (to != nullptr)
-    for (std::uint64_t row = 0; row < header.rows; ++row)
-      std::memcpy(to->base + header.offset + row * header.stride, data.data() + row * header.row_bytes,
-                  header.row_bytes);
+  for (std::uint64_t row = 0; to != nullptr && row < header.rows; ++row) {
+    std::byte* place = to->base + header.offset + row * header.stride;
+    const std::byte* sent = data.data() + row * header.row_bytes;
+    if (header.landing == kWidened)
+      widen(place, sent, header.row_bytes / 2);
+    else
+      std::memcpy(place, sent, header.row_bytes);
+  }
   return raise(counters + header.counters_before, header.counters_after) || before;
 }
 

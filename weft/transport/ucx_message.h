@@ -2,7 +2,8 @@
 // memory in, plain memory out: nothing here knows UCX, so every case can be tested without a network.
 //
 // A message is a MessageHeader, then its counters, then (as the payload) packed rows. The receiver raises the counters
-// that were held back before, copies the rows to their place, and raises the counters that cover them.
+// that were held back before, copies the rows to their place, widened if it says so, and raises the counters that cover
+// them.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ struct MessageHeader {
   std::uint32_t from;
   std::uint32_t segment, rows, row_bytes;
   std::uint16_t counters_before, counters_after;
-  std::uint32_t unused;
+  std::uint32_t landing;  // a Landing
 };
 static_assert(sizeof(MessageHeader) == 56);
 

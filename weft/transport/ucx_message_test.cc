@@ -22,7 +22,8 @@ namespace {
 std::vector<std::uint64_t> places(const Rows& rows) {
   std::vector<std::uint64_t> all;
   for (std::uint64_t row = 0; row < rows.rows; ++row)
-    for (std::uint64_t i = 0; i < rows.row_bytes; ++i) all.push_back(rows.offset + row * rows.stride + i);
+    for (std::uint64_t i = 0; i < rows.row_bytes * rows.growth(); ++i)
+      all.push_back(rows.offset + row * rows.stride + i);
   return all;
 }
 
@@ -43,6 +44,22 @@ TEST(Cut, PiecesCoverEveryByteOnceInOrder) {
   EXPECT_EQ(Cut(Rows{1, 0, 0, 8, 8}, 16).size(), 0u);
 }
 
+TEST(Cut, PiecesOfWidenedRowsLandTwiceAsFarApart) {
+  for (const Rows& rows : {Rows{1, 8, 10, 6, 16, Landing::widened}, Rows{1, 0, 4, 100, 200, Landing::widened},
+                           Rows{1, 0, 3, 64, 1000, Landing::widened}})
+    for (const std::uint64_t most : {2, 16, 34, 1000}) {
+      const Cut cut(rows, most);
+      std::vector<std::uint64_t> seen;
+      for (std::uint64_t i = 0; i < cut.size(); ++i) {
+        EXPECT_EQ(2 * cut[i].packed, seen.size());
+        EXPECT_LE(cut[i].box.bytes(), most);
+        const auto some = places(cut[i].box);
+        seen.insert(seen.end(), some.begin(), some.end());
+      }
+      EXPECT_EQ(seen, places(rows)) << rows.rows << " x " << rows.row_bytes << " by " << most;
+    }
+}
+
 MessageHeader header_of(const Rows& rows, int before, int after) {
   MessageHeader header{};
   header.segment = rows.segment;
@@ -50,6 +67,7 @@ MessageHeader header_of(const Rows& rows, int before, int after) {
   header.stride = rows.stride;
   header.rows = static_cast<std::uint32_t>(rows.rows);
   header.row_bytes = static_cast<std::uint32_t>(rows.row_bytes);
+  header.landing = static_cast<std::uint32_t>(rows.landing);
   header.counters_before = static_cast<std::uint16_t>(before);
   header.counters_after = static_cast<std::uint16_t>(after);
   return header;
@@ -72,6 +90,30 @@ TEST(SegmentTable, WritesRowsAndRaisesCounters) {
   table.remove(7);
   EXPECT_FALSE(table.apply(header_of({7, 10, 2, 2, 8}, 0, 1), counters, data));
   EXPECT_EQ(memory[48], std::byte{2});
+}
+
+TEST(SegmentTable, WidensRowsWhereTheyLand) {
+  alignas(4) std::byte memory[64] = {};
+  SegmentTable table;
+  table.add(7, memory, sizeof memory);
+  const std::uint16_t sent[] = {0x3f80, 0xc000, 0x7fc1, 0x0001};  // 1, -2, a NaN, the smallest
+  const auto data = std::as_bytes(std::span(sent));
+  table.apply(header_of({7, 8, 2, 4, 24, Landing::widened}, 0, 0), nullptr, data);
+  const auto word = [&](std::size_t at) {
+    std::uint32_t value;
+    std::memcpy(&value, memory + at, sizeof value);
+    return value;
+  };
+  EXPECT_EQ(word(4), 0u);
+  EXPECT_EQ(word(8), 0x3f800000u);
+  EXPECT_EQ(word(12), 0xc0000000u);
+  EXPECT_EQ(word(16), 0u);
+  EXPECT_EQ(word(32), 0x7fc10000u);
+  EXPECT_EQ(word(36), 0x00010000u);
+  EXPECT_NO_THROW(table.apply(header_of({7, 48, 1, 8, 0, Landing::widened}, 0, 0), nullptr, data));
+  EXPECT_THROW(table.apply(header_of({7, 52, 1, 8, 0, Landing::widened}, 0, 0), nullptr, data), Error);
+  EXPECT_THROW(table.apply(header_of({7, 0, 8, 1, 4, Landing::widened}, 0, 0), nullptr, data), Error);
+  EXPECT_THROW(table.apply(header_of({7, 0, 1, 8, 8, Landing{2}}, 0, 0), nullptr, data), Error);
 }
 
 TEST(SegmentTable, RefusesWhatIsOutOfBoundsAndWritesNothing) {

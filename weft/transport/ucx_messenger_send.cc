@@ -15,6 +15,7 @@ void address_rows(MessageHeader& header, const Rows& box) {
   header.stride = box.stride;
   header.rows = static_cast<std::uint32_t>(box.rows);
   header.row_bytes = static_cast<std::uint32_t>(box.row_bytes);
+  header.landing = static_cast<std::uint32_t>(box.landing);
 }
 
 }  // namespace

@@ -72,19 +72,21 @@ class Absence {
   Wire* wire_;
 };
 
-// Polls until ready or the spin is over. A pause takes 4 to 140 cycles, depending on the core, so the clock
+// Polls until ready or the spin is over; where things move, one begins anew with each that did: whoever sends the next
+// then need not wake anybody. A pause takes 4 to 140 cycles, depending on the core, so the clock
 // decides; it is read every 16 polls to cost little beside them. No sched_yield: it helps on idle cores and
 // ruins busy ones. Ring of 8 thread ranks on 2 cores, us a hop, one run of 1.5 s each on a shared machine:
 //                     one yield   4 us of spin   asleep at once
 //   cores idle           1.5           8.7             4.7
 //   2 threads compute    271           31              12
-template <class Ready>
-bool spin_until(Transport& transport, const Patience& patience, Ready& ready) {
+template <class Ready, class Moved>
+bool spin_until(Transport& transport, const Patience& patience, Ready& ready, Moved& moved) {
   if (ready()) return true;
-  if (transport.crowded()) return false;
+  if (transport.crowded() || patience.spin.count() == 0) return false;
   const Attention attention(transport.wire());
-  const auto stop = std::chrono::steady_clock::now() + patience.spin;
-  while (std::chrono::steady_clock::now() < stop) {
+  auto stop = std::chrono::steady_clock::now() + patience.spin;
+  for (auto now = stop - patience.spin; now < stop; now = std::chrono::steady_clock::now()) {
+    if (moved()) stop = now + patience.spin;
     for (int poll = 0; poll < 16; ++poll) {
       cpu_pause();
       if (ready()) return true;
@@ -98,17 +100,26 @@ bool spin_until(Transport& transport, const Patience& patience, Ready& ready) {
 // Returns once ready() is true; ready must load with seq_cst (see bell.h). Throws what transport.check()
 // throws when a rank has failed. After each sleep that ended without success, at least ten times a second,
 // calls stuck(waited), which may throw: it knows what is awaited and from whom, so it words the deadline's
-// Error. Where something is known to happen without a bell, at_most() says how long to sleep at the most.
-template <class Ready, class Stuck, class AtMost>
-void wait_until(Transport& transport, const Patience& patience, Ready&& ready, Stuck&& stuck, AtMost&& at_most) {
-  if (detail::spin_until(transport, patience, ready)) return;
+// Error. Where something is known to happen without a bell, at_most() says how long to sleep at the most; moved(), whether
+// ready() did anything since it was last asked: more may be near then, and is spun for.
+template <class Ready, class Stuck, class AtMost, class Moved>
+void wait_until(Transport& transport, const Patience& patience, Ready&& ready, Stuck&& stuck, AtMost&& at_most,
+                Moved&& moved) {
+  if (detail::spin_until(transport, patience, ready, moved)) return;
   const auto start = std::chrono::steady_clock::now();
   Bell& bell = transport.bell(transport.rank());
   // A failure counts as news too, so that its bell is not lost between a check and the sleep.
   const auto ready_or_failed = [&] { return ready() || (transport.check(), false); };
   const detail::Absence absence(transport.wire());
-  while (!sleep_unless(bell, ready_or_failed, at_most))
+  while (!sleep_unless(bell, ready_or_failed, at_most)) {
     stuck(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start));
+    if (moved() && detail::spin_until(transport, patience, ready, moved)) return;
+  }
+}
+
+template <class Ready, class Stuck, class AtMost>
+void wait_until(Transport& transport, const Patience& patience, Ready&& ready, Stuck&& stuck, AtMost&& at_most) {
+  wait_until(transport, patience, ready, stuck, at_most, [] { return false; });
 }
 
 template <class Ready, class Stuck>

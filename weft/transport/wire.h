@@ -20,13 +20,18 @@
 
 namespace weft {
 
-// A box of bytes in one rank's memory: rows of row_bytes, stride apart, from `offset` of its segment on.
+// What becomes of a row where it lands: nothing, or its bf16 values become f32 ones, twice as long.
+enum class Landing : std::uint32_t { as_it_is, widened };
+
+// A box of bytes in one rank's memory: rows of row_bytes, as they travel, stride apart, from `offset` of its segment on.
 struct Rows {
   std::uint32_t segment = 0;  // Segment::id
   std::uint64_t offset = 0;
   std::uint64_t rows = 0, row_bytes = 0, stride = 0;
+  Landing landing = Landing::as_it_is;
 
   std::uint64_t bytes() const { return rows * row_bytes; }
+  std::uint64_t growth() const { return landing == Landing::widened ? 2 : 1; }  // bytes landed for one that travels
 };
 
 // A counter of the receiver: a word of its segment.

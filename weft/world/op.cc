@@ -74,6 +74,8 @@ void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs
 
 void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run(inputs, counts); }
 
+void Op::run(std::span<const void* const> inputs) { state_->run(inputs); }
+
 void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) const {
   if (inputs.size() != plan.producers.size())
     bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
@@ -83,6 +85,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Producer& p = plan.producers[i];
     const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
+    if (!reads[i]) continue;
     const bool written = is_written(p, inputs[i]);
     if (written && window == nullptr)
       bad_input(
@@ -108,6 +111,27 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
   if (window != nullptr) window->is_open = false;  // also where the run copies x, whatever was written
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].x;
+  start(counts);
+}
+
+void Op::State::run(std::span<const void* const> inputs) {
+  if (!plan.producers.empty()) bad_input("plan \"{}\" has a producer; run it with that one's inputs", plan.name);
+  std::size_t next = 0;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].role != Role::input) continue;
+    const BufferLayout& layout = executor->layout(static_cast<int>(b));
+    if (next < inputs.size() && inputs[next] == nullptr && layout.copy_bytes > 0)
+      bad_input("plan \"{}\" reads \"{}\" on rank {}, but the run gives null for it", plan.name, plan.buffers[b].name,
+                rank);
+    bindings.buffers[b] = next < inputs.size() ? inputs[next] : nullptr;
+    ++next;
+  }
+  if (next != inputs.size())
+    bad_input("plan \"{}\" has {} input buffers, but the run gives {}", plan.name, next, inputs.size());
+  start({});
+}
+
+void Op::State::start(const Counts& counts) {
   try {
     executor->start(bindings, counts);
   } catch (Error& error) {
@@ -118,8 +142,14 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
 
 Matrix Op::output() { return state_->read("y"); }
 Matrix Op::buffer(std::string_view name) { return state_->read(name); }
+BufferView Op::view(std::string_view name) { return state_->view(name); }
 
 Matrix Op::State::read(std::string_view name) {
+  const BufferView whole = view(name);
+  return {static_cast<const float*>(whole.data), whole.shape[0], whole.dims > 1 ? whole.shape[1] : 1};
+}
+
+BufferView Op::State::view(std::string_view name) {
   const int index = plan.buffer(name);
   if (index < 0 || plan.buffers[index].role == Role::input || plan.buffers[index].packing.tile_rows > 0)
     bad_input("plan \"{}\" has no readable buffer \"{}\"", plan.name, name);
@@ -130,8 +160,10 @@ Matrix Op::State::read(std::string_view name) {
     throw;
   }
   const BufferLayout& layout = executor->layout(index);
-  return {reinterpret_cast<const float*>(executor->buffer(index)), layout.shape[0],
-          layout.dims > 1 ? layout.shape[1] : 1};
+  BufferView out{executor->buffer(index), layout.dtype, layout.dims, layout.shape, size_of(layout.dtype)};
+  for (int d = 0; d < layout.dims; ++d)
+    out.bytes *= static_cast<std::size_t>(layout.shape[static_cast<std::size_t>(d)]);
+  return out;
 }
 
 bool Op::ready() {

@@ -1,12 +1,16 @@
 // An op: a plan compiled for a world, memory allotted, ready to run again and again.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "weft/base/dtype.h"
 #include "weft/exec/bindings.h"
+#include "weft/mesh/box.h"
 
 namespace weft {
 
@@ -20,6 +24,15 @@ struct Matrix {
 
   std::span<const float> values() const { return {data, static_cast<std::size_t>(rows * cols)}; }
   const float* row(std::int64_t i) const { return data + i * cols; }
+};
+
+// A buffer of the op's memory on this rank, of any dtype, row-major.
+struct BufferView {
+  const void* data = nullptr;
+  Dtype dtype = Dtype::f32;
+  int dims = 0;
+  std::array<std::int64_t, kMaxDims> shape{};  // the first `dims` count; this rank's, 0 where it has no part of it
+  std::size_t bytes = 0;
 };
 
 class Op {
@@ -36,10 +49,15 @@ class Op {
   void run(const Inputs& inputs, const Counts& counts = {});
   void run(std::span<const Inputs> inputs, const Counts& counts = {});  // plans of several producers
 
+  // Plans without a producer, as those of a reshard: one pointer for each input buffer of the plan, in its order; null
+  // where this rank's is empty.
+  void run(std::span<const void* const> inputs);
+
   // Waits for what is owed to this rank and returns it; readable until the next run.
   Matrix output();
   // The same for another buffer of the plan, by name. Throws bad_input where there is none.
   Matrix buffer(std::string_view name);
+  BufferView view(std::string_view name);  // the same, whatever its dtype and dimensions
 
   // Fires what is ready, without waiting; whether all that is owed to this rank is there.
   bool ready();

@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -74,6 +75,19 @@ Signalling agree(WorldState& world, const std::string& plan, const Group& group)
       bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments",
                 transport.rank(), rank);
   return quiet ? Signalling::quiet : Signalling::fenced;
+}
+
+// Which producers' inputs a rank uses: for its steps, for an epilogue, or as an input buffer, which is the first one's x.
+std::vector<bool> inputs_read(const Plan& plan, const Program& program) {
+  std::vector<bool> out(plan.producers.size());
+  const auto is_input = [&](const Piece& p) { return plan.buffers[p.buffer].role == Role::input; };
+  for (const Action& action : program.actions) {
+    if (out.empty()) break;
+    const auto sources = program.sources(action);
+    if (action.kind == ActionKind::step || action.finish) out[std::max(action.producer, 0)] = true;
+    if (std::any_of(sources.begin(), sources.end(), is_input)) out[0] = true;
+  }
+  return out;
 }
 
 }  // namespace
@@ -149,8 +163,8 @@ void World::barrier() { state_->transport->barrier(); }
 Cluster World::cluster(int num_ranks) const {
   Cluster cluster = state_->cluster;
   if (state_->link) {
-    cluster.network = *state_->link;
-    cluster.fabric = Fabric::pairs;  // a paced transport has a clock for every ordered pair of hosts
+    cluster.network = {state_->link->bytes_per_s, state_->link->latency_s};
+    cluster.fabric = state_->link->fabric;
     cluster.ranks_per_host = state_->ranks_per_host;
     cluster.num_hosts = static_cast<int>(ceil_div(num_ranks, cluster.ranks_per_host));
   }
@@ -189,6 +203,13 @@ Op World::compile(const Plan& plan, const Mesh& mesh, std::string_view axis) {
   return allot(plan, mesh.group(axis, rank()));
 }
 
+Op World::compile(const Plan& plan) {
+  Group all;
+  for (int rank = 0; rank < size(); ++rank) all.ranks.push_back(rank);
+  all.position = rank();
+  return allot(plan, all);
+}
+
 Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
@@ -213,12 +234,13 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->world = state_;
   op->plan = plan;
   op->rank = group.position;
+  op->reads = inputs_read(plan, expander.program(group.position));
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
   CpuOptions options{
       state_->patience, state_->hooks, &state_->live, signalling, state_->detail, op->segment->id, {}, {}};
   if (state_->link) {
-    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host};
+    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host, state_->link->fabric};
     op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
     for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
   }

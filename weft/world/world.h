@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "weft/cluster/cluster.h"
+#include "weft/cluster/network.h"
 #include "weft/mesh/mesh.h"
 #include "weft/plan/plan.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
+#include "weft/reshard/build.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
 
@@ -24,7 +26,8 @@ struct WorldState;
 struct WorldOptions {
   int threads = 0;  // of each rank; 0: WEFT_THREADS, or 1
   // What lies between ranks: a rate and a latency to pace local transports to (transport/pace.h); none: WEFT_LINK, or
-  // the speed of memory. Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
+  // the speed of memory. Its fabric says what shares the rate: a pair of hosts, or all that a host sends or receives.
+  // Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
   std::optional<Link> link;
   int ranks_per_host = 1;
   // Local ranks of different hosts use a wire over the loopback device and no memory of each other
@@ -61,6 +64,21 @@ class World {
   Op compile(const Space& gather, const Producer& producer);
   // A plan made elsewhere, over the ranks along `axis` of `mesh`.
   Op compile(const Plan& plan, const Mesh& mesh, std::string_view axis);
+
+  // A plan made elsewhere, over all ranks.
+  Op compile(const Plan& plan);
+  // Moves sharded tensors (weft/reshard/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this world's own
+  // where none is given.
+  Op compile(const Reshard& reshard, const ReshardOptions& options = {});
+  Op compile(const Reshard& reshard, const Network& network, const ReshardOptions& options = {});
+  // The same from a producer: ranks of the source mesh run it with its inputs, the others with none.
+  Op compile(const Producer& producer, const Reshard& reshard, const Network& network,
+             const ReshardOptions& options = {});
+
+  // The options with what messages cost here: a wire's, and cores that ranks share.
+  ReshardOptions with_costs(ReshardOptions options) const;
+  // This world's hosts, one NIC each: the paced link or the cluster's network between them.
+  Network network() const;
 
   // The pages behind the output of a producer `window`: one window an op, made when first asked for. Throws bad_input
   // where the op's rows cannot be pages, saying which sizes can.

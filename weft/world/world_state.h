@@ -47,13 +47,17 @@ struct Op::State {
   Plan plan;
   std::unique_ptr<CpuExecutor> executor;
   int rank = 0;                           // of the plan
+  std::vector<bool> reads;                // does this rank use the inputs of a producer?
   Bindings bindings;                      // of the run under way; kept, so that a run allocates nothing
   Memory memory;                          // where all ranks of the plan are
   std::shared_ptr<Window::State> window;  // null until asked for
 
   ~State();
   void run(std::span<const Inputs> inputs, const Counts& counts);
+  void run(std::span<const void* const> inputs);
+  void start(const Counts& counts);
   void check(std::span<const Inputs> inputs, const Counts& counts) const;  // bad_input, with nothing changed
+  BufferView view(std::string_view buffer);
   Matrix read(std::string_view buffer);
 };
 

@@ -1,6 +1,7 @@
 #include "weft/exec/cpu/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
@@ -12,24 +13,32 @@
 namespace weft {
 namespace {
 
-// Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile. Where a lane
-// moves much, fewer fire, and not after every tile: eight copies of 256 KB in a row take the caches and the memory from
-// the next tiles (ag-gemm 2048 x 128 x 1024: 1.09 x compute with eight, 1.06 to 1.08 with one, 1.05 with one after every
-// second tile).
-constexpr std::int64_t kGlance = 8;
+// Where a lane moves much, fewer fire between two tiles, and not after every tile: eight copies of 256 KB in a row take the
+// caches and the memory from the next tiles (ag-gemm 2048 x 128 x 1024: 1.09 x compute with eight, 1.06 to 1.08 with one,
+// 1.05 with one after every second tile).
 constexpr std::int64_t kRarely = 2;
 constexpr std::int64_t kGlanceBytes = std::int64_t{1} << 18;
 
-std::int64_t glance_of(const Program& program) {
-  std::int64_t most = 1;  // bytes, as f32
+// A thread that waits fires so much, then begins again with the first trigger that is listed: one that became ready
+// meanwhile does not wait for all that others have to send. Many small lanes are not worth it after each.
+constexpr std::int64_t kMostTurnFires = 64;
+
+// The most that a lane of a trigger moves, in bytes, as f32.
+std::int64_t largest_lane(const Program& program) {
+  std::int64_t most = 1;
   for (const Action& action : program.actions)
     if (action.kind == ActionKind::trigger && action.targets.size() > 0 && action.lanes > 0)
       most = std::max(most, lane_box(action.box, action.tile, 0).volume() * 4);
-  return std::clamp<std::int64_t>(kGlanceBytes / most, 1, kGlance);
+  return most;
 }
 
-// A trigger that sends to another host waits, between tiles, while the wire has this much to send already.
-constexpr std::size_t kBacklog = std::size_t{1} << 20;
+// Waits that all lanes have in common go first, so that a trigger can remember how many of them are met.
+Program with_shared_waits_first(Program program) {
+  for (const Action& action : program.actions)
+    std::stable_partition(program.waits.begin() + action.waits.begin, program.waits.begin() + action.waits.end,
+                          [](const Wait& wait) { return wait.per == 0; });
+  return program;
+}
 
 // A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
 constexpr std::int64_t kLongTile = 3'000'000;
@@ -75,13 +84,14 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
                          CpuOptions options)
     : plan_(plan),
       expander_(plan_),
-      program_(expander_.program(rank)),
+      program_(with_shared_waits_first(expander_.program(rank))),
       memory_(std::move(memory)),
       transport_(transport),
       threads_(threads),
       options_(std::move(options)),
       solo_(threads.size() == 1),
-      glance_(glance_of(program_)),
+      glance_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kGlance)),
+      turn_fires_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kMostTurnFires)),
       signals_(expander_, program_, memory_, threads.size(), options_.signalling),
       links_(links_of(options_, rank, memory_, expander_, transport_)),
       wire_(wire_of(transport_, memory_)),
@@ -92,6 +102,9 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
   first_lane_.push_back(0);
+  const bool ordered = std::any_of(program_.actions.begin(), program_.actions.end(), [](const Action& a) {
+    return a.kind == ActionKind::trigger && (a.order != 0 || a.order_step != 0);
+  });
   for (const Action& action : program_.actions) {
     if (action.lanes == 0) continue;
     if (action.kind == ActionKind::step) {
@@ -101,31 +114,28 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     }
     auto trigger = std::make_unique<Trigger>();
     trigger->action = &action;
+    trigger->index = static_cast<std::uint32_t>(triggers_.size());
     // The epilogue's bias and residual are the caller's memory too.
-    const Producer& producer = plan_.producers[std::max(action.producer, 0)];
-    trigger->reads_input = (action.finish && (producer.bias || producer.residual)) ||
+    const auto reads_epilogue = [](const Producer& p) { return p.bias || p.residual; };
+    const auto producer = static_cast<std::size_t>(std::max(action.producer, 0));
+    trigger->reads_input = (action.finish && reads_epilogue(plan_.producers[producer])) ||
                            std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
     trigger->sends = remote_ && std::any_of(program_.targets(action).begin(), program_.targets(action).end(),
                                             [&](const Piece& p) { return remote_->is_remote(p.rank); });
+    // Where all that a host sends shares a NIC, or a plan has an order, what is ready waits for room on its link here.
+    for (const Piece& p : program_.targets(action))
+      if (links_ && (links_->shares_nic(p.rank) || (ordered && links_->paces(p.rank))))
+        trigger->paced.push_back(p.rank);
+    trigger->shared_waits = static_cast<std::uint32_t>(std::count_if(
+        program_.of(action).begin(), program_.of(action).end(), [](const Wait& w) { return w.per == 0; }));
     trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
+  if (ordered) queue_lanes();
+  open_ = std::vector<std::atomic<std::uint32_t>>(triggers_.size() + 1);
+  for (std::uint32_t t = 0; t <= triggers_.size(); ++t) open_[t].store(t, std::memory_order_relaxed);
   for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
-}
-
-// Counters are compared modulo 2^32, so that an op may run for ever.
-bool CpuExecutor::met(const Action& action, std::int64_t lane) const {
-  const std::uint32_t run = runs_ - 1;
-  for (const Wait& w : program_.of(action)) {
-    if (run < static_cast<std::uint32_t>(w.lag)) continue;
-    const std::int64_t id = w.counter + (w.per > 0 ? lane / w.per : 0);
-    const std::uint32_t at = (run - static_cast<std::uint32_t>(w.lag)) * totals_[id] + w.at;
-    // Acquire pairs with the signal's release; seq_cst is what bell.h asks of whoever may sleep.
-    const std::uint32_t value = memory_.counter(program_.rank, id).load(std::memory_order_seq_cst);
-    if (static_cast<std::int32_t>(value - at) < 0) return false;
-  }
-  return true;
 }
 
 void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
@@ -137,9 +147,11 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   ++runs_;
   if (options_.hooks != nullptr) options_.hooks->begin_run(program_.rank);
   next_lane_.store(0, std::memory_order_relaxed);
+  queue_first_.store(0, std::memory_order_relaxed);
   std::int64_t all = 0, reading = 0;
+  for (std::uint32_t t = 0; t < triggers_.size(); ++t) open_[t].store(t, std::memory_order_relaxed);
   for (auto& trigger : triggers_) {
-    trigger->left.store(trigger->action->lanes, std::memory_order_relaxed);
+    trigger->met.store(0, std::memory_order_relaxed);
     trigger->first.store(0, std::memory_order_relaxed);
     all += trigger->action->lanes;
     if (trigger->reads_input) reading += trigger->action->lanes;
@@ -160,7 +172,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
 
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[static_cast<std::size_t>(thread)];
-  fire_ready(bench, kGlance, glance_);  // opens its outputs before anything else
+  fire_some(bench);  // opens its outputs before anything else
   Attention attention(wire_);
   std::size_t step = 0;
   for (;;) {
@@ -179,68 +191,11 @@ void CpuExecutor::work(int thread) {
       attention.set(ticks() - begin < kLongTile);
       wire_->progress();
     }
-    if (glance_ > 1 || next % kRarely == 0) fire_ready(bench, kGlance, glance_);
+    if (glance_ > 1 || next % kRarely == 0) fire_some(bench);
     if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
   if (thread == 0) await(nullptr, 0, &steps_left_, bench);
-}
-
-// On x86-64 every locked instruction waits until all earlier stores have left the core.
-template <typename T>
-T CpuExecutor::add(std::atomic<T>& value, T amount) const {
-  if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);
-  const T before = value.load(std::memory_order_relaxed);
-  value.store(before + amount, std::memory_order_relaxed);
-  return before;
-}
-
-bool CpuExecutor::claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const {
-  if (!solo_) return claimed.compare_exchange_strong(seen, runs_, std::memory_order_acquire);
-  claimed.store(runs_, std::memory_order_relaxed);
-  return true;
-}
-
-void CpuExecutor::fire(Trigger& trigger, std::int64_t lane, Workbench& bench) {
-  lanes_.run(*trigger.action, lane, bench);
-  // Whoever sees the count fall (finish, start) sees what the lane stored here.
-  add<std::int64_t>(trigger.left, -1);
-  if (trigger.reads_input) add<std::int64_t>(input_triggers_left_, -1);
-  add<std::int64_t>(triggers_left_, -1);
-}
-
-// Looks at up to `most` lanes, beginning where the last look ended, and fires up to `fires`; returns whether any was ready.
-bool CpuExecutor::fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires) {
-  if (links_) links_->deliver();
-  if (triggers_left_.load(std::memory_order_relaxed) == 0) return false;
-  bool fired = false;
-  const std::uint32_t turn = add<std::uint32_t>(turn_, 1);
-  for (std::size_t i = 0; i < triggers_.size() && most > 0; ++i) {
-    Trigger& trigger = *triggers_[(turn + i) % triggers_.size()];
-    if (trigger.left.load(std::memory_order_relaxed) == 0) continue;
-    if (trigger.sends && fires != INT64_MAX && wire_->backlog() > kBacklog) continue;
-    const std::int64_t lanes = trigger.action->lanes;
-    std::int64_t first = trigger.first.load(std::memory_order_relaxed);
-    bool all_claimed = true;  // of those from `first` on that were looked at
-    for (std::int64_t lane = first; lane < lanes && most > 0; ++lane) {
-      const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
-      if (seen == runs_) {
-        if (all_claimed) first = lane + 1;
-        continue;
-      }
-      --most;
-      if (met(*trigger.action, lane) && claim(trigger.claimed[lane], seen)) {
-        fire(trigger, lane, bench);
-        fired = true;
-        if (all_claimed) first = lane + 1;
-        if (--fires == 0) most = 0;
-      } else {
-        all_claimed = false;
-      }
-    }
-    if (first > trigger.first.load(std::memory_order_relaxed)) trigger.first.store(first, std::memory_order_relaxed);
-  }
-  return fired;
 }
 
 // Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
@@ -249,12 +204,15 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   const auto there = [&] {
     return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
   };
-  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there
+  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there, or the NIC have room
+  bool moved = false;
   const auto ready = [&] {
     if (there()) return true;
-    while (fire_ready(bench, INT64_MAX, INT64_MAX))
+    while (fire_all(bench)) {
+      moved = true;
       if (there()) return true;
-    due = links_ ? links_->deliver() : Transit::kNothing;
+    }
+    due = links_ ? std::min(links_->deliver(), bench.held_until) : Transit::kNothing;
     if (wire_ != nullptr) wire_->progress();
     if (&bench == benches_.data()) due = std::min(due, poll_all());
     return there();
@@ -270,18 +228,18 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
                    lane, runs_ - 1);
   for (int look = 0; look < kFirstLooks && !transport_.crowded() && wire_ == nullptr; ++look) {
     cpu_pause();
-    if (there() || (fire_ready(bench, INT64_MAX, INT64_MAX) && there())) return;
+    if (there() || (fire_all(bench) && there())) return;
   }
   wait_until(
       transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
-      [&] { return sleep_until(due); });
+      [&] { return sleep_until(due); }, [&] { return std::exchange(moved, false); });
 }
 
 // Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
 void CpuExecutor::glance_at_others() {
   if (options_.live == nullptr) return;
   for (CpuExecutor* other : *options_.live)
-    if (other != this && !other->finished()) other->fire_ready(other->benches_[0], kGlance, other->glance_);
+    if (other != this && !other->finished()) other->fire_some(other->benches_[0]);
 }
 
 std::int64_t CpuExecutor::poll_all() {
@@ -298,10 +256,10 @@ void CpuExecutor::finish() {
 std::int64_t CpuExecutor::poll() {
   // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   if (wire_ != nullptr) wire_->progress();
-  while (fire_ready(benches_[0], INT64_MAX, INT64_MAX)) {
+  while (fire_all(benches_[0])) {
   }
   if (wire_ != nullptr) wire_->flush();
-  return links_ ? links_->deliver() : Transit::kNothing;
+  return links_ ? std::min(links_->deliver(), benches_[0].held_until) : Transit::kNothing;
 }
 
 std::byte* CpuExecutor::buffer(int buffer) const {

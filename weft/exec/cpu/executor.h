@@ -65,22 +65,54 @@ class CpuExecutor {
  private:
   struct Trigger {
     const Action* action;
+    std::uint32_t index;  // among triggers_
     bool reads_input;
     bool sends;                                             // to another host
-    std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
-    std::atomic<std::int64_t> left{0};                      // lanes of this run not yet done
+    std::vector<int> paced;                                 // ranks on whose links it waits for room
+    std::uint32_t shared_waits;                             // those that all lanes have in common: the first ones
+    std::atomic<std::uint32_t> met{0};                      // of these; in a run counters only grow, so met stays met
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
+    std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
   };
 
-  bool met(const Action& action, std::int64_t lane) const;
+  // A lane of a trigger whose plan says in which order they should go.
+  struct Queued {
+    std::int64_t order, lane;
+    Trigger* trigger;
+  };
+
+  bool met(const Wait& wait, std::int64_t lane) const;
+  bool met(const Action& action, std::int64_t lane, std::uint32_t first_wait = 0) const;
+  bool shared_waits_met(Trigger& trigger) const;
   void work(int thread);
   void glance_at_others();
   std::int64_t poll_all();
+  // Returns what was there before. On x86-64 every locked instruction waits until all earlier stores have left the core.
   template <typename T>
-  T add(std::atomic<T>& value, T amount) const;  // returns what was there before
+  T add(std::atomic<T>& value, T amount) const {
+    if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);
+    const T before = value.load(std::memory_order_relaxed);
+    value.store(before + amount, std::memory_order_relaxed);
+    return before;
+  }
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
-  bool fire_ready(Workbench& bench, std::int64_t most, std::int64_t fires);
+  // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
+  static constexpr std::int64_t kGlance = 8;
+  // What one look at the triggers may cost; see fire_ready.
+  struct Look {
+    std::int64_t lanes;  // to be looked at
+    std::int64_t fires;
+    bool between_tiles;
+  };
+  bool fire_ready(Workbench& bench, Look look);
+  void fire_lanes(Trigger& trigger, Workbench& bench, Look* look);
+  bool fire_all(Workbench& bench) { return fire_ready(bench, {INT64_MAX, turn_fires_, false}); }
+  bool fire_some(Workbench& bench) { return fire_ready(bench, {kGlance, glance_, true}); }
+  std::uint32_t next_open(std::uint32_t trigger) const;
+  bool fire_in_order(Workbench& bench, Look look);
+  bool held_back(const Trigger& trigger, const Look& look, Workbench& bench) const;
+  void queue_lanes();
   void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
   RecordContext record_context(const Moment& begin) const;
   void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
@@ -96,6 +128,7 @@ class CpuExecutor {
   CpuOptions options_;
   bool solo_;            // one thread: nothing here is shared, and no locked instruction need hold up a tile's stores
   std::int64_t glance_;  // lanes of triggers fired between two tiles
+  std::int64_t turn_fires_;  // and before a wait begins again with the first trigger that is listed
   Signals signals_;
   std::optional<Links> links_;
   Wire* wire_;  // null: all ranks of the plan are reached by memory
@@ -103,15 +136,19 @@ class CpuExecutor {
   LaneRunner lanes_;
   std::vector<std::uint32_t> totals_;  // of this rank's counters
   std::vector<const Action*> steps_;
-  std::vector<std::int64_t> first_lane_;  // of each step, counted over all; one more at the end
-  std::vector<std::unique_ptr<Trigger>> triggers_;
+  std::vector<std::int64_t> first_lane_;            // of each step, counted over all; one more at the end
+  std::vector<std::unique_ptr<Trigger>> triggers_;  // in listed order
+  // Of trigger i: the next from i on, itself included, that may have unclaimed lanes. One more at the end.
+  mutable std::vector<std::atomic<std::uint32_t>> open_;
+  std::vector<Queued> queue_;       // all lanes of triggers by order; empty: the plan does not care
   std::vector<Workbench> benches_;  // one a thread
   // Of the run under way: triggers still read them when the caller prepares the next.
   Bindings bindings_;
   std::vector<std::int64_t> peers_;
   std::atomic<std::int64_t> next_lane_{0}, steps_left_{0};
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
-  std::atomic<std::uint32_t> turn_{0};             // where polling goes on, so that no trigger starves
+  std::atomic<std::size_t> queue_first_{0};        // of this run: those before it are claimed
+  std::atomic<std::uint32_t> turn_{0};             // where looks between tiles go on, so that no trigger starves
   std::uint32_t runs_ = 0;                         // started
   mutable std::atomic<std::uint32_t> late_in_{0};  // the last run in which a peer was late
 };

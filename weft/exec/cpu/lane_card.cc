@@ -22,6 +22,16 @@ Place place_of(const Memory& memory, const Piece& piece, const Box& box) {
   return place;
 }
 
+// Rows of the dimension before follow at the same distance wherever a box spans the whole dimension after it.
+int row_dim_of(const Box& box, std::span<const Place> places) {
+  int d = box.dims - 2;
+  const auto follow = [&](const Place& p) {
+    return p.layout->block_rows == 0 && p.layout->stride[d - 1] == box.size(d) * p.layout->stride[d];
+  };
+  while (d > 0 && std::all_of(places.begin(), places.end(), follow)) --d;
+  return d;
+}
+
 }  // namespace
 
 LaneCard card_of(const Memory& memory, const Program& program, const Action& action, std::int64_t lane,
@@ -42,6 +52,7 @@ LaneCard card_of(const Memory& memory, const Program& program, const Action& act
   for (const Piece& piece : program.targets(action))
     places->push_back(place_of(memory, piece, lane_box(piece.box, action.tile, lane)));
   const std::span<const Place> all(*places);
+  card.row_dim = row_dim_of(card.box, all);
   const auto reads = static_cast<std::size_t>(action.reads.size());
   const auto sources = static_cast<std::size_t>(action.sources.size());
   card.reads = all.first(reads);

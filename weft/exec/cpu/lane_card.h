@@ -43,6 +43,7 @@ struct Place {
 struct LaneCard {
   Box box;  // logical, shortened to the rows that count
   std::int64_t lane = 0, rows = 0;
+  int row_dim = 0;  // dimensions from here to the last but one are rows of one strip in all places
   std::span<const Place> reads, sources, targets;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <type_traits>
 
 #include "weft/base/error.h"
@@ -9,6 +10,7 @@
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/signals.h"
 #include "weft/kernel/epilogue.h"
+#include "weft/plan/traffic.h"
 
 namespace weft {
 namespace {
@@ -30,9 +32,25 @@ std::int64_t bench_ld(const Action& action) {
 // 128 x 1024, 2 ranks, 8.4 MB each way: 1.10 x compute through the caches, 1.06 to 1.08 past them).
 constexpr std::int64_t kPastCaches = std::int64_t{1} << 22;
 
-bool goes_past_caches(const Action& action, const Place& target, int rank) {
-  return action.kind == ActionKind::trigger && target.rank != rank &&
-         action.box.volume() * static_cast<std::int64_t>(size_of(target.dtype)) >= kPastCaches;
+// What each action copies to another rank, or, where a program has triggers alone, what all of them together do. That
+// holds for relays too, which read what has just come: 64 MB along a chain of three ranks in tiles of 128, 256 and 512 KB
+// go at 4.7, 5.4 and 5.9 GB/s past the caches, and at 3.9, 4.1 and 4.5 through them; in 256 triggers of one tile each to
+// one rank at 7.0 against 5.2.
+std::vector<std::int64_t> copied_bytes(const Plan& plan, const Program& program) {
+  std::vector<std::int64_t> out;
+  for (const Action& action : program.actions) {
+    std::int64_t most = 0;
+    for (const Piece& target : program.targets(action))
+      if (action.kind == ActionKind::trigger && action.lanes > 0 && target.rank != program.rank)
+        most = action.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+    out.push_back(most);
+  }
+  const auto is_step = [](const Action& action) { return action.kind == ActionKind::step; };
+  if (std::none_of(program.actions.begin(), program.actions.end(), is_step)) {
+    const std::int64_t all = std::accumulate(out.begin(), out.end(), std::int64_t{0});
+    for (std::int64_t& bytes : out) bytes = bytes > 0 ? all : 0;
+  }
+  return out;
 }
 
 }  // namespace
@@ -45,21 +63,26 @@ LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& m
       remote_(ways.remote),
       links_(ways.links),
       hooks_(ways.hooks),
-      cards_(memory, program) {
+      cards_(memory, program),
+      copied_bytes_(copied_bytes(plan, program)) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
     makers_.emplace_back(plan.producers[p], static_cast<int>(p), program);
   for (const Action& action : program.actions) {
     if (action.box.dims == 0 || action.lanes == 0) continue;
     if (action.kind != ActionKind::step && !folds_first(action)) continue;
     const Box first = lane_box(action.box, action.tile, 0);
-    bench_floats_ = std::max(bench_floats_, (first.dims > 1 ? first.size(first.dims - 2) : 1) * bench_ld(action));
+    bench_floats_ = std::max(bench_floats_, first.volume() / first.size(first.dims - 1) * bench_ld(action));
   }
+}
+
+bool LaneRunner::goes_past_caches(const Action& action, const Place& target) const {
+  return target.rank != program_.rank && copied_bytes_[&action - program_.actions.data()] >= kPastCaches;
 }
 
 // The sum is needed whole or more than once.
 bool LaneRunner::folds_first(const Action& action) const {
-  return action.finish || hooks_ != nullptr ||
-         (action.targets.size() > 1 && action.sources.size() + (action.kind == ActionKind::step) > 1);
+  const bool adds = action.sources.size() + (action.kind == ActionKind::step) > 1;
+  return action.finish || (adds && (hooks_ != nullptr || action.targets.size() > 1));
 }
 
 Workbench LaneRunner::workbench(Detail detail) const {
@@ -118,7 +141,7 @@ void LaneRunner::signal(const Action& action, const LaneCard& card, Workbench& b
     } else if (links_ != nullptr && links_->paces(signal.rank)) {
       // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
       const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
-      const std::int64_t bytes = first ? bytes_to(signal.rank, card) : 0;
+      const std::int64_t bytes = first ? bytes_to(signal.rank, action, card) : 0;
       const Passage passage = links_->signal(signal.rank, id, bytes);
       if (bench.record.in_full() && bytes > 0)
         bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
@@ -129,10 +152,16 @@ void LaneRunner::signal(const Action& action, const LaneCard& card, Workbench& b
   if (remote_ != nullptr) remote_->post(bench.outbox);
 }
 
-std::int64_t LaneRunner::bytes_to(int rank, const LaneCard& card) const {
+// As traffic() counts them (plan/traffic.h).
+std::int64_t LaneRunner::bytes_of(std::int64_t values, const Action& action, const LaneCard& card, Dtype target) {
+  const bool copies = action.kind == ActionKind::trigger && !action.finish && card.sources.size() == 1;
+  return values * static_cast<std::int64_t>(size_of(copies ? travels_as(card.sources[0].dtype, target) : target));
+}
+
+std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const LaneCard& card) const {
   std::int64_t bytes = 0;
   for (const Place& target : card.targets)
-    if (target.rank == rank) bytes += card.box.volume() * static_cast<std::int64_t>(size_of(target.dtype));
+    if (target.rank == rank) bytes += bytes_of(card.box.volume(), action, card, target.dtype);
   return bytes;
 }
 
@@ -145,7 +174,7 @@ void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& ben
         bench.sent.bytes += card.box.volume() * static_cast<std::int64_t>(sizeof(float));
     return;
   }
-  for_each_strip(card.box, [&](std::int64_t rows, std::int64_t cols, const std::array<std::int64_t, kMaxDims>& at) {
+  for_each_strip(card.box, card.row_dim, [&](std::int64_t rows, std::int64_t cols, const auto& at) {
     bench.sources.clear();
     for (const Place& source : card.sources) bench.sources.push_back(source.strip(*bindings_, run_, at));
     if (action.kind == ActionKind::step) {
@@ -184,7 +213,7 @@ GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card,
     ConstStrip to = target.strip(*bindings_, run_);
     if (is_remote(target.rank)) {
       const Strip place{const_cast<void*>(to.data), to.ld, to.dtype};
-      const Strip staged = remote_->stage(target.rank, rows, cols, place, bench.outbox);
+      const Strip staged = remote_->stage(target.rank, {rows, cols, place, place.dtype}, bench.outbox);
       to = {staged.data, staged.ld, staged.dtype};
     }
     (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(const_cast<void*>(to.data));
@@ -231,12 +260,12 @@ void LaneRunner::store(const Action& action, const LaneCard& card, std::int64_t 
   for (const Place& target : card.targets) {
     const ConstStrip to = target.strip(*bindings_, run_, at);
     const Strip out{const_cast<void*>(to.data), to.ld, to.dtype};
-    if (target.rank != program_.rank) bench.sent.bytes += rows * cols * static_cast<std::int64_t>(size_of(to.dtype));
+    if (target.rank != program_.rank) bench.sent.bytes += bytes_of(rows * cols, action, card, to.dtype);
     if (hooks_ != nullptr)
       hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
     else if (is_remote(target.rank))
       send(target.rank, rows, cols, out, bench);
-    else if (bench.sources.size() == 1 && goes_past_caches(action, target, program_.rank))
+    else if (bench.sources.size() == 1 && goes_past_caches(action, target))
       copy_past_caches(rows, cols, bench.sources[0], out);
     else if (bench.sources.size() == 1)
       copy(rows, cols, bench.sources[0], out);
@@ -255,13 +284,14 @@ void LaneRunner::send(int rank, std::int64_t rows, std::int64_t cols, const Stri
         static_cast<Byte*>(whole.data) + (row * whole.ld + col) * static_cast<std::int64_t>(size_of(whole.dtype));
     return out;
   };
-  const auto size = static_cast<std::int64_t>(size_of(to.dtype));
+  const Dtype dtype = bench.sources.size() == 1 ? travels_as(bench.sources[0].dtype, to.dtype) : to.dtype;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
   const std::int64_t wide = std::min(cols, remote_->most_bytes() / size);
   const std::int64_t high = std::min(rows, std::max<std::int64_t>(remote_->most_bytes() / (wide * size), 1));
   for (std::int64_t row = 0; row < rows; row += high)
     for (std::int64_t col = 0; col < cols; col += wide) {
       const std::int64_t m = std::min(high, rows - row), n = std::min(wide, cols - col);
-      const Strip staged = remote_->stage(rank, m, n, part(to, row, col), bench.outbox);
+      const Strip staged = remote_->stage(rank, {m, n, part(to, row, col), dtype}, bench.outbox);
       bench.parts.clear();
       for (const ConstStrip& source : bench.sources) bench.parts.push_back(part(source, row, col));
       if (bench.parts.size() == 1)

@@ -23,7 +23,7 @@ class Signals;
 
 // What one rank has sent, counted as it happens.
 struct Sent {
-  std::int64_t bytes = 0;    // stored to other ranks
+  std::int64_t bytes = 0;    // stored to other ranks, counted as they travel (plan/traffic.h)
   std::int64_t signals = 0;  // raised on other ranks
 };
 
@@ -36,7 +36,8 @@ struct Workbench {
   Outbox outbox;                           // for ranks of other hosts
   Sent sent;
   Recorder record;
-  std::int64_t made = 0;  // when the tile of the lane under way was made, for the record
+  std::int64_t made = 0;                // when the tile of the lane under way was made, for the record
+  std::int64_t held_until = INT64_MAX;  // when to look again at what was ready, but would only queue (links.h)
 };
 
 class LaneRunner {
@@ -57,9 +58,11 @@ class LaneRunner {
 
  private:
   void signal(const Action& action, const LaneCard& card, Workbench& bench) const;
-  std::int64_t bytes_to(int rank, const LaneCard& card) const;
+  static std::int64_t bytes_of(std::int64_t values, const Action& action, const LaneCard& card, Dtype target);
+  std::int64_t bytes_to(int rank, const Action& action, const LaneCard& card) const;
   bool is_written(const Action& action) const;
   bool folds_first(const Action& action) const;
+  bool goes_past_caches(const Action& action, const Place& target) const;
   void move(const Action& action, const LaneCard& card, Workbench& bench) const;
   GemmTarget made_in_place(const Action& action, const LaneCard& card, Workbench& bench) const;
   bool is_remote(int rank) const { return remote_ != nullptr && remote_->is_remote(rank); }
@@ -78,6 +81,7 @@ class LaneRunner {
   Hooks* hooks_;
   std::vector<TileMaker> makers_;
   LaneCards cards_;
+  std::vector<std::int64_t> copied_bytes_;  // of each action, to judge whether its copies would fill the caches
   std::int64_t bench_floats_ = 0;
   const Bindings* bindings_ = nullptr;
   Counts counts_;

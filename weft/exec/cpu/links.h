@@ -29,15 +29,24 @@ class Links {
   // throws where a rank has failed meanwhile.
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);
 
+  // Where all that this host sends shares a NIC, or a plan has an order, what is ready waits for the link here, not in its
+  // queue, which serves in the order of issue: so that what is listed first and ready a little later still goes first. Only
+  // as much as keeps the link busy until this rank will have looked again is handed over. Returns when there is room on
+  // the link to a paced target, or kNothing: now.
+  bool shares_nic(int target) const { return outbound_[target].their_nic != nullptr; }
+  std::int64_t room_at(int target) const;
+
   // Raises what is due here. Returns when to look again, or Transit::kNothing.
   std::int64_t deliver();
 
  private:
   struct Outbound {
-    std::optional<Transit> transit;  // none: the same host
-    std::atomic<std::int64_t>* clock = nullptr;
+    std::optional<Transit> transit;                  // none: the same host
+    std::atomic<std::int64_t>* clock = nullptr;      // of the link that it leaves by
+    std::atomic<std::int64_t>* their_nic = nullptr;  // where the receiver's NIC is shared: its clock
   };
-  std::int64_t deliver(Transit& transit, int target, std::int64_t now);
+  std::int64_t deliver(Transit& transit, int target, std::int64_t now, std::atomic<std::int64_t>* nic);
+  std::int64_t deliver_in_turn();
 
   Pace pace_;
   int rank_;
@@ -45,6 +54,7 @@ class Links {
   Transport& transport_;
   std::vector<Outbound> outbound_;
   std::vector<Transit> inbound_;
+  std::atomic<std::int64_t>* nic_ = nullptr;  // of this host, inwards; null where pairs of hosts have clocks
 };
 
 }  // namespace weft

@@ -23,9 +23,8 @@ Outbox Remote::outbox() const {
 // A lane holds little staging while it asks for more, or threads could wait for each other's: what it has for a rank
 // already goes ahead, and so does the oldest once all of it comes to more than one piece. The wire keeps the order, so
 // signals that follow still cover it.
-Strip Remote::stage(int target, std::int64_t rows, std::int64_t cols, const Strip& place, Outbox& out) const {
-  const auto size = static_cast<std::int64_t>(size_of(place.dtype));
-  const auto bytes = static_cast<std::size_t>(rows * cols * size);
+Strip Remote::stage(int target, const Outgoing& outgoing, Outbox& out) const {
+  const std::size_t bytes = outgoing.bytes();
   const auto same =
       std::find_if(out.staged.begin(), out.staged.end(), [&](const auto& s) { return s.target == target; });
   if (same != out.staged.end()) {
@@ -37,16 +36,17 @@ Strip Remote::stage(int target, std::int64_t rows, std::int64_t cols, const Stri
     out.staged.erase(out.staged.begin());
   }
   std::byte* data = wire_.stage(bytes);
-  const auto* at = static_cast<const std::byte*>(place.data);
+  const auto* at = static_cast<const std::byte*>(outgoing.place.data);
   out.staged.push_back({target,
                         {.segment = segment_,
                          .offset = static_cast<std::uint64_t>(at - memory_.base[target]),
-                         .rows = static_cast<std::uint64_t>(rows),
-                         .row_bytes = static_cast<std::uint64_t>(cols * size),
-                         .stride = static_cast<std::uint64_t>(place.ld * size)},
+                         .rows = static_cast<std::uint64_t>(outgoing.rows),
+                         .row_bytes = static_cast<std::uint64_t>(outgoing.cols) * size_of(outgoing.dtype),
+                         .stride = static_cast<std::uint64_t>(outgoing.place.ld) * size_of(outgoing.place.dtype),
+                         .landing = outgoing.dtype == outgoing.place.dtype ? Landing::as_it_is : Landing::widened},
                         data});
   out.bytes += bytes;
-  return {data, cols, place.dtype};
+  return {data, outgoing.cols, outgoing.dtype};
 }
 
 void Remote::raise(int target, std::int64_t counter, Outbox& out) const {

@@ -15,6 +15,16 @@ namespace weft {
 
 class Transport;
 
+// A part of a lane for another host: rows x cols, to be stored at `place`, an address of the target's segment (a range
+// without memory here). Values travel as `dtype`; bf16 ones are widened where they land, if f32 is kept there.
+struct Outgoing {
+  std::int64_t rows = 0, cols = 0;
+  Strip place;
+  Dtype dtype = Dtype::f32;
+
+  std::size_t bytes() const { return static_cast<std::size_t>(rows * cols) * size_of(dtype); }
+};
+
 // What the lane under way has for other hosts; a thread's own.
 struct Outbox {
   struct Staged {
@@ -42,9 +52,8 @@ class Remote {
   std::int64_t most_bytes() const { return most_bytes_; }
 
   Outbox outbox() const;
-  // Memory for `rows` x `cols`, to be filled before the lane signals, that will be stored at `place`. The address is one
-  // of the target's segment (a range without memory here).
-  Strip stage(int target, std::int64_t rows, std::int64_t cols, const Strip& place, Outbox& out) const;
+  // Memory for it, to be filled before the lane signals.
+  Strip stage(int target, const Outgoing& outgoing, Outbox& out) const;
   void raise(int target, std::int64_t counter, Outbox& out) const;
   // The lane is done: sends what it staged, with its signals.
   void post(Outbox& out) const;

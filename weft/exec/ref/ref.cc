@@ -20,11 +20,30 @@ struct Pending {
 struct Rank {
   Program program;
   std::vector<std::vector<std::vector<float>>> memory;  // [buffer][copy], row-major whatever the packing
+  std::vector<std::vector<std::vector<std::int64_t>>>
+      integers;  // the same of buffers that hold some; they are only moved
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::uint64_t> counters, totals;
   std::vector<Pending> steps, triggers;  // of the run under way
   std::size_t next_step = 0;
 };
+
+bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16; }
+
+float float_at(const void* data, Dtype dtype, std::int64_t i) {
+  return dtype == Dtype::bf16 ? to_float(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
+}
+
+std::int64_t integer_at(const void* data, Dtype dtype, std::int64_t i) {
+  switch (dtype) {
+    case Dtype::i32:
+      return static_cast<const std::int32_t*>(data)[i];
+    case Dtype::i64:
+      return static_cast<const std::int64_t*>(data)[i];
+    default:
+      return static_cast<const std::uint8_t*>(data)[i];
+  }
+}
 
 float rounded(float value, Dtype dtype) { return dtype == Dtype::bf16 ? to_float(to_bf16(value)) : value; }
 
@@ -52,6 +71,8 @@ struct RefExecutor::Impl {
   void add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
                     std::vector<float>* values) const;
   float& element(int rank, int buffer, const Box& box, std::int64_t i);
+  bool moves_integers(const Rank& rank, const Action& action) const;
+  void move_integers(Rank& rank, const Action& action, std::int64_t lane);
   std::string stuck() const;
 };
 
@@ -83,7 +104,9 @@ RefExecutor::RefExecutor(const Plan& plan, std::uint64_t seed) : impl_(std::make
       rank.shapes.push_back(impl_->expander.shape(static_cast<int>(b), r));
       std::size_t elements = 1;
       for (const std::int64_t size : rank.shapes.back()) elements *= static_cast<std::size_t>(size);
-      rank.memory.emplace_back(plan.buffers[b].depth, std::vector<float>(elements, 0.0f));
+      const bool floats = is_float(plan.buffers[b].dtype);
+      rank.memory.emplace_back(plan.buffers[b].depth, std::vector<float>(floats ? elements : 0, 0.0f));
+      rank.integers.emplace_back(plan.buffers[b].depth, std::vector<std::int64_t>(floats ? 0 : elements, 0));
     }
     for (std::int64_t c = 0; c < impl_->expander.num_counters(r); ++c) {
       rank.counters.push_back(0);
@@ -145,10 +168,42 @@ float& RefExecutor::Impl::element(int r, int buffer, const Box& box, std::int64_
   return copies[runs % static_cast<std::int64_t>(copies.size())][offset(ranks[r].shapes[buffer], nth(box, i))];
 }
 
+bool RefExecutor::Impl::moves_integers(const Rank& rank, const Action& action) const {
+  const auto targets = rank.program.targets(action);
+  return !targets.empty() && !is_float(plan.buffers[targets[0].buffer].dtype);
+}
+
+// Integers are moved as they are: one source, and all of one dtype.
+void RefExecutor::Impl::move_integers(Rank& rank, const Action& action, std::int64_t lane) {
+  const auto sources = rank.program.sources(action);
+  const auto targets = rank.program.targets(action);
+  const Dtype dtype = plan.buffers[targets[0].buffer].dtype;
+  for (const auto list : {sources, targets})
+    for (const Piece& p : list)
+      if (sources.size() != 1 || action.kind == ActionKind::step || plan.buffers[p.buffer].dtype != dtype)
+        bad_input("plan \"{}\" adds up or converts elements of {}; only f32 and bf16 can be", plan.name,
+                  to_string(dtype));
+  const Box from = lane_box(sources[0].box, action.tile, lane);
+  for (std::int64_t i = 0; i < from.volume(); ++i) {
+    const std::int64_t at = offset(rank.shapes[sources[0].buffer], nth(from, i));
+    const auto& copies = rank.integers[sources[0].buffer];
+    const std::int64_t value = plan.buffers[sources[0].buffer].role == Role::input
+                                   ? integer_at(bindings[rank.program.rank].buffers[sources[0].buffer], dtype, at)
+                                   : copies[runs % copies.size()][at];
+    for (const Piece& target : targets) {
+      auto& there = ranks[target.rank].integers[target.buffer];
+      const Box to = lane_box(target.box, action.tile, lane);
+      there[runs % there.size()][offset(ranks[target.rank].shapes[target.buffer], nth(to, i))] = value;
+    }
+  }
+}
+
 void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
   const Action& action = rank.program.actions[pending.action];
   const std::int64_t lane = pending.lane;
-  if (action.box.dims > 0) {
+  if (moves_integers(rank, action)) {
+    move_integers(rank, action, lane);
+  } else if (action.box.dims > 0) {
     const Counts none;
     const std::int64_t rows = rows_that_count(action, counts.empty() ? none : counts[rank.program.rank]);
     // Rows that count are a prefix of the action's box; a lane beyond them stores nothing.
@@ -163,9 +218,10 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
     for (const Piece& source : rank.program.sources(action)) {
       const Box box = shortened(source.box);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const float next = plan.buffers[source.buffer].role == Role::input
-                               ? static_cast<const float*>(bindings[rank.program.rank].buffers[source.buffer])[offset(
-                                     rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i)))]
+        const Buffer& buffer = plan.buffers[source.buffer];
+        const float next = buffer.role == Role::input
+                               ? float_at(bindings[rank.program.rank].buffers[source.buffer], buffer.dtype,
+                                          offset(rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i))))
                                : element(source.rank, source.buffer, box, static_cast<std::int64_t>(i));
         values[i] = begun ? values[i] + next : next;
       }
@@ -276,6 +332,11 @@ void RefExecutor::run(std::span<const Bindings> bindings, std::span<const Counts
 
 const std::vector<float>& RefExecutor::buffer(int rank, int buffer) const {
   const auto& copies = impl_->ranks[rank].memory[buffer];
+  return copies[(impl_->runs - 1) % static_cast<std::int64_t>(copies.size())];
+}
+
+const std::vector<std::int64_t>& RefExecutor::integers(int rank, int buffer) const {
+  const auto& copies = impl_->ranks[rank].integers[buffer];
   return copies[(impl_->runs - 1) % static_cast<std::int64_t>(copies.size())];
 }
 

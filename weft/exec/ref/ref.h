@@ -22,9 +22,10 @@ class RefExecutor {
   // Throws internal where the plan gets stuck, naming an action that waits.
   void run(std::span<const Bindings> bindings, std::span<const Counts> counts = {});
 
-  // The whole buffer of a rank after the last run, row-major, as floats.
+  // The whole buffer of a rank after the last run, row-major, as floats; empty for a buffer of integers.
   const std::vector<float>& buffer(int rank, int buffer) const;
-  const std::vector<float>& output(int rank) const;  // "y"
+  const std::vector<std::int64_t>& integers(int rank, int buffer) const;  // of i32, i64 or u8; else empty
+  const std::vector<float>& output(int rank) const;                       // "y"
 
  private:
   struct Impl;

@@ -1,0 +1,67 @@
+#include "tests/moves.h"
+
+#include <fmt/core.h>
+
+namespace weft::testing {
+namespace {
+
+enum { kX, kY };
+enum { kFull, kOpen };
+
+Expr at(int rank) { return Expr::parse(fmt::format("r == {}", rank)); }
+
+BoxRule box_of(const Move& move, std::int64_t cols) { return {{move.first, 0}, {move.first + move.rows, cols}}; }
+
+// The receiver of move `index` opens its y for the sender, and in the end has waited for each of its tiles.
+void add_ends(Plan& plan, const Move& move, std::int64_t index, std::int64_t tile) {
+  Rule open;
+  open.name = fmt::format("open{}", index);
+  open.when = at(move.to);
+  open.signals = {{move.from, kOpen, index}};
+  plan.rules.insert(plan.rules.begin() + index, open);
+  Rule landed;
+  landed.name = fmt::format("landed{}", index);
+  landed.when = at(move.to);
+  for (std::int64_t t = move.first / tile; t < (move.first + move.rows) / tile; ++t)
+    landed.waits.push_back({kFull, t, 1});
+  plan.rules.push_back(landed);
+}
+
+}  // namespace
+
+Plan plan_of(const Moves& moves) {
+  Plan plan;
+  plan.name = "moves";
+  plan.num_ranks = moves.num_ranks;
+  plan.producers = {validated(copy({.rows = moves.rows, .cols = moves.cols}), moves.num_ranks)};
+  plan.buffers = {{"x", moves.source, Role::input, {moves.rows, moves.cols}, 1, {}},
+                  {"y", moves.target, Role::output, {moves.rows, moves.cols}, 1, {}}};
+  const auto num_moves = static_cast<std::int64_t>(moves.list.size());
+  plan.counters = {{"full", moves.rows / moves.tile_rows, 1}, {"open", num_moves, 1}};
+  for (std::int64_t i = 0; i < num_moves; ++i) {
+    const Move& move = moves.list[static_cast<std::size_t>(i)];
+    const bool relays = move.origin >= 0 && move.origin != move.from;
+    Rule rule;
+    rule.name = fmt::format("move{}", i);
+    rule.when = at(move.from);
+    rule.box = box_of(move, moves.cols);
+    rule.tile = {moves.tile_rows, moves.cols};
+    rule.waits = {{kOpen, i, 1}};
+    if (relays) rule.waits.push_back({kFull, move.first / moves.tile_rows, 1, 0, 1});
+    rule.sources = {{Expr::name("r"), relays ? kY : kX, box_of(move, moves.cols)}};
+    rule.targets = {{move.to, kY, box_of(move, moves.cols)}};
+    rule.signals = {{move.to, kFull, move.first / moves.tile_rows, 1}};
+    plan.rules.push_back(rule);
+    add_ends(plan, move, i, moves.tile_rows);
+    Owed owed;
+    owed.when = at(move.to);
+    owed.piece = {Expr::name("r"), kY, box_of(move, moves.cols)};
+    owed.origin = {move.first, 0};
+    owed.first = relays ? move.origin : move.from;
+    owed.leaf = -1 - kX;
+    plan.owed.push_back(owed);
+  }
+  return plan;
+}
+
+}  // namespace weft::testing
