@@ -226,7 +226,8 @@ def head(report):
             f"{report['machine']}. Written by `tools/page_reshard.py`; sections ending in -hosts run on virtual hosts (../cluster.md) and need root. Every number has its command, its section a date and commit.", "",
             "Makespan and bound are in units of the whole tensor over one NIC (../resharding.md has the model and the bound's proof). Moves are real: values new in every round, every element checked at every destination rank. "
             "Time is the median over rounds of the slowest rank; strategies take turns in each round; the A/A band is the same op twice in the same rounds. "
-            f"Paced: every host's NIC at {PACED}, ranks as processes on shared memory; more ranks than cores, which paced links leave time for."]
+            f"Paced: every host's NIC at {PACED}, ranks as processes on shared memory; more ranks than cores, which paced links leave time for.", "",
+            "Where a bar is not met: [resharding-why.md](resharding-why.md)."]
 
 
 def add_flags(parser):
