@@ -137,7 +137,7 @@ TEST(Nic, SendersTakeTurns) {
   const Ended ended = run(moves, paced(), kSlack * kPass);
   expect_takes(ended, kPass);
   const double tile = kPass * kTileRows / kRows;
-  EXPECT_GE(ended[3], kPass / 2);
+  EXPECT_GE(ended[3], kPass / 4);  // all alone, where the other sender comes late
   EXPECT_LT(ended[3], kSlack * (kPass / 2 + 4 * tile));
 }
 
