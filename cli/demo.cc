@@ -2,15 +2,12 @@
 // checked and timed against doing one after the other.
 #include <sched.h>
 
-#include <chrono>
-
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/plan/traffic.h"
-#include "weft/plan/verify.h"
 #include "weft/transport/rendezvous.h"
 #include "weft/transport/shm.h"
 #include "weft/world/world.h"
@@ -19,6 +16,7 @@
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/ops.h"
+#include "cli/proof.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
@@ -41,9 +39,7 @@ OpFlags demo_op(int ranks) {
 
 void print_plan(const OpSpec& spec) {
   const Plan plan = build(spec, default_cluster(spec.ranks));
-  const auto start = std::chrono::steady_clock::now();
-  const Verdict verdict = verify(plan);
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const auto [verdict, ms] = timed_verify(plan);
   const Traffic total = traffic(plan).total;
   const Producer& p = spec.producer;
   fmt::print("Weft {}: communication hidden behind computation\n\n", WEFT_VERSION);

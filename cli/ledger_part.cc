@@ -1,15 +1,14 @@
 #include "cli/ledger_part.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "weft/collective/build.h"
 #include "weft/plan/estimate.h"
-#include "weft/plan/verify.h"
 #include "weft/world/world.h"
 
 #include "cli/bench_trial.h"
 #include "cli/bench_variants.h"
+#include "cli/proof.h"
 
 namespace weft::cli {
 namespace {
@@ -164,9 +163,7 @@ std::string Part::comm_route() const { return collective_ ? route_of(collective_
 
 std::optional<PlanFacts> Part::plan_facts() const {
   if (!fused_) return {};
-  const auto start = std::chrono::steady_clock::now();
-  const Verdict verdict = verify(fused_->plan());
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const auto [verdict, ms] = timed_verify(fused_->plan());
   return PlanFacts{fused_->plan().name, route_of(fused_->plan()), verdict.tiles, verdict.actions, ms};
 }
 

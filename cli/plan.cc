@@ -14,11 +14,11 @@
 #include "weft/plan/program.h"
 #include "weft/plan/save.h"
 #include "weft/plan/traffic.h"
-#include "weft/plan/verify.h"
 
 #include "cli/command.h"
 #include "cli/hint.h"
 #include "cli/ops.h"
+#include "cli/proof.h"
 
 namespace weft::cli {
 namespace {
@@ -41,10 +41,6 @@ struct Report {
   std::optional<Estimate> estimate;  // none where the plan is refused
 };
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
 void count_actions(Report* report) {
   const Expander expander(report->plan);
   Program program;
@@ -62,7 +58,7 @@ Report examine(const Flags& flags) {
   Report report;
   Cluster cluster = flags.cluster.empty() ? find_cluster() : load_cluster(flags.cluster);
   EstimateHint hint;
-  auto start = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   if (flags.load.empty()) {
     const OpSpec spec = parse_op(flags.op, kMaxPlanRanks);
     cluster = laid_out(cluster, spec);
@@ -72,9 +68,9 @@ Report examine(const Flags& flags) {
     report.plan = load_plan(flags.load);
   }
   report.build_ms = milliseconds_since(start);
-  start = std::chrono::steady_clock::now();
-  report.verdict = verify(report.plan);
-  report.verify_ms = milliseconds_since(start);
+  const TimedVerdict proof = timed_verify(report.plan);
+  report.verdict = proof.verdict;
+  report.verify_ms = proof.ms;
   if (!report.verdict.ok()) return report;
   count_actions(&report);
   report.estimate = estimate(report.plan, cluster, hint);

@@ -1,7 +1,6 @@
 // `weft reshard plan` and `weft reshard run`: flags and help. What they move is read by reshard_spec.h.
 #include "cli/reshard.h"
 
-#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -13,15 +12,10 @@
 #include "cli/command.h"
 #include "cli/reshard_gantt.h"
 #include "cli/reshard_planned.h"
+#include "cli/write_file.h"
 
 namespace weft::cli {
 namespace {
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) bad_input("cannot write {}; is its folder there?", path);
-}
 
 void save(const std::optional<Proof>& proof, const Planned& planned, const std::string& path) {
   if (!proof)

@@ -13,6 +13,7 @@
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/data_file.h"
+#include "weft/plan/traffic.h"
 
 #include "cli/reshard_words.h"
 
@@ -57,12 +58,7 @@ void resize(const std::string& size, Transfer* transfer, const std::vector<Place
 
 // The rank's host: source and destination on hosts of their own, or, where they share ranks, blocks of the source's size.
 std::vector<int> hosts_of(const Mesh& src, const Mesh& dst, const std::vector<int>& dst_ranks, bool shared) {
-  std::vector<int> host_of;
-  if (!shared) {
-    host_of = src.hosts();
-    for (const int host : dst.hosts()) host_of.push_back(src.num_hosts() + host);
-    return host_of;
-  }
+  if (!shared) return hosts_side_by_side(src, dst);
   const int ranks = std::max(src.size(), 1 + *std::max_element(dst_ranks.begin(), dst_ranks.end()));
   return hosts_in_blocks(ranks, src.size() / src.num_hosts());
 }
@@ -188,8 +184,8 @@ void use_network_file(const ReshardFlags& flags, ReshardSpec* spec) {
 std::int64_t wire_bytes(const Transfer& transfer) {
   std::int64_t bytes = 0;
   for (const Part& part : transfer.parts) {
-    const auto width = std::min(size_of(part.tensor.dtype), size_of(transfer.destination.dtype));
-    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(width);
+    const Dtype dtype = travels_as(part.tensor.dtype, transfer.destination.dtype);
+    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(size_of(dtype));
   }
   return bytes;
 }

@@ -2,7 +2,6 @@
 // the plans that executors run; `sweep` maps where it pays.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +15,7 @@
 #include "cli/sim_draw.h"
 #include "cli/sim_fit.h"
 #include "cli/sim_report.h"
+#include "cli/write_file.h"
 
 namespace weft::cli {
 namespace {
@@ -57,12 +57,6 @@ std::vector<SimCase> cases_of(const Flags& flags) {
     names += one.layer.name + ", ";
   }
   bad_input("--layer {} is not summed over the devices; use one of {}all", flags.layer, names);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) bad_input("{} cannot be written; name a file in a folder that is there and yours", path);
 }
 
 void check(const Flags& flags) {
@@ -190,6 +184,9 @@ void add_case_flags(CLI::App* command, Flags* flags) {
 
 void add_sim(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("sim", "simulate hardware that does not exist yet, from the same plans");
+  command->footer(
+      "Example:\n  weft sim t3 --table\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json\n"
+      "  weft sim SUBCOMMAND --help");
   command->require_subcommand(1);
   auto* t3 = command->add_subcommand("t3", "track-and-trigger hardware: products fused with their reduce-scatter");
   auto flags = std::make_shared<Flags>();

@@ -13,6 +13,7 @@
 #include "weft/transport/pmix_job.h"
 #include "weft/transport/ucx_wire.h"
 
+#include "tests/cli_json.h"
 #include "tests/cli_runs.h"
 
 namespace weft::testing {
@@ -20,18 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::vector<std::string> kCommands{"ledger", "demo", "bench", "plan", "run", "reshard", "cluster", "info"};
-
-Json parsed(const Ended& ended) {
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1) << "one object on one line: " << ended.out;
-  return Json::parse(ended.out, nullptr, false);
-}
-
-void expect_keys(const Json& object, const std::vector<std::string>& keys) {
-  ASSERT_TRUE(object.is_object());
-  for (const std::string& key : keys) EXPECT_TRUE(object.contains(key)) << key << " is missing in " << object.dump();
-}
+const std::vector<std::string> kCommands{"ledger", "demo", "bench", "plan", "run", "reshard", "sim", "cluster", "info"};
 
 class CliFile : public ::testing::Test {
  protected:

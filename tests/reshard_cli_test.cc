@@ -13,23 +13,13 @@
 #include "cli/reshard_seats.h"
 #include "cli/reshard_shards.h"
 #include "cli/reshard_values.h"
+#include "tests/cli_json.h"
 #include "tests/cli_runs.h"
 
 namespace weft::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-Json parsed(const Ended& ended) {
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1) << "one object on one line: " << ended.out;
-  return Json::parse(ended.out, nullptr, false);
-}
-
-void expect_keys(const Json& object, const std::vector<std::string>& keys) {
-  ASSERT_TRUE(object.is_object());
-  for (const std::string& key : keys) EXPECT_TRUE(object.contains(key)) << key << " is missing in " << object.dump();
-}
 
 const std::string kCase3 = "--shape 64,64,32 --src 2x2 --dst 2x2 --src-spec R,S0,R --dst-spec S0,R,R";
 

@@ -32,7 +32,8 @@ struct Network {
 
   int num_ranks() const { return static_cast<int>(nic_of.size()); }
   int num_hosts() const { return static_cast<int>(rack_of.size()); }
-  int host_of(int rank) const { return nics[static_cast<std::size_t>(nic_of[static_cast<std::size_t>(rank)])].host; }
+  const Nic& nic(int rank) const { return nics[static_cast<std::size_t>(nic_of[static_cast<std::size_t>(rank)])]; }
+  int host_of(int rank) const { return nic(rank).host; }
 
   friend bool operator==(const Network&, const Network&) = default;
 };

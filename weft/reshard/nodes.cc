@@ -142,13 +142,10 @@ class Planter {
       for (const Hop& hop : chunk.hops)
         if (far(hop.from, hop.to))
           for (const int rank : {hop.from, hop.to})
-            question.bytes_per_s = std::min(question.bytes_per_s, nic(rank).bytes_per_s);
+            question.bytes_per_s = std::min(question.bytes_per_s, network_.nic(rank).bytes_per_s);
       tile_bytes = best_tile_bytes(question);
     }
     return shared_tile(task.transfer, solid(chunk.box), dtype, tile_bytes);
-  }
-  const Nic& nic(int rank) const {
-    return network_.nics[static_cast<std::size_t>(network_.nic_of[static_cast<std::size_t>(rank)])];
   }
 
   // A tile that an earlier chunk of the transfer has does for this one if it comes close: few tiles are few rules.

@@ -4,7 +4,7 @@
 #include "weft/reshard/ours.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -25,7 +25,7 @@ class Planner {
       : problem_(problem), bound_(loads.seconds()), options_(options) {
     divided_ = choose_ours(problem, loads);
     for (const Slice& piece : divided_)
-      if (!(piece.box == problem.task(piece.task).box)) ++num_parts_, is_cut_[piece.task] = true;
+      if (!(piece.box == problem.task(piece.task).box)) ++num_parts_, is_cut_.insert(piece.task);
   }
 
   Attempt run() {
@@ -117,7 +117,7 @@ class Planner {
   double bound_;
   const ScheduleOptions& options_;
   std::vector<Slice> divided_;
-  std::map<int, bool> is_cut_;  // tasks
+  std::set<int> is_cut_;  // tasks
   int num_parts_ = 0;
   Attempt best_;
 };

@@ -42,10 +42,7 @@ class Pricing {
 
   double rate(int from, int to) const {
     if (network_.host_of(from) == network_.host_of(to)) return network_.local.bytes_per_s;
-    return std::min(nic(from).bytes_per_s, nic(to).bytes_per_s);
-  }
-  const Nic& nic(int rank) const {
-    return network_.nics[static_cast<std::size_t>(network_.nic_of[static_cast<std::size_t>(rank)])];
+    return std::min(network_.nic(from).bytes_per_s, network_.nic(to).bytes_per_s);
   }
 
   double play(const Node& node) {

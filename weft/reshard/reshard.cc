@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/mesh/regions.h"
+#include "weft/plan/traffic.h"
 
 namespace weft {
 namespace {
@@ -130,9 +131,9 @@ void append_tasks(const Reshard& reshard, int index, std::vector<Task>& tasks) {
     std::sort(found.begin(), found.end());
     for (const int i : found) {
       const SourceTile& source = sources[at(i)];
-      const Dtype dtype = transfer.parts[at(source.part)].tensor.dtype;
+      const Dtype dtype = travels_as(transfer.parts[at(source.part)].tensor.dtype, destination.dtype);
       Task task{index, source.part, intersect(shard.box, source.box), 0, source.ranks, receivers};
-      task.bytes = task.box.volume() * static_cast<std::int64_t>(std::min(size_of(dtype), size_of(destination.dtype)));
+      task.bytes = task.box.volume() * static_cast<std::int64_t>(size_of(dtype));
       tasks.push_back(std::move(task));
     }
   }

@@ -4,26 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <initializer_list>
-#include <system_error>
 #include <variant>
 
-#include <fmt/core.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/base/units.h"
+#include "weft/cluster/data_file.h"
 
 namespace weft::sim {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::string_view kFolder = "clusters/chips";
 
 enum class Kind { count, number, bytes, rate, duration };
 using Place = std::variant<int Chip::*, std::int64_t Chip::*, double Chip::*>;
@@ -139,25 +134,10 @@ void check_keys(const Json& object, std::string_view where) {
   }
 }
 
-std::vector<fs::path> data_folders() {
-  if (const char* set = std::getenv("WEFT_DATA"); set && *set) return {fs::path(set) / "clusters/chips"};
-  std::vector<fs::path> folders;
-#ifdef WEFT_DATA_DIR
-  folders.push_back(fs::path(WEFT_DATA_DIR) / "clusters/chips");
-#endif
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    folders.push_back(program.parent_path().parent_path() / "clusters/chips");
-    folders.push_back(program.parent_path().parent_path() / "share/weft/clusters/chips");
-  }
-  return folders;
-}
-
 }  // namespace
 
 Chip parse_chip(std::string_view json, std::string_view where) {
-  const Json object = parse_json(json, where, {.bytes = kMaxFileBytes});
+  const Json object = parse_json(json, where, {.bytes = kMaxDataFileBytes});
   Chip chip;
   chip.name = get_string(object, "name", where);
   chip.source = get_string(object, "source", where);
@@ -177,33 +157,11 @@ Chip parse_chip(std::string_view json, std::string_view where) {
 }
 
 Chip load_chip(const std::string& name_or_path) {
-  std::string path = name_or_path;
-  if (path.find('/') == std::string::npos && fs::path(path).extension() != ".json") {
-    std::error_code error;
-    path.clear();
-    for (const fs::path& folder : data_folders()) {
-      const fs::path file = folder / (name_or_path + ".json");
-      if (path.empty() && fs::is_regular_file(file, error)) path = file.string();
-    }
-    if (path.empty())
-      bad_input("unknown chip \"{}\"; use one of {}, or the path of a file", name_or_path,
-                fmt::join(chip_names(), ", "));
-  }
-  return parse_chip(read_text_file(path, kMaxFileBytes), path);
+  const std::string path = find_data_file(kFolder, "chip", name_or_path);
+  return parse_chip(read_text_file(path, kMaxDataFileBytes), path);
 }
 
-std::vector<std::string> chip_names() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::path& folder : data_folders()) {
-    if (!fs::is_directory(folder, error)) continue;
-    for (const auto& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-    break;
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> chip_names() { return data_file_names(kFolder); }
 
 const std::vector<Knob>& knobs() {
   static const std::vector<Knob> all = [] {

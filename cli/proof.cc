@@ -1,0 +1,17 @@
+#include "cli/proof.h"
+
+namespace weft::cli {
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+TimedVerdict timed_verify(const Plan& plan) {
+  const auto start = std::chrono::steady_clock::now();
+  TimedVerdict out;
+  out.verdict = verify(plan);
+  out.ms = milliseconds_since(start);
+  return out;
+}
+
+}  // namespace weft::cli
