@@ -53,7 +53,7 @@ struct Ledger {
   std::vector<LedgerRow> rows;
   std::vector<SubLayerRow> sub_layers;
   std::vector<PlanFacts> plans;
-  std::optional<WeightLoad> weights;  // none: made on the ranks that use them
+  std::optional<WeightLoad> weights;                 // none: made on the ranks that use them
   double aa_band = 0, max_rel_err = 0, comm_us = 0;  // comm_us: all collectives alone
   bool same_bits = false;                            // fused and sequential
   std::string note;
