@@ -20,9 +20,21 @@ constexpr Names<SyncForm, 4> kForms{{{SyncForm::fused, "fused"},
                                      {SyncForm::decomposed, "decomposed"},
                                      {SyncForm::alone, "alone"}}};
 
+Dtype dtype_of(BlockWire wire) {
+  switch (wire) {
+    case BlockWire::f32:
+      return Dtype::f32;
+    case BlockWire::bf16:
+      return Dtype::bf16;
+    case BlockWire::int8:
+      bad_input("the wire format int8 is not there yet; use f32 or bf16");
+  }
+  return Dtype::f32;
+}
+
 Space space_of(World& world, const ReductionShape& shape, Route route) {
   SpaceOptions options;
-  options.wire = shape.wire;
+  options.wire = dtype_of(shape.wire);
   options.route = route;
   return all_reduce(world.mesh({{"tp", world.size()}}), "tp", options);
 }
