@@ -82,7 +82,9 @@ class Engine {
   void forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds, std::span<const float> x);
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
-  std::int64_t rows() const;  // of the last forward
+  std::int64_t rows() const;      // of the last forward
+  std::int64_t max_rows() const;  // of any: as the options have it, less where all sequences together have less room
+  std::int64_t capacity() const;  // tokens of a sequence
   // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
   // x of the next forward_blocks.
   std::span<const float> residual() const;
