@@ -130,6 +130,7 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   if (transport->wire() != nullptr && patience.spin.count() > 0) patience.spin = kWireSpin;
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
+  threads->set_spin(patience.spin);
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
