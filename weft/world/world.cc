@@ -159,6 +159,7 @@ void World::local(int num_ranks, const std::function<void(World&)>& body, const 
 int World::rank() const { return state_->transport->rank(); }
 int World::size() const { return state_->transport->size(); }
 std::string_view World::transport() const { return state_->transport->name(); }
+ThreadPool& World::threads() const { return *state_->threads; }
 void World::barrier() { state_->transport->barrier(); }
 
 Cluster World::cluster(int num_ranks) const {
