@@ -54,7 +54,7 @@ class Writer {
   // token at once.
   void prefill() {
     std::size_t prompt = 0, at = 0;
-    const auto most = static_cast<std::size_t>(engine_.max_rows());
+    const auto most = static_cast<std::size_t>(engine_.options().rows);
     while (prompt < prompts_.size()) {
       std::vector<Feed> feeds;
       std::vector<int> ends, ended;
@@ -124,7 +124,7 @@ class Writer {
     out.tokens.push_back(token);
     if (!streams_.empty()) give(prompt, filters_[i].add(streams_[i].add(token)));
     if (filters_[i].stopped()) return end(prompt, Ending::stop);
-    const bool full = engine_.length(prompt) >= engine_.capacity();
+    const bool full = engine_.length(prompt) >= engine_.options().capacity;
     if (full || static_cast<int>(out.tokens.size()) >= options_.max_tokens) end(prompt, Ending::length);
   }
 
