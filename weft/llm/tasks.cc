@@ -31,8 +31,8 @@ std::vector<std::string> get_strings(const Json& object, std::string_view key, c
 
 void read_choices(const Json& object, const std::string& where, TaskItem* item) {
   item->choices = get_strings(object, "choices", where);
-  item->answer = static_cast<int>(
-      get_int(object, "answer", where, 0, static_cast<std::int64_t>(item->choices.size()) - 1));
+  item->answer =
+      static_cast<int>(get_int(object, "answer", where, 0, static_cast<std::int64_t>(item->choices.size()) - 1));
   if (find_field(object, "score", where)) {
     const std::string score = get_string(object, "score", where);
     if (score != "sum" && score != "byte") bad_input("{}: \"score\" is \"{}\"; use sum or byte", where, score);
@@ -68,7 +68,8 @@ void put_start(const Tokenizer& tokenizer, std::vector<int>* context) {
   if (tokenizer.adds_bos() && tokenizer.bos()) context->insert(context->begin(), *tokenizer.bos());
   if (!context->empty()) return;
   const auto start = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
-  if (!start) bad_input("an item has an empty context, and the tokenizer has no bos token to put there; give a context");
+  if (!start)
+    bad_input("an item has an empty context, and the tokenizer has no bos token to put there; give a context");
   context->push_back(*start);
 }
 
@@ -81,8 +82,7 @@ void cut_context(std::int64_t capacity, TaskUnit* unit) {
     bad_input("a choice of item {} has {} tokens, more than the model's length of {}; leave the item out", unit->item,
               longest, capacity);
   if (unit->context.size() + longest <= room) return;
-  unit->context.erase(unit->context.begin(),
-                      unit->context.end() - static_cast<std::ptrdiff_t>(room - longest));
+  unit->context.erase(unit->context.begin(), unit->context.end() - static_cast<std::ptrdiff_t>(room - longest));
   unit->cut = true;
 }
 

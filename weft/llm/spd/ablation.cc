@@ -90,8 +90,7 @@ std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, s
 
 ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means) {
   const ModelConfig& config = source.config;
-  if (config.attention_bias)
-    bad_input("{}: the model has biases already; measure it as it is", config.file);
+  if (config.attention_bias) bad_input("{}: the model has biases already; measure it as it is", config.file);
   if (static_cast<std::int64_t>(head_means.size()) != config.blocks)
     bad_input("means of {} blocks for a model of {}", head_means.size(), config.blocks);
   auto biases = std::make_shared<MemorySource>();

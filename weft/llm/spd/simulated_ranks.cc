@@ -65,8 +65,11 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
     rank.wide = of(2 * s.mlp_width);
     rank.activated = of(s.mlp_width);
     if (s.heads.size() == 0) continue;
-    CachedAttentionShape shape{.heads = s.heads.size(), .kv_heads = s.kv_heads.size(), .head_dim = c.head_dim,
-                               .capacity = rows, .window = c.sliding_window};
+    CachedAttentionShape shape{.heads = s.heads.size(),
+                               .kv_heads = s.kv_heads.size(),
+                               .head_dim = c.head_dim,
+                               .capacity = rows,
+                               .window = c.sliding_window};
     for (std::int64_t h = s.heads.begin; h < s.heads.end; ++h)
       shape.kv_of.push_back(static_cast<std::int32_t>(h / c.heads_per_kv() - s.kv_heads.begin));
     rank.attention = std::make_unique<CachedAttention>(shape, threads_->size());
