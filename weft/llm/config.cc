@@ -27,14 +27,13 @@ bool bool_or(const Json& json, std::string_view key, const std::string& where, b
   return given(json, key, where) == nullptr ? otherwise : get_bool(json, key, where);
 }
 
-Activation activation_of(const Json& json, std::string_view key, const std::string& where,
-                         std::string_view otherwise) {
-  const std::string name =
-      given(json, key, where) == nullptr ? std::string(otherwise) : get_string(json, key, where);
+Activation activation_of(const Json& json, std::string_view key, const std::string& where, std::string_view otherwise) {
+  const std::string name = given(json, key, where) == nullptr ? std::string(otherwise) : get_string(json, key, where);
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "relu") return Activation::relu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu;
-  bad_input("{}: \"{}\" is {}, which Weft does not compute; it has silu, relu and gelu_new", where, key, quoted(name));
+  bad_input("{}: \"{}\" is {}, which Weft does not compute; it has silu, relu and gelu_new", where, key,
+            weft::quoted(name));
 }
 
 std::vector<int> tokens_of(const Json& json, std::string_view key, const std::string& where, std::int64_t vocab) {
@@ -84,7 +83,8 @@ ModelConfig parse_llama(const Json& json, const std::string& where, bool mistral
   read_common(json, where, &config);
   read_heads(json, where, &config);
   config.intermediate = get_int(json, "intermediate_size", where, 1, kMostColumns);
-  config.norm_eps = given(json, "rms_norm_eps", where) == nullptr ? 1e-6 : get_double(json, "rms_norm_eps", where, 0, 1);
+  config.norm_eps =
+      given(json, "rms_norm_eps", where) == nullptr ? 1e-6 : get_double(json, "rms_norm_eps", where, 0, 1);
   config.activation = activation_of(json, "hidden_act", where, "silu");
   config.tied_head = bool_or(json, "tie_word_embeddings", where, false);
   config.attention_bias = bool_or(json, "attention_bias", where, false);
@@ -96,21 +96,24 @@ ModelConfig parse_llama(const Json& json, const std::string& where, bool mistral
 
 void refuse_odd_opt(const Json& json, const std::string& where, const ModelConfig& config) {
   if (!bool_or(json, "do_layer_norm_before", where, true))
-    bad_input("{}: \"do_layer_norm_before\" is false: norms behind the residual (OPT-350m) are not supported; use "
-              "another size of OPT",
-              where);
+    bad_input(
+        "{}: \"do_layer_norm_before\" is false: norms behind the residual (OPT-350m) are not supported; use "
+        "another size of OPT",
+        where);
   const std::int64_t embedded = int_or(json, "word_embed_proj_dim", where, config.hidden, 1, kMostColumns);
   if (embedded != config.hidden)
-    bad_input("{}: \"word_embed_proj_dim\" is {} and \"hidden_size\" {}: projected embeddings (OPT-350m) are not "
-              "supported; use another size of OPT",
-              where, embedded, config.hidden);
+    bad_input(
+        "{}: \"word_embed_proj_dim\" is {} and \"hidden_size\" {}: projected embeddings (OPT-350m) are not "
+        "supported; use another size of OPT",
+        where, embedded, config.hidden);
   if (bool_or(json, "_remove_final_layer_norm", where, false))
     bad_input("{}: \"_remove_final_layer_norm\" is true, which is not supported; use a checkpoint with the last norm",
               where);
   if (!bool_or(json, "layer_norm_elementwise_affine", where, true))
-    bad_input("{}: \"layer_norm_elementwise_affine\" is false, which is not supported; use a model whose norms have "
-              "weights",
-              where);
+    bad_input(
+        "{}: \"layer_norm_elementwise_affine\" is false, which is not supported; use a model whose norms have "
+        "weights",
+        where);
 }
 
 ModelConfig parse_opt(const Json& json, const std::string& where) {
@@ -135,7 +138,7 @@ ModelConfig parse_opt(const Json& json, const std::string& where) {
 ModelConfig parse_config(const Json& json, const std::string& where) {
   const std::string type = get_string(json, "model_type", where);
   if (type != "llama" && type != "mistral" && type != "opt")
-    bad_input("{}: \"model_type\" is {}; Weft reads llama, mistral and opt", where, quoted(type));
+    bad_input("{}: \"model_type\" is {}; Weft reads llama, mistral and opt", where, weft::quoted(type));
   ModelConfig config = type == "opt" ? parse_opt(json, where) : parse_llama(json, where, type == "mistral");
   config.file = where;
   if (config.heads * config.head_dim > kMostColumns)

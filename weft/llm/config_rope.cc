@@ -44,9 +44,10 @@ RopeScaling scaling_of(const Json& scaling, const std::string& where) {
   if (type == "dynamic")
     return {.kind = RopeScaling::Kind::dynamic, .factor = get_double(scaling, "factor", where, 1, kMostFactor)};
   if (type == "llama3") return llama3_of(scaling, where);
-  bad_input("{}: rotary scaling of type {} is not supported; Weft has default, linear, dynamic and llama3, so use a "
-            "checkpoint without it",
-            where, quoted(type));
+  bad_input(
+      "{}: rotary scaling of type {} is not supported; Weft has default, linear, dynamic and llama3, so use a "
+      "checkpoint without it",
+      where, weft::quoted(type));
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ void read_rope(const Json& json, const std::string& where, ModelConfig* config) 
   if (is_given(json, "rope_parameters", where)) {
     const Json& rope = get_object(json, "rope_parameters", where);
     const std::string inside = where + ", rope_parameters";
-    if (is_given(rope, "rope_theta", inside)) config->rope_theta = get_double(rope, "rope_theta", inside, 1, kMostTheta);
+    if (is_given(rope, "rope_theta", inside))
+      config->rope_theta = get_double(rope, "rope_theta", inside, 1, kMostTheta);
     config->rope = scaling_of(rope, inside);
   } else {
     if (is_given(json, "rope_theta", where)) config->rope_theta = get_double(json, "rope_theta", where, 1, kMostTheta);
@@ -64,9 +66,10 @@ void read_rope(const Json& json, const std::string& where, ModelConfig* config) 
   }
   const Json* partial = find_field(json, "partial_rotary_factor", where);
   if (partial != nullptr && partial->is_number() && partial->get<double>() != 1.0)
-    bad_input("{}: \"partial_rotary_factor\" is {}: heads that are turned in part are not supported; use a model "
-              "without it",
-              where, partial->get<double>());
+    bad_input(
+        "{}: \"partial_rotary_factor\" is {}: heads that are turned in part are not supported; use a model "
+        "without it",
+        where, partial->get<double>());
 }
 
 std::vector<double> rotary_rates(const ModelConfig& config) {
@@ -77,7 +80,8 @@ std::vector<double> rotary_rates(const ModelConfig& config) {
     double rate = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
     if (rope.kind == RopeScaling::Kind::linear) rate /= rope.factor;
     if (rope.kind == RopeScaling::Kind::llama3) {
-      const double turns = rope.original_positions * rate / (2 * std::numbers::pi);  // within the first training's length
+      const double turns =
+          rope.original_positions * rate / (2 * std::numbers::pi);  // within the first training's length
       const double kept =
           std::clamp((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0);
       rate = (1 - kept) * rate / rope.factor + kept * rate;

@@ -10,19 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/base/dtype.h"
+#include "weft/llm/block_mode.h"
 #include "weft/llm/model.h"
 
 namespace weft {
 
 class World;
-
-// What one block does.
-struct BlockMode {
-  bool drop = false;        // the attention output stays here
-  Dtype wire = Dtype::f32;  // format of partial sums between ranks
-  friend bool operator==(const BlockMode&, const BlockMode&) = default;
-};
 
 // How a product and its all_reduce go together.
 enum class SyncForm {
@@ -40,7 +33,6 @@ struct EngineOptions {
   std::int64_t rows = 512;    // most rows of a forward
   SyncForm sync = SyncForm::fused;
   int panels = 4;   // decomposed
-  int threads = 1;  // of this rank, for what is computed outside ops
 };
 
 // Tokens to append to a sequence.
@@ -51,6 +43,7 @@ struct Feed {
 
 struct TokenScore {
   double log_probability = 0;  // of the target, natural logarithm
+  double margin = 0;           // the target's logit minus the largest of any other token
   bool is_greedy = false;      // the target has the largest logit (the smallest id of several)
 };
 
@@ -82,10 +75,17 @@ class Engine {
   // beyond `rows` rows or `capacity` tokens, and for tokens outside the vocabulary. Allocates nothing after the first of a
   // size.
   void forward(std::span<const Feed> feeds);
+  // The same for blocks [first, last) alone: rows enter block `first` as x, (rows, hidden), or as embeddings where x is empty
+  // and first 0; residual() has them as they leave, hidden() and the head only where last is the number of blocks. Keys and
+  // values of these blocks are appended, and sequences grow: truncate() between runs of parts of the model.
+  void forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds, std::span<const float> x);
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
-  std::int64_t rows() const;  // of the last forward
-  // The rows as they left the last block, before the last norm: what distillation compares.
+  std::int64_t rows() const;      // of the last forward
+  // As given, with the capacity filled in, and no more rows than all sequences together have room for.
+  const EngineOptions& options() const;
+  // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
+  // x of the next forward_blocks.
   std::span<const float> residual() const;
 
   std::int64_t length(int sequence) const;
@@ -97,10 +97,11 @@ class Engine {
   // Of rows of the last forward; the same on every rank, and collective.
   std::vector<float> logits(std::span<const int> rows);  // (rows, vocab)
   std::vector<int> greedy(std::span<const int> rows);    // the largest logit's token, the smallest id of several
-  // One target for every row of the last forward; -1: this row is not asked for, and its score is {0, false}.
+  // One target for every row of the last forward; -1: this row is not asked for, and its score is {0, 0, false}.
   std::vector<TokenScore> score(std::span<const int> targets);
 
   const Model& model() const;
+  const EngineOptions& options() const;  // as given, what was left to the engine filled in
   EngineTraffic traffic() const;
 
  private:

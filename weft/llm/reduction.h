@@ -17,7 +17,7 @@ struct ReductionShape {
   std::int64_t rows = 0;  // most rows of a run
   std::int64_t n = 0, k = 0;
   Dtype weight = Dtype::f32;
-  Dtype wire = Dtype::f32;
+  BlockWire wire = BlockWire::f32;
   bool bias = false, addend = false;
 };
 

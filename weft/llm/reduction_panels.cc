@@ -109,9 +109,9 @@ class Panels final : public Reduction {
 
 std::unique_ptr<Reduction> make_panel_reduction(World& world, const ReductionShape& shape,
                                                 const ReductionOptions& options) {
-  if (shape.wire != Dtype::f32)
-    bad_input("sync decomposed sends sums as f32, not {}; use sync fused or sequential for other wires",
-              to_string(shape.wire));
+  if (shape.wire != BlockWire::f32)
+    bad_input("sync decomposed sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
+              to_string(BlockMode{shape.addend, shape.wire}));
   return std::make_unique<Panels>(world, shape, options);
 }
 

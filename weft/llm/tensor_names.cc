@@ -79,8 +79,8 @@ std::vector<std::int64_t> shape_of(const ModelConfig& c, BlockPart part) {
 }
 
 std::vector<BlockPart> block_parts(const ModelConfig& config) {
-  std::vector<BlockPart> parts{BlockPart::norm1, BlockPart::q, BlockPart::k, BlockPart::v, BlockPart::o,
-                               BlockPart::norm2};
+  std::vector<BlockPart> parts{BlockPart::norm1, BlockPart::q, BlockPart::k,
+                               BlockPart::v,     BlockPart::o, BlockPart::norm2};
   if (config.gated()) parts.push_back(BlockPart::gate);
   parts.push_back(BlockPart::up);
   parts.push_back(BlockPart::down);
