@@ -10,7 +10,7 @@
 #include "weft/base/json.h"
 #include "weft/cluster/data_file.h"
 #include "weft/io/tokenizer.h"
-#include "weft/llm/spd_file.h"
+#include "weft/llm/spd_model.h"
 #include "weft/world/world.h"
 
 #include "cli/progress.h"
@@ -48,10 +48,9 @@ void set_dropped(const ModelFlags& flags, ModelTask* task) {
     return;
   }
   const SpdFile spd = load_spd(path);
-  check_spd(spd, {task->folder, model_hash(task->folder), task->ranks, static_cast<int>(blocks)});
+  task->source = open_model(task->folder, spd, task->ranks);
   task->dropped = spd.blocks;
   task->dropped_why = fmt::format("{} of {}", summary(spd.blocks), path);
-  if (!spd.weights.empty()) task->source.repaired = file_source(spd.weights_path());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/io/tokenizer.h"
+#include "weft/llm/generate.h"
 #include "weft/world/world.h"
 
 #include "cli/bench_clock.h"
@@ -105,18 +106,11 @@ class Rounds {
   double generate(const Tokenizer& tokenizer, std::string* text) {
     const ModelForm& form = forms_[forms_.size() - 2];
     Engine& engine = contestants_.of(form);
-    int token = turn(form).token;
-    const int first = 0;
-    std::vector<int> made;
-    const std::int64_t start = CommonClock::now_ns();
-    while (static_cast<int>(made.size()) < task_.new_tokens) {
-      made.push_back(token);
-      const Feed feed{.sequence = 0, .tokens = {&made.back(), 1}};
-      engine.forward({&feed, 1});
-      token = engine.greedy({&first, 1}).front();
-    }
-    *text = tokenizer.decode(made);
-    return static_cast<double>(CommonClock::now_ns() - start) * 1e-6 / task_.new_tokens;
+    engine.set_modes(form.modes);
+    const GenerateOptions options{.max_tokens = task_.new_tokens};
+    const GenerateResult made = weft::generate(engine, &tokenizer, {&task_.prompt, 1}, options);
+    *text = made.texts.front().text;
+    return made.seconds_per_token() * 1e3;
   }
 
  private:

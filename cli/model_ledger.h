@@ -13,6 +13,7 @@
 #include "weft/llm/block_mode.h"
 #include "weft/llm/engine.h"
 #include "weft/llm/model.h"
+#include "weft/llm/statistics.h"
 
 namespace weft {
 class Tokenizer;
@@ -47,7 +48,7 @@ struct ModelRow {
   std::string name;
   std::optional<double> measured_us, predicted_us, exposed_us;
   std::optional<double> sent_bytes;  // by all ranks, for the blocks
-  std::optional<double> loss;        // relative growth of perplexity on held-out text
+  std::optional<PairedLoss> loss;    // growth of perplexity on held-out text
   int dropped = 0, syncs = 0;
   std::string note;
 };

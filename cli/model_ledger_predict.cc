@@ -12,6 +12,8 @@
 namespace weft::cli {
 namespace {
 
+Dtype wire_of(BlockWire wire) { return wire == BlockWire::f32 ? Dtype::f32 : Dtype::bf16; }  // LATER int8
+
 struct Product {
   std::int64_t m, n, k;
 };

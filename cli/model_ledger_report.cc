@@ -49,7 +49,7 @@ std::string table(const ModelLedger& ledger) {
   for (const ModelRow& row : ledger.rows)
     rows.push_back({name_of(row, ledger), cell(row.measured_us), cell(row.predicted_us), cell(row.exposed_us),
                     row.sent_bytes && *row.sent_bytes > 0 ? format_bytes(*row.sent_bytes) : "-",
-                    row.loss ? fmt::format("{:+.2f} %", *row.loss * 100) : "-",
+                    row.loss ? fmt::format("{:+.2f} %", row.loss->loss * 100) : "-",
                     row.measured_us ? bar(floor, *row.measured_us, longest) : row.note});
   return aligned(rows);
 }
@@ -113,7 +113,8 @@ std::string model_json(const ModelLedger& ledger) {
                     {"predicted_us", or_null(row.predicted_us)},
                     {"exposed_us", or_null(row.exposed_us)},
                     {"sent_bytes", or_null(row.sent_bytes)},
-                    {"loss", or_null(row.loss)},
+                    {"loss", row.loss ? Json(row.loss->loss) : Json(nullptr)},
+                    {"loss_interval", row.loss ? Json{row.loss->interval.low, row.loss->interval.high} : Json(nullptr)},
                     {"sync_points", row.syncs},
                     {"dropped", row.dropped}});
   const Json out{{"model", ledger.model},

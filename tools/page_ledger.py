@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the ledger and writes docs/results/ledger.md, ledger.json and ledger.svg, and the table in README.md.
 
-One command makes every figure of the page and of the README's first two screens again: the default ledger as users see
-it, then the same block on links from shared memory down to 50 Mbit/s, then every workload. About three minutes on two
-cores; the machine should be quiet. Ends without touching a file when a command fails.
+One command makes every figure of the page and of the README's first two screens again: the model's ledger as users see it,
+on three links; then one block of a large model on links from shared memory down to 50 Mbit/s, then every workload. About
+five minutes on two cores; the machine should be quiet. Ends without touching a file when a command fails.
 
 usage: tools/page_ledger.py [--build build] [--rounds 9] [--readme README.md] [--out docs/results]
 """
@@ -18,6 +18,8 @@ import tempfile
 from bench import machine, output_of
 
 LINKS = ["shm", "10gbit,10us", "1gbit,10us", "250mbit,10us", "50mbit,10us"]
+MODEL_LINKS = ["100mbit,10us", "250mbit,10us", "1gbit,10us"]
+BLOCK = "t-nlg"
 WORKLOADS = ["mega-gpt-2", "llama-2-70b", "mixtral-8x7b", "deepseek-v3-moe", "dlrm-v2"]
 STYLES = ["sequential", "decomposed", "fused", "compute"]
 
@@ -53,6 +55,18 @@ def predicted(seen):
     return "\n".join(rows)
 
 
+def model_row(seen):
+    rows = {row["name"]: row for row in seen["rows"]}
+    worst = rows["dropped_int8"]["loss"]
+    return (f"| {seen['link']} | " + " | ".join(ms(rows[name]["measured_us"]) for name in MODEL_ROWS)
+            + f" | {rows['sequential']['measured_us'] / rows['dropped_int8']['measured_us']:.2f} x | {100 * worst:+.2f} % |")
+
+
+MODEL_ROWS = ["sequential", "decomposed", "fused", "fused_int8", "dropped", "dropped_int8", "compute"]
+MODEL_HEAD = ("| link | sequential | in panels | fused | + int8 | + dropped | + dropped + int8 | compute alone | all together "
+              "| perplexity |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+
+
 def page(runs, text, stamp):
     by_link, by_workload, default = runs["links"], runs["workloads"], runs["default"]
     return f"""# The ledger, measured
@@ -60,7 +74,23 @@ def page(runs, text, stamp):
 {stamp}. Written by `tools/page_ledger.py`; all figures are in [ledger.json](ledger.json). Times in ms, medians of {default['rounds']} rounds in
 which all styles take turns. {default['ranks']} ranks on {default['cores']} cores take turns, in the floor as everywhere.
 
-## One block, as `weft ledger` prints it
+## A model, as `weft ledger` prints it
+
+```
+{runs["model_text"].strip()}
+```
+
+Measured and predicted, ms:
+
+| row | measured | predicted | off |
+|---|---:|---:|---:|
+{predicted(runs["model"])}
+
+The same prompt on other links, ms until the first token (`weft ledger --link LINK`):
+
+{MODEL_HEAD}{chr(10).join(model_row(seen) for seen in runs["model_links"])}
+
+## One block of a large model, as `weft ledger --workload {BLOCK}` prints it
 
 ```
 {text.strip()}
@@ -76,7 +106,7 @@ Measured and predicted, ms:
 
 ## The same block on other links
 
-`weft ledger --link LINK`. compute : comm is that of the sub-layers that communicate: their products to their collectives alone.
+`weft ledger --workload {BLOCK} --link LINK`. compute : comm is that of the sub-layers that communicate: their products to their collectives alone.
 
 {HEAD}{chr(10).join(row_of(seen) for seen in by_link)}
 
@@ -88,13 +118,15 @@ Measured and predicted, ms:
 """
 
 
-def screen_one(text, stamp):
+def screen_one(model_text, stamp):
     body = text.strip().split("What to try next")[0].rstrip()
     return f"""`make run` prints this (`build/weft ledger`; {stamp}):
 
 ```
 {body}
 ```
+
+One block of a large model (`weft ledger --workload {BLOCK}`), sequential above, fused below:
 
 ![sequential above, fused below](docs/results/ledger.svg)
 """
@@ -124,15 +156,20 @@ def main():
     stamp = f"{datetime.date.today()}, commit {commit}, {machine()}"
     svg = out / "ledger.svg"
     with tempfile.NamedTemporaryFile(suffix=".json") as saved:
-        text = output_of(weft, "ledger", *rounds, "--svg", str(svg), "--save", saved.name)
+        model_text = output_of(weft, "ledger", "--save", saved.name)
+        model = json.load(saved)
+    with tempfile.NamedTemporaryFile(suffix=".json") as saved:
+        text = output_of(weft, "ledger", "--workload", BLOCK, *rounds, "--svg", str(svg), "--save", saved.name)
         default = json.load(saved)
-    runs = {"stamp": stamp, "default": default,
-            "links": [default if link == default["link"] else ledger(weft, *rounds, "--link", link) for link in LINKS],
+    block = ["--workload", BLOCK]
+    runs = {"stamp": stamp, "default": default, "model": model, "model_text": model_text,
+            "model_links": [model if link == model["link"] else ledger(weft, "--link", link) for link in MODEL_LINKS],
+            "links": [default if link == default["link"] else ledger(weft, *block, *rounds, "--link", link) for link in LINKS],
             "workloads": [default] + [ledger(weft, *rounds, "--workload", name) for name in WORKLOADS]}
     (out / "ledger.json").write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
     (out / "ledger.md").write_text(page(runs, text, stamp), encoding="utf-8")
     readme = pathlib.Path(args.readme)
-    filled = between(readme.read_text(encoding="utf-8"), "ledger", screen_one(text, stamp))
+    filled = between(readme.read_text(encoding="utf-8"), "ledger", screen_one(model_text, stamp))
     readme.write_text(between(filled, "when it does not help", screen_two(runs)), encoding="utf-8")
 
 
