@@ -12,7 +12,9 @@
 namespace weft::cli {
 namespace {
 
-Dtype wire_of(BlockWire wire) { return wire == BlockWire::f32 ? Dtype::f32 : Dtype::bf16; }  // LATER int8
+Dtype wire_of(BlockWire wire) {
+  return wire == BlockWire::f32 ? Dtype::f32 : wire == BlockWire::bf16 ? Dtype::bf16 : Dtype::int8;
+}
 
 struct Product {
   std::int64_t m, n, k;
@@ -72,7 +74,7 @@ class Pricer {
   const ModelTask& task_;
   const ModelConfig& config_;
   const Cluster& cluster_;
-  Shard shard_;
+  ModelShard shard_;
   Mesh mesh_;
   std::int64_t rows_ = 0;
 };
