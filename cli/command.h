@@ -21,13 +21,8 @@ void add_reshard(CLI::App& app, Run* run);
 void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
 void add_sim(CLI::App& app, Run* run);
-<<<<<<< HEAD
 void add_eval(CLI::App& app, Run* run);
 void add_generate(CLI::App& app, Run* run);
-=======
-void add_generate(CLI::App& app, Run* run);
-void add_eval(CLI::App& app, Run* run);
->>>>>>> h-eval
 void add_spd(CLI::App& app, Run* run);
 
 }  // namespace weft::cli
