@@ -58,7 +58,6 @@ class SentencePieceTokenizer final : public Tokenizer {
 std::string SentencePieceTokenizer::normalised(std::string_view text) const {
   const std::string_view mark = model_.escape_whitespaces ? kSpaceMark : " ";
   std::string result = model_.add_dummy_prefix ? std::string(mark) : "";
-  const std::size_t prefix = result.size();
   bool after_space = model_.remove_extra_whitespaces;  // so that spaces at the beginning go
   while (!text.empty()) {
     std::size_t length = index_.user_defined.longest_prefix(text);
@@ -77,10 +76,8 @@ std::string SentencePieceTokenizer::normalised(std::string_view text) const {
     for (const char c : rest) result += c == ' ' ? std::string(mark) : std::string(1, c);
     after_space = model_.remove_extra_whitespaces && rest.back() == ' ';
   }
-  if (model_.remove_extra_whitespaces)
-    while (result.size() > prefix && result.compare(result.size() - mark.size(), mark.size(), mark) == 0)
-      result.resize(result.size() - mark.size());
-  return result.size() == prefix ? "" : result;
+  while (model_.remove_extra_whitespaces && result.ends_with(mark)) result.resize(result.size() - mark.size());
+  return result;
 }
 
 void SentencePieceTokenizer::encode_plain(std::string_view text, bool, std::vector<int>& tokens) const {

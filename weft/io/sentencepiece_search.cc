@@ -115,6 +115,10 @@ struct BestPath {
 PieceIndex::PieceIndex(const SentencePieceModel& source) : model(&source) {
   for (std::size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePiece& piece = source.pieces[i];
+    if (piece.type == PieceType::normal) {
+      lowest_score = std::min(lowest_score, piece.score);
+      highest_score = std::max(highest_score, piece.score);
+    }
     if (!piece.is_text()) continue;
     const int id = static_cast<int>(i);
     ids[piece.text] = id;
@@ -133,13 +137,7 @@ std::vector<Cut> cut_bpe(const PieceIndex& index, std::string_view text) {
 // Sums are kept in f32 and compared with >, shorter pieces first, as the library does: equal texts give equal cuts.
 std::vector<Cut> cut_unigram(const PieceIndex& index, std::string_view text) {
   constexpr float kUnknownPenalty = 10.0f;
-  float lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::lowest();
-  for (const SentencePiece& piece : index.model->pieces) {
-    if (piece.type != PieceType::normal) continue;
-    lowest = std::min(lowest, piece.score);
-    highest = std::max(highest, piece.score);
-  }
-  const float unknown_score = lowest - kUnknownPenalty;
+  const float unknown_score = index.lowest_score - kUnknownPenalty;
   std::vector<BestPath> ends(text.size() + 1);
   const auto offer = [&](std::size_t start, std::size_t length, int id, float score) {
     BestPath& end = ends[start + length];
@@ -152,7 +150,8 @@ std::vector<Cut> cut_unigram(const PieceIndex& index, std::string_view text) {
     index.pieces.for_each_prefix(text.substr(start), [&](std::size_t length, int id) {
       const SentencePiece& piece = index.model->pieces[static_cast<std::size_t>(id)];
       const bool user = piece.type == PieceType::user_defined;
-      const float bonus = static_cast<float>(static_cast<double>(static_cast<float>(length) * highest) - 0.1);
+      const float bonus =
+          static_cast<float>(static_cast<double>(static_cast<float>(length) * index.highest_score) - 0.1);
       offer(start, length, id, user ? bonus : piece.score);
       has_character = has_character || length == character;
     });

@@ -1,6 +1,7 @@
 // How sentencepiece cuts a normalised text into pieces: two ways, both from piece texts and scores.
 #pragma once
 
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -16,7 +17,9 @@ struct PieceIndex {
   const SentencePieceModel* model;
   std::unordered_map<std::string_view, int> ids;  // of pieces that may stand for text; views into the model
   PieceTrie pieces, user_defined;
-  std::size_t longest = 0;  // bytes of the longest piece
+  std::size_t longest = 0;                                 // bytes of the longest piece
+  float lowest_score = std::numeric_limits<float>::max();  // of normal pieces
+  float highest_score = std::numeric_limits<float>::lowest();
 };
 
 struct Cut {

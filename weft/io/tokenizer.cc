@@ -118,7 +118,8 @@ std::string TextStream::add(int token) {
   std::string_view piece = tokenizer_->piece_bytes(token);
   if (at_start_ && !piece.empty()) {
     const LeadingSpace leading = tokenizer_->leading_space_;
-    const bool drops = leading != LeadingSpace::keep && piece[0] == ' ';
+    // The unknown piece of sentencepiece decodes to a text that begins with a space of its own.
+    const bool drops = leading != LeadingSpace::keep && piece[0] == ' ' && !tokenizer_->is_special(token);
     if (drops) piece.remove_prefix(1);
     at_start_ = drops && leading == LeadingSpace::drop_all && piece.empty();
   }

@@ -30,6 +30,14 @@ struct GemvRows {
   std::int64_t to_come;  // rows behind these that will be asked for next: memory is asked for them in time
 };
 
+struct GemvVectors {
+  std::int64_t m;
+  const float* x;  // (m, k) with ldx
+  std::int64_t ldx;
+  float* y;  // (m, rows) with ldy
+  std::int64_t ldy;
+};
+
 struct StripList {  // at least one
   const ConstStrip* strips;
   std::size_t count;
@@ -53,7 +61,7 @@ struct Variant {
                    bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
-  void (*gemv)(const GemvRows& rows, const float* x, float* y);
+  void (*gemv)(const GemvRows& rows, const GemvVectors& vectors);
   void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
               float* out, std::int64_t ld);
   void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);

@@ -39,8 +39,7 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
 }
 
 double Costs::bytes(const VPiece& piece) const {
-  return static_cast<double>(m_.boxes[piece.box].volume() *
-                             static_cast<std::int64_t>(size_of(m_.plan->buffers[piece.buffer].dtype)));
+  return static_cast<double>(bytes_of(m_.boxes[piece.box], m_.plan->buffers[piece.buffer].dtype));
 }
 
 double Costs::sent_bytes(const Act& act, const VPiece& target) const {
@@ -48,7 +47,7 @@ double Costs::sent_bytes(const Act& act, const VPiece& target) const {
   if (!copies) return bytes(target);
   const Dtype source = m_.plan->buffers[m_.pieces_of(act.sources)[0].buffer].dtype;
   const Dtype dtype = travels_as(source, m_.plan->buffers[target.buffer].dtype);
-  return static_cast<double>(m_.boxes[target.box].volume() * static_cast<std::int64_t>(size_of(dtype)));
+  return static_cast<double>(bytes_of(m_.boxes[target.box], dtype));
 }
 
 double Costs::store_seconds(const Act& act, const VPiece& piece) const {
