@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include "weft/base/error.h"
@@ -74,14 +73,6 @@ float weigh(float* row, std::int64_t count, float scale, float top) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Few lines read keys and values from far away: the next block is asked for while this one is worked on.
-constexpr std::int64_t kFewLines = 16;
-
-void ask_for(const float* data, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t j = 0; j < cols; j += 16) __builtin_prefetch(data + r * ld + j, 0, 2);
-}
-
 }  // namespace
 
 AttentionLines::Floats AttentionLines::floats(std::int64_t count) {
@@ -103,7 +94,6 @@ AttentionLines::AttentionLines(const Shape& shape)
       tail_(floats(kBlock * shape.v_dim)),
       tile_(floats(kBlock * kBlock)),
       made_(floats(kBlock * shape.v_dim)),
-      scratch_(floats(static_cast<std::int64_t>(std::max(values_.scratch_bytes(), tail_values_.scratch_bytes()) / 4))),
       largest_(kMost),
       sum_(kMost),
       first_(kMost),
@@ -123,7 +113,7 @@ void AttentionLines::run(std::int64_t count, const float* k, const float* v) {
   std::fill_n(results_.get(), count * shape_.v_dim, 0.0f);
   const std::int64_t end = end_[static_cast<std::size_t>(count - 1)];
   for (std::int64_t key = first_[0] / kBlock * kBlock; key < end; key += kBlock) {
-    const Keys keys = load_keys(key, end, count, k, v);
+    const Keys keys = load_keys(key, end, k, v);
     for (std::int64_t line = 0; line < count; line += kBlock) {
       const std::int64_t rows = std::min(kBlock, count - line);
       const bool sees = end_[static_cast<std::size_t>(line + rows - 1)] > key &&
@@ -137,29 +127,22 @@ void AttentionLines::run(std::int64_t count, const float* k, const float* v) {
   }
 }
 
-// Where keys end within the block, values are filled up with zeros: what lies behind them may be no number.
-AttentionLines::Keys AttentionLines::load_keys(std::int64_t begin, std::int64_t end, std::int64_t lines, const float* k,
-                                               const float* v) {
-  Keys keys{begin, std::min(kBlock, end - begin), v + begin * shape_.ldv, false, &values_};
-  if (lines <= kFewLines) {
-    const std::int64_t next = begin + kBlock, more = std::min(kBlock, end - next);
-    ask_for(k + next * shape_.ldk, more, shape_.qk_dim, shape_.ldk);
-    ask_for(v + next * shape_.ldv, more, shape_.v_dim, shape_.ldv);
+// Packing a block asks memory for the next one. Where keys end within the block, values are filled up with zeros: what
+// lies behind them may be no number.
+AttentionLines::Keys AttentionLines::load_keys(std::int64_t begin, std::int64_t end, const float* k, const float* v) {
+  const Keys keys{begin, std::min(kBlock, end - begin)};
+  const float* of_keys = k + begin * shape_.ldk;
+  const float* of_values = v + begin * shape_.ldv;
+  const bool more = begin + kBlock < end;
+  scores_.pack(keys.count, of_keys, keys_.get(), more ? of_keys + kBlock * shape_.ldk : nullptr);
+  if (keys.count == kBlock) {
+    values_.pack(shape_.v_dim, of_values, packed_.get(), more ? of_values + kBlock * shape_.ldv : nullptr);
+    return keys;
   }
-  scores_.pack(keys.count, k + begin * shape_.ldk, keys_.get());
-  if (keys.count < kBlock) {
-    for (std::int64_t j = 0; j < keys.count; ++j)
-      std::memcpy(tail_.get() + j * shape_.v_dim, keys.values + j * shape_.ldv,
-                  static_cast<std::size_t>(shape_.v_dim) * sizeof(float));
-    std::fill(tail_.get() + keys.count * shape_.v_dim, tail_.get() + kBlock * shape_.v_dim, 0.0f);
-    keys.values = tail_.get();
-    keys.kernel = &tail_values_;
-  }
-  if (lines > kBlock) {
-    keys.kernel->pack(shape_.v_dim, keys.values, packed_.get());
-    keys.values = packed_.get();
-    keys.packed = true;
-  }
+  for (std::int64_t j = 0; j < keys.count; ++j)
+    std::copy_n(of_values + j * shape_.ldv, shape_.v_dim, tail_.get() + j * shape_.v_dim);
+  std::fill(tail_.get() + keys.count * shape_.v_dim, tail_.get() + kBlock * shape_.v_dim, 0.0f);
+  tail_values_.pack(shape_.v_dim, tail_.get(), packed_.get());
   return keys;
 }
 
@@ -190,10 +173,7 @@ void AttentionLines::add_block(std::int64_t line, std::int64_t rows, const Keys&
   scores_.run_packed(rows, keys.count, queries_.get() + line * shape_.qk_dim, keys_.get(), {tile_.get(), kBlock});
   float shrink[kBlock];
   for (std::int64_t i = 0; i < rows; ++i) shrink[i] = weigh_line(line + i, keys, tile_.get() + i * kBlock);
-  if (keys.packed)
-    keys.kernel->run_packed(rows, width, tile_.get(), keys.values, {made_.get(), width});
-  else
-    keys.kernel->run(rows, width, tile_.get(), keys.values, {made_.get(), width}, scratch_.get());
+  values_.run_packed(rows, width, tile_.get(), packed_.get(), {made_.get(), width});
   for (std::int64_t i = 0; i < rows; ++i) {
     float* out = results_.get() + (line + i) * width;
     const float* made = made_.get() + i * width;

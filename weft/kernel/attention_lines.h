@@ -40,22 +40,18 @@ class AttentionLines {
 
   struct Keys {  // a block of them
     std::int64_t begin, count;
-    const float* values;  // as they are, or packed
-    bool packed;
-    const GemmKernel* kernel;
   };
 
-  Keys load_keys(std::int64_t begin, std::int64_t end, std::int64_t lines, const float* k, const float* v);
+  Keys load_keys(std::int64_t begin, std::int64_t end, const float* k, const float* v);
   void add_block(std::int64_t line, std::int64_t rows, const Keys& keys);
   float weigh_line(std::int64_t line, const Keys& keys, float* scores);
 
   Shape shape_;
   GemmKernel scores_, values_, tail_values_;
-  Floats queries_;               // (kMost, qk_dim)
-  Floats results_;               // (kMost, v_dim)
-  Floats keys_, packed_, tail_;  // of a block: packed keys, packed values, values filled up with zeros
-  Floats tile_, made_;           // (64, 64): scores, then weights; (64, v_dim)
-  Floats scratch_;
+  Floats queries_;                         // (kMost, qk_dim)
+  Floats results_;                         // (kMost, v_dim)
+  Floats keys_, packed_, tail_;            // of a block: packed keys, packed values, values filled up with zeros
+  Floats tile_, made_;                     // (64, 64): scores, then weights; (64, v_dim)
   std::vector<float> largest_, sum_;       // of every line's scores so far
   std::vector<std::int64_t> first_, end_;  // of the keys a line sees
 };

@@ -23,6 +23,13 @@ struct GemmPanel {
   std::int64_t ld;
 };
 
+struct PanelSource {
+  const void* data;
+  Dtype dtype;
+  std::int64_t ld;
+  const void* next;
+};
+
 struct GemvRows {
   const void* w;  // (count, k) with ld
   Dtype dtype;
@@ -48,12 +55,12 @@ struct Variant {
   std::int64_t block_rows;  // rows of c held in registers at once
   std::int64_t panel_cols;  // and columns
 
-  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero.
-  void (*pack)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb, float* panel);
+  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero. Meanwhile
+  // memory is asked for `next`, of the same shape, if it is not null.
+  void (*pack)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
 
   // The same from the transpose of b: panel(p, j) = b(j, p) with b (cols, k).
-  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb,
-                          float* panel);
+  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
 
   // c = a * panel, or c + a * panel where `accumulate`, then c = addend + c where there is one; each element
   // is one chain of multiply-adds in order of k.

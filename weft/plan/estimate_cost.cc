@@ -1,6 +1,7 @@
 #include "weft/plan/estimate_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/plan/traffic.h"
 
@@ -97,10 +98,14 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   const double weights = weight_bytes(p, cols);
   const double first_read = weights * (first_with_weights(act) ? cold_read_ : std::min(cold_read_, memory.read));
   switch (p.kind) {
+    case ProducerKind::gemv:
+      if (p.m <= kFewRows) {
+        const double passes = std::ceil(rows / static_cast<double>(p.tile[0]));
+        return rows * cols * cluster_.row_s + first_read + (passes - 1) * weights * memory.read;
+      }
+      [[fallthrough]];
     case ProducerKind::gemm:
       return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read + first_read;
-    case ProducerKind::gemv:
-      return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory

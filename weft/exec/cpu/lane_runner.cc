@@ -106,7 +106,7 @@ void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint
   counts_ = counts;
   all_rows_ = counts.rows < 0 && counts.peers.empty();
   run_ = run;
-  for (TileMaker& maker : makers_) maker.begin(run);
+  for (TileMaker& maker : makers_) maker.begin(run, counts.rows);
 }
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
