@@ -129,7 +129,7 @@ void CausalAttention::backward_head(const AttentionInputs& in, const float* out,
   for (std::int64_t row = 0; row < rows; row += kQueries) {
     const Block block = block_at(row);
     const std::int64_t q_row = at_q + row * ldq, k_row = at_k + block.key * ldk;
-    const ConstRows w{weights + row * rows + block.key, rows}, dy{dout + q_row, ldq};
+    const RowsIn w{weights + row * rows + block.key, rows}, dy{dout + q_row, ldq};
     float *ds = scratch.dscores.data(), *flipped = scratch.flipped.data();
     transpose_rows(block.rows, block.keys, w, {flipped, block.rows});
     scratch.product.times({block.keys, d, block.rows}, {flipped, block.rows}, dy, {gradients.v + k_row, ldk},
@@ -145,8 +145,7 @@ void CausalAttention::backward_head(const AttentionInputs& in, const float* out,
 }
 
 // dscores = weights * (dweights - sum(weights * dweights)) * scale; the sum is that of out * dout.
-void CausalAttention::blame(const Block& block, const float* weights, ConstRows out, ConstRows dout,
-                            float* dscores) const {
+void CausalAttention::blame(const Block& block, const float* weights, RowsIn out, RowsIn dout, float* dscores) const {
   const float scale = 1.0f / std::sqrt(static_cast<float>(layer_.head_dim));
   for (std::int64_t i = 0; i < block.rows; ++i, weights += layer_.sequence, dscores += block.keys) {
     float sum = 0;

@@ -1,6 +1,6 @@
 // Causal softmax attention with its backward pass, for training: weights of every query are kept, (sequence, sequence) a
 // head, so that going back takes neither scores nor exp again. Queries of several heads may share the keys and values of
-// one; a window limits how far back a query sees. Rows are taken in blocks, and keys after a block's last query are
+// one; a window limits how far back a query sees. RowsOut are taken in blocks, and keys after a block's last query are
 // never multiplied.
 #pragma once
 
@@ -21,7 +21,7 @@ struct AttentionLayer {
   std::int64_t heads() const { return static_cast<std::int64_t>(kv_of.size()); }
 };
 
-// Rows are (sequences * sequence, heads * head_dim) and (.., kv_heads * head_dim), contiguous.
+// RowsOut are (sequences * sequence, heads * head_dim) and (.., kv_heads * head_dim), contiguous.
 struct AttentionInputs {
   const float *q, *k, *v;
 };
@@ -53,7 +53,7 @@ class CausalAttention {
   void soften(const Block& block, float* rows) const;
   void backward_head(const AttentionInputs& in, const float* out, const float* dout,
                      const AttentionGradients& gradients, std::int64_t sequence, std::int64_t head, Scratch& scratch);
-  void blame(const Block& block, const float* weights, ConstRows out, ConstRows dout, float* dscores) const;
+  void blame(const Block& block, const float* weights, RowsIn out, RowsIn dout, float* dscores) const;
 
   AttentionLayer layer_;
   std::vector<std::vector<std::int64_t>> readers_;  // (kv heads): the query heads that read it

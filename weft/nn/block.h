@@ -19,7 +19,7 @@
 
 namespace weft {
 
-enum class Param {
+enum class BlockParam {
   norm1_weight,  // from here to down_bias every rank holds the same
   norm1_bias,
   norm2_weight,
@@ -39,7 +39,7 @@ enum class Param {
   up_bias,
   down_weight,  // (hidden, mlp)
 };
-constexpr int kParams = static_cast<int>(Param::down_weight) + 1;
+constexpr int kParams = static_cast<int>(BlockParam::down_weight) + 1;
 
 struct BlockShape {
   std::int64_t hidden = 0, mlp = 0;  // mlp: this rank's columns of the feed-forward layer
@@ -64,12 +64,12 @@ class BlockLayout {
     std::int64_t begin = 0, rows = 0, cols = 0;  // vectors have one column; none: no rows
     std::int64_t size() const { return rows * cols; }
   };
-  const Place& operator[](Param param) const { return places_[static_cast<std::size_t>(param)]; }
+  const Place& operator[](BlockParam param) const { return places_[static_cast<std::size_t>(param)]; }
   std::int64_t size() const { return size_; }
-  std::int64_t replicated() const { return (*this)[Param::k_weight].begin; }  // parameters that every rank holds
+  std::int64_t replicated() const { return (*this)[BlockParam::k_weight].begin; }  // parameters that every rank holds
 
   template <typename T>
-  T* at(T* base, Param param) const {  // null where there is no such parameter
+  T* at(T* base, BlockParam param) const {  // null where there is no such parameter
     return (*this)[param].size() == 0 ? nullptr : base + (*this)[param].begin;
   }
 
@@ -98,9 +98,9 @@ class TransformerBlock {
   const CausalAttention& attention() const { return attention_; }
 
  private:
-  LinearLayer linear(const float* parameters, Param weight, Param bias) const;
-  LinearGradients linear_gradients(float* gradients, Param weight, Param bias) const;
-  Norm norm(const float* parameters, Param weight, Param bias) const;
+  LinearLayer linear(const float* parameters, BlockParam weight, BlockParam bias) const;
+  LinearGradients linear_gradients(float* gradients, BlockParam weight, BlockParam bias) const;
+  Norm norm(const float* parameters, BlockParam weight, BlockParam bias) const;
   void rotate_heads(Turn turn, float* q, float* k);
 
   BlockShape shape_;

@@ -83,14 +83,15 @@ void check_block(const Case& c) {
     for (std::size_t j = 0; j < dy.size(); ++j) dy[j] += dx1[j];
     block.attend_backward(p.data(), dy.data(), from_y.data(), gradients.data());
     for (std::size_t j = 0; j < dx.size(); ++j) dx[j] += dx1[j] + from_y[j];
-    const std::int64_t skip = block.layout()[Param::o_bias].begin, resume = block.layout().replicated();
+    const std::int64_t skip = block.layout()[BlockParam::o_bias].begin, resume = block.layout().replicated();
     for (std::int64_t j = skip; j < resume; ++j) EXPECT_EQ(gradients[static_cast<std::size_t>(j)], 0.0f);
-    for (const Param param : {Param::norm1_weight, Param::norm1_bias, Param::norm2_weight, Param::norm2_bias,
-                              Param::k_weight, Param::v_weight, Param::v_bias, Param::q_weight, Param::q_bias,
-                              Param::o_weight, Param::gate_weight, Param::up_weight, Param::up_bias,
-                              Param::down_weight}) {  // the bias of k moves all scores of a query alike: no gradient
+    for (const BlockParam param :
+         {BlockParam::norm1_weight, BlockParam::norm1_bias, BlockParam::norm2_weight, BlockParam::norm2_bias,
+          BlockParam::k_weight, BlockParam::v_weight, BlockParam::v_bias, BlockParam::q_weight, BlockParam::q_bias,
+          BlockParam::o_weight, BlockParam::gate_weight, BlockParam::up_weight, BlockParam::up_bias,
+          BlockParam::down_weight}) {  // the bias of k moves all scores of a query alike: no gradient
       const BlockLayout::Place place = block.layout()[param];
-      if (place.size() == 0 || (c.ranks[i].attention.heads() == 0 && param == Param::norm1_weight)) continue;
+      if (place.size() == 0 || (c.ranks[i].attention.heads() == 0 && param == BlockParam::norm1_weight)) continue;
       const auto begin = static_cast<std::size_t>(place.begin), size = static_cast<std::size_t>(place.size());
       Doubles part(parameters[i].begin() + place.begin, parameters[i].begin() + place.begin + place.size());
       expect_gradient(

@@ -17,13 +17,13 @@ struct LinearGradients {
   float* bias = nullptr;    // (out); added to; null where the layer has none
 };
 
-void linear_forward(Products& products, std::int64_t rows, const LinearLayer& layer, ConstRows x, Rows y);
+void linear_forward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsOut y);
 
 // dx (rows, in), skipped where its data is null, is stored or added to. Neither may overlap the other arguments.
-void linear_backward(Products& products, std::int64_t rows, const LinearLayer& layer, ConstRows x, ConstRows dy,
-                     Rows dx, Into into, const LinearGradients& gradients);
+void linear_backward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy, RowsOut dx,
+                     Into into, const LinearGradients& gradients);
 
 // sums (cols) += the sum of all rows, row after row.
-void add_column_sums(ThreadPool& pool, std::int64_t rows, std::int64_t cols, ConstRows from, float* sums);
+void add_column_sums(ThreadPool& pool, std::int64_t rows, std::int64_t cols, RowsIn from, float* sums);
 
 }  // namespace weft

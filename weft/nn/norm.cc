@@ -42,7 +42,7 @@ void row_backward(const Norm& norm, const float* x, const RowScale& row, const f
 
 }  // namespace
 
-void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, ConstRows x, Rows y, NormRows* kept) {
+void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, RowsIn x, RowsOut y, NormRows* kept) {
   kept->mean.resize(static_cast<std::size_t>(rows));
   kept->scale.resize(static_cast<std::size_t>(rows));
   share_out(pool, rows, 8, [&](std::int64_t begin, std::int64_t end) {
@@ -59,8 +59,8 @@ void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, ConstRo
   });
 }
 
-void norm_backward(ThreadPool& pool, std::int64_t rows, const Norm& norm, ConstRows x, const NormRows& kept,
-                   ConstRows dy, Rows dx, Into into, const NormGradients& gradients) {
+void norm_backward(ThreadPool& pool, std::int64_t rows, const Norm& norm, RowsIn x, const NormRows& kept, RowsIn dy,
+                   RowsOut dx, Into into, const NormGradients& gradients) {
   const float *mean = kept.mean.data(), *scale = kept.scale.data();
   if (dx.data != nullptr)
     share_out(pool, rows, 8, [&](std::int64_t begin, std::int64_t end) {

@@ -28,10 +28,10 @@ struct NormRows {
   std::vector<float> mean, scale;
 };
 
-void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, ConstRows x, Rows y, NormRows* kept);
+void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, RowsIn x, RowsOut y, NormRows* kept);
 
 // dx is skipped where its data is null.
-void norm_backward(ThreadPool& pool, std::int64_t rows, const Norm& norm, ConstRows x, const NormRows& kept,
-                   ConstRows dy, Rows dx, Into into, const NormGradients& gradients);
+void norm_backward(ThreadPool& pool, std::int64_t rows, const Norm& norm, RowsIn x, const NormRows& kept, RowsIn dy,
+                   RowsOut dx, Into into, const NormGradients& gradients);
 
 }  // namespace weft

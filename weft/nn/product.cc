@@ -19,7 +19,7 @@ GemmKernel kernel_of(const ProductSizes& sizes, std::int64_t rows, std::int64_t 
                     GemmKernel::Kind::portable);
 }
 
-GemmTarget target_of(Rows c, Into into) {
+GemmTarget target_of(RowsOut c, Into into) {
   GemmTarget target{c.data, c.ld};
   if (into == Into::add) target.addend = c.data, target.addend_ld = c.ld;
   return target;
@@ -27,19 +27,19 @@ GemmTarget target_of(Rows c, Into into) {
 
 // Calls block(part sizes, a, b, into) for every block of k.
 template <typename Block>
-void for_each_k_block(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into, const Block& block) {
+void for_each_k_block(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into, const Block& block) {
   if (sizes.m == 0 || sizes.n == 0) return;
   if (sizes.k == 0 && into == Into::store)
     for (std::int64_t i = 0; i < sizes.m; ++i) std::fill_n(c.data + i * c.ld, sizes.n, 0.0f);
   for (std::int64_t k = 0; k < sizes.k; k += kMostK) {
     const ProductSizes part{sizes.m, sizes.n, std::min(kMostK, sizes.k - k)};
-    block(part, ConstRows{a.data + k, a.ld}, ConstRows{b.data + k * b.ld, b.ld}, k == 0 ? into : Into::add);
+    block(part, RowsIn{a.data + k, a.ld}, RowsIn{b.data + k * b.ld, b.ld}, k == 0 ? into : Into::add);
   }
 }
 
 }  // namespace
 
-void transpose_rows(std::int64_t rows, std::int64_t cols, ConstRows from, Rows to) {
+void transpose_rows(std::int64_t rows, std::int64_t cols, RowsIn from, RowsOut to) {
   for (std::int64_t i0 = 0; i0 < rows; i0 += kTurn)
     for (std::int64_t j0 = 0; j0 < cols; j0 += kTurn) {
       const std::int64_t i1 = std::min(rows, i0 + kTurn), j1 = std::min(cols, j0 + kTurn);
@@ -50,14 +50,13 @@ void transpose_rows(std::int64_t rows, std::int64_t cols, ConstRows from, Rows t
 
 Products::Products(ThreadPool* pool) : pool_(pool) {}
 
-void Products::times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into) {
-  for_each_k_block(sizes, a, b, c, into, [&](const ProductSizes& part, ConstRows pa, ConstRows pb, Into how) {
-    add_block(part, pa, pb, c, how);
-  });
+void Products::times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into) {
+  for_each_k_block(sizes, a, b, c, into,
+                   [&](const ProductSizes& part, RowsIn pa, RowsIn pb, Into how) { add_block(part, pa, pb, c, how); });
 }
 
 // Columns of b are packed once and serve all rows; then threads claim tiles of rows.
-void Products::add_block(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into) {
+void Products::add_block(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into) {
   const GemmKernel kernel = kernel_of(sizes, kRowTile, kColTile, a.ld, b.ld);
   const std::int64_t panels = (sizes.n + kColTile - 1) / kColTile, panel_floats = kernel.packed_floats(kColTile);
   const std::int64_t row_tiles = (sizes.m + kRowTile - 1) / kRowTile;
@@ -81,25 +80,25 @@ void Products::add_block(const ProductSizes& sizes, ConstRows a, ConstRows b, Ro
   }
 }
 
-void Products::transpose(std::int64_t rows, std::int64_t cols, ConstRows from) {
+void Products::transpose(std::int64_t rows, std::int64_t cols, RowsIn from) {
   turned_.resize(std::max(turned_.size(), static_cast<std::size_t>(rows * cols)));
   share_out(*pool_, rows, kTurn, [&](std::int64_t begin, std::int64_t end) {
     transpose_rows(end - begin, cols, {from.data + begin * from.ld, from.ld}, {turned_.data() + begin, rows});
   });
 }
 
-void Products::times_transposed(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into) {
+void Products::times_transposed(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into) {
   transpose(sizes.n, sizes.k, b);
   times(sizes, a, {turned_.data(), sizes.n}, c, into);
 }
 
-void Products::transposed_times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into) {
+void Products::transposed_times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into) {
   transpose(sizes.k, sizes.m, a);
   times(sizes, {turned_.data(), sizes.k}, b, c, into);
 }
 
-void TileProduct::times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into) {
-  for_each_k_block(sizes, a, b, c, into, [&](const ProductSizes& part, ConstRows pa, ConstRows pb, Into how) {
+void TileProduct::times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into) {
+  for_each_k_block(sizes, a, b, c, into, [&](const ProductSizes& part, RowsIn pa, RowsIn pb, Into how) {
     const GemmKernel kernel = kernel_of(part, part.m, part.n, pa.ld, pb.ld);
     scratch_.resize(std::max(scratch_.size(), kernel.scratch_bytes() / sizeof(float)));
     kernel.run(part.m, part.n, pa.data, pb.data, target_of(c, how), scratch_.data());

@@ -15,11 +15,11 @@
 
 namespace weft {
 
-struct ConstRows {
+struct RowsIn {
   const float* data;
   std::int64_t ld;  // elements from row to row
 };
-struct Rows {
+struct RowsOut {
   float* data;
   std::int64_t ld;
 };
@@ -33,17 +33,17 @@ class Products {
   explicit Products(ThreadPool* pool);
 
   // c (m, n) = [c +] a (m, k) . b (k, n). The target overlaps no operand. Not for two threads at once.
-  void times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into = Into::store);
+  void times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into = Into::store);
   // c (m, n) = [c +] a (m, k) . b (n, k)^T
-  void times_transposed(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into = Into::store);
+  void times_transposed(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into = Into::store);
   // c (m, n) = [c +] a (k, m)^T . b (k, n)
-  void transposed_times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into = Into::store);
+  void transposed_times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into = Into::store);
 
   ThreadPool& pool() { return *pool_; }
 
  private:
-  void transpose(std::int64_t rows, std::int64_t cols, ConstRows from);  // into turned_, (cols, rows)
-  void add_block(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into);
+  void transpose(std::int64_t rows, std::int64_t cols, RowsIn from);  // into turned_, (cols, rows)
+  void add_block(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into);
 
   ThreadPool* pool_;
   std::vector<float> packed_, turned_;
@@ -52,14 +52,14 @@ class Products {
 // The same product on the calling thread alone, for pieces that threads share out among themselves.
 class TileProduct {
  public:
-  void times(const ProductSizes& sizes, ConstRows a, ConstRows b, Rows c, Into into = Into::store);
+  void times(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut c, Into into = Into::store);
 
  private:
   std::vector<float> scratch_;
 };
 
 // to (cols, rows) = from (rows, cols)^T
-void transpose_rows(std::int64_t rows, std::int64_t cols, ConstRows from, Rows to);
+void transpose_rows(std::int64_t rows, std::int64_t cols, RowsIn from, RowsOut to);
 
 // Calls work(begin, end) on the threads of the pool for parts of [0, count), each part of whole multiples of `grain`.
 template <typename Work>

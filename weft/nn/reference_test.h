@@ -110,23 +110,25 @@ struct Block {  // both halves of one rank's block
   Doubles rates;  // of rotary positions; empty: none
 
   Doubles attend(const Doubles& p, const Doubles& x) const {
-    const auto at = [&](Param param) { return layout.at(p.data(), param); };
-    const Doubles a = norm(x, shape.norm, shape.hidden, shape.eps, at(Param::norm1_weight), at(Param::norm1_bias));
-    Doubles q = linear(a, at(Param::q_weight), at(Param::q_bias), shape.hidden, shape.q_cols());
-    Doubles k = linear(a, at(Param::k_weight), at(Param::k_bias), shape.hidden, shape.kv_cols());
-    const Doubles v = linear(a, at(Param::v_weight), at(Param::v_bias), shape.hidden, shape.kv_cols());
+    const auto at = [&](BlockParam param) { return layout.at(p.data(), param); };
+    const Doubles a =
+        norm(x, shape.norm, shape.hidden, shape.eps, at(BlockParam::norm1_weight), at(BlockParam::norm1_bias));
+    Doubles q = linear(a, at(BlockParam::q_weight), at(BlockParam::q_bias), shape.hidden, shape.q_cols());
+    Doubles k = linear(a, at(BlockParam::k_weight), at(BlockParam::k_bias), shape.hidden, shape.kv_cols());
+    const Doubles v = linear(a, at(BlockParam::v_weight), at(BlockParam::v_bias), shape.hidden, shape.kv_cols());
     if (!rates.empty()) rotate(q, shape.attention, shape.attention.heads(), rates);
     if (!rates.empty()) rotate(k, shape.attention, shape.attention.kv_heads, rates);
-    return linear(attention(shape.attention, q, k, v), at(Param::o_weight), nullptr, shape.q_cols(), shape.hidden);
+    return linear(attention(shape.attention, q, k, v), at(BlockParam::o_weight), nullptr, shape.q_cols(), shape.hidden);
   }
   Doubles feed(const Doubles& p, const Doubles& x1) const {
-    const auto at = [&](Param param) { return layout.at(p.data(), param); };
-    const Doubles b = norm(x1, shape.norm, shape.hidden, shape.eps, at(Param::norm2_weight), at(Param::norm2_bias));
-    Doubles h = linear(b, at(Param::up_weight), at(Param::up_bias), shape.hidden, shape.mlp);
+    const auto at = [&](BlockParam param) { return layout.at(p.data(), param); };
+    const Doubles b =
+        norm(x1, shape.norm, shape.hidden, shape.eps, at(BlockParam::norm2_weight), at(BlockParam::norm2_bias));
+    Doubles h = linear(b, at(BlockParam::up_weight), at(BlockParam::up_bias), shape.hidden, shape.mlp);
     Doubles gate;
-    if (shape.gated) gate = linear(b, at(Param::gate_weight), at(Param::gate_bias), shape.hidden, shape.mlp);
+    if (shape.gated) gate = linear(b, at(BlockParam::gate_weight), at(BlockParam::gate_bias), shape.hidden, shape.mlp);
     for (std::size_t i = 0; i < h.size(); ++i) h[i] = shape.gated ? silu(gate[i]) * h[i] : std::max(h[i], 0.0);
-    return linear(h, at(Param::down_weight), nullptr, shape.mlp, shape.hidden);
+    return linear(h, at(BlockParam::down_weight), nullptr, shape.mlp, shape.hidden);
   }
 };
 

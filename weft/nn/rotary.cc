@@ -15,7 +15,7 @@ RotaryTable make_rotary_table(std::int64_t positions, std::span<const double> in
   return table;
 }
 
-void rotate(ThreadPool& pool, std::int64_t rows, std::int64_t heads, const RotaryTable& table, Rows x, Turn turn) {
+void rotate(ThreadPool& pool, std::int64_t rows, std::int64_t heads, const RotaryTable& table, RowsOut x, Turn turn) {
   const std::int64_t half = table.head_dim / 2;
   const float sign = turn == Turn::forward ? 1.0f : -1.0f;
   share_out(pool, rows, 16, [&](std::int64_t begin, std::int64_t end) {

@@ -22,6 +22,6 @@ RotaryTable make_rotary_table(std::int64_t positions, std::span<const double> in
 enum class Turn { forward, backward };
 
 // x (rows, heads * head_dim) in place; row i has position i.
-void rotate(ThreadPool& pool, std::int64_t rows, std::int64_t heads, const RotaryTable& table, Rows x, Turn turn);
+void rotate(ThreadPool& pool, std::int64_t rows, std::int64_t heads, const RotaryTable& table, RowsOut x, Turn turn);
 
 }  // namespace weft
