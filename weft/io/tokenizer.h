@@ -1,0 +1,85 @@
+// Text to tokens and back, from the files that models carry. Three kinds, told apart by the files in a folder:
+//   tokenizer.json          byte-level BPE (GPT-2, Llama 3, OPT), or BPE over ▁ and characters with byte fallback (Llama 2)
+//   vocab.json, merges.txt  byte-level BPE with GPT-2's splitting, as older folders have it
+//   tokenizer.model         sentencepiece, BPE or unigram
+// tokenizer_config.json says which tokens begin and end a text. What these files can ask for and is not done here is
+// refused at loading with a sentence that names the file and the field: no text is ever split by the wrong rule.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+// What the start of a text loses when it is decoded: the space that encoding put there.
+enum class LeadingSpace { keep, drop_one, drop_all };
+
+// A token that stands for its text as a whole, wherever that occurs.
+struct AddedToken {
+  int id = 0;
+  std::string text;
+  bool special = false;  // control: begins and ends texts, turns of a chat
+  bool strip_left = false, strip_right = false;
+};
+
+class Tokenizer {
+ public:
+  static std::unique_ptr<Tokenizer> load(const std::string& folder);  // throws bad_input
+  virtual ~Tokenizer() = default;
+
+  // Any bytes. Nothing is put before them, and text that looks like a special token is ordinary text: what a user types
+  // cannot end a turn. Invalid UTF-8 is kept byte for byte by byte-level BPE; sentencepiece has U+FFFD for each such byte.
+  std::vector<int> encode(std::string_view text) const;
+
+  // The same, but the text of special tokens ("<|endoftext|>") gives their ids: for prompts written with them.
+  std::vector<int> encode_with_special(std::string_view text) const;
+
+  // UTF-8 always: bytes that are none become U+FFFD. Special tokens of tokenizer.json give their text; the control
+  // pieces of tokenizer.model give nothing. Throws bad_input on an id outside the vocabulary.
+  std::string decode(std::span<const int> tokens) const;
+
+  int vocab_size() const { return static_cast<int>(pieces_.size()); }  // largest id + 1
+  std::optional<int> bos() const { return bos_; }
+  std::optional<int> eos() const { return eos_; }
+  bool adds_bos() const { return adds_bos_; }                  // whether the model was trained with bos before a text
+  bool is_special(int token) const;                            // a control token
+  std::optional<int> find_token(std::string_view text) const;  // an added or special token of exactly this text
+
+ protected:
+  // Appends the tokens of `text`, in which no added token is left. `first`: it is the beginning of what is encoded.
+  virtual void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const = 0;
+
+  std::vector<std::string> pieces_;  // the bytes that each id adds to a text
+  std::vector<AddedToken> added_;    // longest text first
+  LeadingSpace leading_space_ = LeadingSpace::keep;
+  std::optional<int> bos_, eos_;
+  bool adds_bos_ = false;
+
+ private:
+  friend class TextStream;
+  friend void read_tokenizer_config(const std::string& path, bool adds_bos, Tokenizer& tokenizer);
+
+  std::vector<int> encode_parts(std::string_view text, bool with_special) const;
+  const std::string& piece(int token) const;
+};
+
+// Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens. A character
+// comes out when its last byte is known, never in halves. The tokenizer must outlive it.
+class TextStream {
+ public:
+  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+
+  std::string add(int token);
+  std::string finish();  // what is still held back; then begins anew
+
+ private:
+  const Tokenizer* tokenizer_;
+  std::string pending_;   // the beginning of a character
+  bool at_start_ = true;  // nothing given out yet, so leading spaces may still go
+};
+
+}  // namespace weft
