@@ -1,7 +1,7 @@
 #include "weft/base/sha256.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstddef>
 
 namespace weft {
 namespace {
@@ -52,19 +52,42 @@ void compress(State& state, const unsigned char* block) {
 
 }  // namespace
 
-Digest sha256(std::string_view message) {
-  std::string padded(message);
-  padded += '\x80';
-  while (padded.size() % kBlock != kBlock - 8) padded += '\0';
-  const std::uint64_t bits = std::uint64_t{message.size()} * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) padded += static_cast<char>(bits >> shift);
-  State state = kStart;
-  for (std::size_t at = 0; at < padded.size(); at += kBlock)
-    compress(state, reinterpret_cast<const unsigned char*>(padded.data()) + at);
+Sha256::Sha256() : state_(kStart) {}
+
+void Sha256::take_block(const char* block) { compress(state_, reinterpret_cast<const unsigned char*>(block)); }
+
+void Sha256::add(std::string_view piece) {
+  bytes_ += piece.size();
+  if (rest_bytes_ > 0) {
+    const std::size_t taken = std::min(piece.size(), kBlock - rest_bytes_);
+    std::copy_n(piece.data(), taken, rest_.data() + rest_bytes_);
+    piece.remove_prefix(taken);
+    rest_bytes_ += taken;
+    if (rest_bytes_ < kBlock) return;
+    take_block(rest_.data());
+    rest_bytes_ = 0;
+  }
+  for (; piece.size() >= kBlock; piece.remove_prefix(kBlock)) take_block(piece.data());
+  std::copy_n(piece.data(), piece.size(), rest_.data());
+  rest_bytes_ = piece.size();
+}
+
+Digest Sha256::finish() {
+  const std::uint64_t bits = bytes_ * 8;
+  std::string padding(1, '\x80');
+  while ((rest_bytes_ + padding.size()) % kBlock != kBlock - 8) padding += '\0';
+  for (int shift = 56; shift >= 0; shift -= 8) padding += static_cast<char>(bits >> shift);
+  add(padding);
   Digest digest{};
   for (std::size_t i = 0; i < digest.size(); ++i)
-    digest[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+    digest[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
   return digest;
+}
+
+Digest sha256(std::string_view message) {
+  Sha256 hash;
+  hash.add(message);
+  return hash.finish();
 }
 
 Digest hmac_sha256(std::string_view key, std::string_view message) {

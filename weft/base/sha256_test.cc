@@ -15,6 +15,15 @@ TEST(Sha256, AgreesWithTheStandardsExamples) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(Sha256, PiecesOfAnySizeGiveTheDigestOfTheWhole) {
+  const std::string whole(1000, 'x');
+  for (const std::size_t piece : {1u, 7u, 63u, 64u, 65u, 128u, 999u}) {
+    Sha256 hash;
+    for (std::size_t at = 0; at < whole.size(); at += piece) hash.add(std::string_view(whole).substr(at, piece));
+    EXPECT_EQ(to_hex(hash.finish()), to_hex(sha256(whole))) << piece;
+  }
+}
+
 TEST(Sha256, HmacAgreesWithRfc4231) {
   EXPECT_EQ(to_hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
