@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
-#include "weft/kernel/norm.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -79,28 +78,6 @@ TEST(Gemv, AddsAndStoresTwiceWithTheBitsOfDoingSoAfterwards) {
 TEST(Gemv, RefusesIntegers) {
   float y = 0;
   EXPECT_THROW(gemv(1, 1, &y, Dtype::i32, 1, &y, &y), Error);
-}
-
-TEST(RmsNorm, AgreesWithTheReferenceAlsoInPlace) {
-  for (std::int64_t cols : {1, 7, 16, 333, 4096}) {
-    const std::int64_t rows = 3, ldx = cols + 2;
-    std::vector<float> x = random_floats(rows * ldx, 5, -3, 3);
-    const std::vector<float> weight = random_floats(cols, 6);
-    const RmsNorm norm{.weight = weight.data(), .eps = 1e-6f};
-    std::vector<float> y(static_cast<std::size_t>(rows * cols));
-    rms_norm(rows, cols, norm, x.data(), ldx, y.data(), cols);
-    std::vector<double> exact(static_cast<std::size_t>(cols));
-    for (std::int64_t r = 0; r < rows; ++r) {
-      rms_norm_f64(cols, norm, x.data() + r * ldx, exact.data());
-      for (std::int64_t j = 0; j < cols; ++j)
-        ASSERT_NEAR(y[static_cast<std::size_t>(r * cols + j)], exact[static_cast<std::size_t>(j)], 2e-6) << cols;
-    }
-    rms_norm(rows, cols, norm, x.data(), ldx, x.data(), ldx);
-    for (std::int64_t r = 0; r < rows; ++r)
-      EXPECT_EQ(std::memcmp(&x[static_cast<std::size_t>(r * ldx)], &y[static_cast<std::size_t>(r * cols)],
-                            static_cast<std::size_t>(cols) * sizeof(float)),
-                0);
-  }
 }
 
 }  // namespace
