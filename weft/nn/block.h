@@ -39,7 +39,7 @@ enum class BlockParam {
   up_bias,
   down_weight,  // (hidden, mlp)
 };
-constexpr int kParams = static_cast<int>(BlockParam::down_weight) + 1;
+constexpr int kBlockParams = static_cast<int>(BlockParam::down_weight) + 1;
 
 struct BlockShape {
   std::int64_t hidden = 0, mlp = 0;  // mlp: this rank's columns of the feed-forward layer
@@ -74,7 +74,7 @@ class BlockLayout {
   }
 
  private:
-  std::array<Place, kParams> places_;
+  std::array<Place, kBlockParams> places_;
   std::int64_t size_ = 0;
 };
 
