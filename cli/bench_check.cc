@@ -32,7 +32,9 @@ double Reference::made(std::uint64_t round, int rank, std::int64_t i, std::int64
   const Producer& p = spec_.producer;
   const std::uint64_t x = stream_of(Input::x, rank, round);
   if (p.kind == ProducerKind::copy) return value_at(x, i * p.n + j);
-  if (p.kind != ProducerKind::embedding_bag) return product(p, x, stream_of(Input::w, rank, 0), i, j);
+  if (p.kind != ProducerKind::embedding_bag)
+    return (p.addend ? value_at(stream_of(Input::addend, rank, round), i * p.n + j) : 0) +
+           product(p, x, stream_of(Input::w, rank, 0), i, j);
   const auto table = static_cast<std::uint64_t>(j / p.dim);
   const BagTable& bag = spec_.bags[static_cast<std::size_t>(rank)][table];
   const std::uint64_t values = stream_of(Input::table, rank, 0, table),

@@ -45,7 +45,8 @@ double RankInputs::bytes(const OpSpec& spec) {
     return most;
   }
   if (p.kind == ProducerKind::copy) return m * n * 4;
-  return m * k * 4 + k * n * static_cast<double>(size_of(p.weight)) * static_cast<double>(copies_of(p));
+  return m * k * 4 + (p.addend ? 2 * m * n * 4 : 0) +
+         k * n * static_cast<double>(size_of(p.weight)) * static_cast<double>(copies_of(p));
 }
 
 RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank), copies_(copies_of(spec.producer)) {
@@ -66,6 +67,7 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
   }
   x_.resize(static_cast<std::size_t>(p.m * (has_weights(p) ? p.k : p.n)));
   if (!has_weights(p)) return;
+  if (p.addend) addend_.resize(static_cast<std::size_t>(p.m * p.n));
   weight_elements_ = p.k * p.n;
   const std::uint64_t stream = stream_of(Input::w, rank, 0);
   const bool narrow = p.weight == Dtype::bf16;
@@ -83,6 +85,8 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
 void RankInputs::refresh(std::uint64_t round) {
   const std::uint64_t stream = stream_of(Input::x, rank_, round);
   for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = value_at(stream, static_cast<std::int64_t>(i));
+  const std::uint64_t addends = stream_of(Input::addend, rank_, round);
+  for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = value_at(addends, static_cast<std::int64_t>(i));
   for (std::size_t t = 0; t < indices_.size(); ++t) {
     const std::uint64_t indices = stream_of(Input::index, rank_, round, t);
     const std::int64_t rows = spec_.bags[static_cast<std::size_t>(rank_)][t].rows;
@@ -106,6 +110,7 @@ Inputs RankInputs::next() {
   Inputs in;
   in.x = x_.data();
   in.w = weights();
+  in.addend = addend_.empty() ? nullptr : addend_.data();
   in.tables = table_pointers_;
   in.indices = index_pointers_;
   in.offsets = offset_pointers_;

@@ -29,7 +29,7 @@ class RankInputs {
   const OpSpec& spec_;
   int rank_;
   std::int64_t copies_ = 1, turn_ = 0, weight_elements_ = 0;
-  std::vector<float> x_, w_;
+  std::vector<float> x_, w_, addend_;
   std::vector<std::uint16_t> w_bf16_;
   std::vector<std::vector<float>> tables_;
   std::vector<std::vector<std::int64_t>> indices_, offsets_;

@@ -103,7 +103,7 @@ MakerOf onednn_maker(const std::vector<const float*>& weights, int threads) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   auto known = std::make_shared<std::map<Key, std::shared_ptr<baseline::Gemm>>>();
   return [=](const Producer& p) -> Make {
-    if (p.kind != ProducerKind::gemm || p.weight != Dtype::f32 || p.has_epilogue()) return {};
+    if (p.kind != ProducerKind::gemm || p.weight != Dtype::f32 || p.has_epilogue() || p.addend) return {};
     std::shared_ptr<baseline::Gemm>& gemm = (*known)[{p.m, p.n, p.k}];
     if (!gemm) {
       gemm = load_gemm({p.m, p.n, p.k, threads});

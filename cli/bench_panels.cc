@@ -140,11 +140,26 @@ void Panels::take_indices(Step& step, const Inputs& inputs) const {
   }
 }
 
+// Panel after panel, each a matrix of its own.
+void Panels::take_addend(const float* addend) {
+  const std::int64_t m = spec_.producer.m, n = spec_.producer.n;
+  addend_.clear();
+  for (Step& step : steps_) {
+    step.addend_at = addend_.size();
+    const bool columns = by_ == PanelBy::columns;
+    for (const Stretch& part : step.stretches)
+      for (std::int64_t row = columns ? 0 : part.begin; row < (columns ? m : part.end); ++row)
+        addend_.insert(addend_.end(), addend + row * n + (columns ? part.begin : 0),
+                       addend + row * n + (columns ? part.end : n));
+  }
+}
+
 void Panels::refresh(const Inputs& inputs) {
   if (spec_.producer.kind == ProducerKind::embedding_bag) {
     for (Step& step : steps_) take_indices(step, inputs);
     return;
   }
+  if (spec_.producer.addend) take_addend(inputs.addend);
   if (by_ != PanelBy::owners) return;
   const std::int64_t k = spec_.producer.k;
   x_.clear();
@@ -156,6 +171,7 @@ void Panels::refresh(const Inputs& inputs) {
 Inputs Panels::inputs_of(const Step& step, const Inputs& inputs) const {
   Inputs out = inputs;
   const Producer& p = spec_.producer;
+  if (p.addend) out.addend = addend_.data() + step.addend_at;
   if (p.kind == ProducerKind::embedding_bag) {
     out.indices = step.index_pointers;
     out.offsets = step.offset_pointers;

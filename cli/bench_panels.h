@@ -67,13 +67,15 @@ class Panels {
     std::unique_ptr<Op> gather;
     bool added = false;
     std::vector<Stretch> stretches;
-    std::int64_t first = 0;  // of its rows within x in panel order
+    std::int64_t first = 0;     // of its rows within x in panel order
+    std::size_t addend_at = 0;  // within the addend in panel order
     std::vector<std::vector<std::int64_t>> indices, offsets;
     std::vector<const std::int64_t*> index_pointers, offset_pointers;
   };
 
   void add(World& world, int p, int panels, const MakerOf& maker);
   Inputs inputs_of(const Step& step, const Inputs& inputs) const;
+  void take_addend(const float* addend);
   void take_indices(Step& step, const Inputs& inputs) const;
   void poll(std::size_t begin, std::size_t end);
   void add_up(Step& step);
@@ -87,6 +89,7 @@ class Panels {
   int rank_;
   bool idle_;             // broadcast: only the root makes something
   std::vector<float> x_;  // in panel order; empty where x serves as it is
+  std::vector<float> addend_;
   std::vector<Step> steps_;
 };
 

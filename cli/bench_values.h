@@ -8,7 +8,7 @@
 
 namespace weft::cli {
 
-enum class Input : std::uint64_t { x = 1, w, table, index };
+enum class Input : std::uint64_t { x = 1, w, table, index, addend };
 
 constexpr std::uint64_t mixed(std::uint64_t z) {  // the finalizer of splitmix64
   z += 0x9e3779b97f4a7c15ULL;

@@ -113,6 +113,7 @@ Producer matrix_producer(const OpFlags& f, ProducerKind kind) {
   check_product("k", o.k, "n", o.n);
   o.weight = parse_dtype(f.weight);
   o.tile = f.tile;
+  o.addend = f.addend;
   return vector ? gemv(o) : gemm(o);
 }
 
@@ -220,6 +221,7 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--k", f->k, "length of its sums (512; gemv 2048)")->type_name("N");
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
+  app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
   app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot, chain, two_level")
       ->type_name("ROUTE");
   app.add_option("--slices", f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)")->type_name("S");
@@ -259,6 +261,7 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   } else {
     spec.producer = matrix_producer(f, parsed.producer);
   }
+  if (f.addend && !spec.producer.addend) bad_input("--addend is for gemm and gemv, not for {}; leave it out", f.op);
   if (parsed.space == SpaceKind::keep) {
     if (f.route != "auto" && parse_route(f.route) != Route::local)
       bad_input("--route is {}, but keep moves nothing; leave it at auto", f.route);
@@ -312,6 +315,7 @@ nlohmann::ordered_json shape_json(const OpSpec& spec) {
   }
   nlohmann::ordered_json shape{{"m", p.m}, {"n", p.n}};
   if (!spec.alone()) shape["k"] = p.k;
+  if (p.addend) shape["addend"] = true;
   return shape;
 }
 
@@ -324,7 +328,8 @@ std::string shape_text(const OpSpec& spec) {
     return fmt::format("{} tables of {} x {}, {} samples of {}, {}", p.n / p.dim, p.rows, p.dim, p.m,
                        spec.bags[0][0].pooling, indices);
   }
-  return spec.alone() ? fmt::format("{} x {}", p.m, p.n) : fmt::format("{} x {} x {}", p.m, p.n, p.k);
+  if (spec.alone()) return fmt::format("{} x {}", p.m, p.n);
+  return fmt::format("{} x {} x {}{}", p.m, p.n, p.k, p.addend ? " with an addend" : "");
 }
 
 }  // namespace weft::cli

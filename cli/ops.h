@@ -35,6 +35,7 @@ struct OpFlags {
   std::array<std::int64_t, 2> tile{0, 0};
   std::string weight = "f32", wire = "f32", route = "auto", stack, pool = "sum";
   int slices = 0, root = 0;
+  bool addend = false;
   int ranks_per_host = 0;                                         // 0: as the command has them
   std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
   double zipf = 0;

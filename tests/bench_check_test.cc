@@ -25,7 +25,9 @@ constexpr std::int64_t kAll = std::int64_t{1} << 40;
 
 OpSpec spec_of(const char* op, int ranks) {
   OpFlags flags;
-  flags.op = op;
+  const std::string_view name = op;
+  flags.addend = name.ends_with(" addend");
+  flags.op = name.substr(0, name.find(' '));
   flags.ranks = ranks;
   flags.m = 11, flags.n = 6, flags.k = 5;
   flags.tile = {4, 0};
@@ -73,7 +75,7 @@ TEST_P(BenchReference, AgreesWithTheReferenceExecutorAndSeesOneBadElement) {
 }
 INSTANTIATE_TEST_SUITE_P(Ops, BenchReference,
                          ::testing::Values("gemm-rs", "gemm-ar", "gemv-ar", "gemm-a2a", "embedding-a2a", "ag-gemm",
-                                           "rs", "ag", "a2a", "bcast", "gemm-ag"));
+                                           "rs", "ag", "a2a", "bcast", "gemm-ag", "gemm-rs addend", "gemv-ar addend"));
 
 class PanelsOf : public ::testing::TestWithParam<const char*> {};
 

@@ -28,7 +28,7 @@ std::vector<Producer> producers(const Shape& s, int num_ranks) {
   out.push_back(gemm(plain));
   GemmOptions fancy = plain;
   fancy.weight = Dtype::bf16;
-  fancy.bias = true;
+  fancy.addend = fancy.bias = true;
   fancy.activation = Activation::gelu;
   out.push_back(gemm(fancy));
   GemmOptions vector = plain;
@@ -36,6 +36,7 @@ std::vector<Producer> producers(const Shape& s, int num_ranks) {
   vector.tile = {1, s.tile[1]};
   out.push_back(gemv(vector));
   vector.weight = Dtype::bf16;
+  vector.addend = true;
   out.push_back(gemv(vector));
   EmbeddingOptions bags{
       .tables = 2, .rows = 11, .dim = 4, .batch = s.m, .pooling = Pooling::mean, .tile_rows = s.tile[0]};
@@ -48,9 +49,9 @@ std::vector<Producer> producers(const Shape& s, int num_ranks) {
 }
 
 std::string name_of(const Producer& p, const Space& space, bool gathers) {
-  return fmt::format("{}{} {} {} {}x{}x{}{}{}{}{}{}", gathers ? "gather into " : "", to_string(p.kind),
+  return fmt::format("{}{} {} {} {}x{}x{}{}{}{}{}{}{}", gathers ? "gather into " : "", to_string(p.kind),
                      to_string(space.kind), to_string(space.options.route), p.m, p.n, p.k,
-                     p.weight == Dtype::bf16 ? " bf16" : "",
+                     p.weight == Dtype::bf16 ? " bf16" : "", p.addend ? " addend" : "",
                      space.options.stack == Stack::columns ? " side by side" : "", p.residual ? " residual" : "",
                      p.n_of.empty() ? "" : " uneven tables",
                      space.options.wire == Dtype::bf16 ? " wire bf16"
@@ -66,7 +67,9 @@ int ranks_per_host(int num_ranks) {
 
 void add(std::vector<Case>* cases, const Producer& p, Space space, Route route, bool gathers = false) {
   space.options.route = route;
-  cases->push_back({name_of(p, space, gathers), p, space, gathers});
+  Producer made = p;
+  made.addend = p.addend && !gathers;
+  cases->push_back({name_of(made, space, gathers), made, space, gathers});
 }
 
 void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
@@ -169,6 +172,7 @@ Data make_data(const Producer& p, int rank, std::uint64_t seed) {
   data.x = random_floats(static_cast<std::size_t>(p.m * (p.k > 0 ? p.k : n)), &random);
   data.w = random_floats(static_cast<std::size_t>(p.k * n), &random);
   for (const float w : data.w) data.w_bf16.push_back(to_bf16(w).bits);
+  data.addend = random_floats(static_cast<std::size_t>(p.m * n), &random);
   // The same on every rank, as all_reduce wants them; as large as the largest output y, all ranks' rows gathered.
   random.seed(seed);
   data.bias = random_floats(static_cast<std::size_t>(n), &random);
@@ -180,6 +184,7 @@ Inputs Data::inputs(const Producer& p) const {
   Inputs in;
   in.x = x.data();
   in.w = p.weight == Dtype::bf16 ? static_cast<const void*>(w_bf16.data()) : w.data();
+  in.addend = addend.data();
   in.bias = bias.data();
   in.residual = residual.data();
   in.tables = table_pointers;

@@ -28,7 +28,7 @@ Op compile(World& world, const Case& c);
 
 // One rank's inputs and the memory behind them.
 struct Data {
-  std::vector<float> x, w, bias, residual;
+  std::vector<float> x, w, addend, bias, residual;
   std::vector<std::uint16_t> w_bf16;
   std::vector<std::vector<float>> tables;
   std::vector<std::vector<std::int64_t>> indices, offsets;

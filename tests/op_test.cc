@@ -272,6 +272,48 @@ TEST(Op, SaysWhatIsWrongWithItsInputs) {
   });
 }
 
+TEST(Op, AMissingAddendIsRefused) {
+  World::local(1, [](World& world) {
+    const Producer p = gemv({.m = 2, .n = 3, .k = 2, .addend = true});
+    Op op = world.compile(p, keep());
+    const Data data = make_data(p, 0, 1);
+    Inputs in = data.inputs(p);
+    in.addend = nullptr;
+    try {
+      op.run(in);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::bad_input);
+      EXPECT_STREQ(e.what(), "plan \"gemv keep\" reads an addend, but the run gives none");
+    }
+    Producer bags = embedding_bag({.tables = 1, .rows = 2, .dim = 2, .batch = 2});
+    bags.addend = true;
+    EXPECT_THROW(world.compile(bags, keep()), Error);
+  });
+}
+
+// The addend is part of a rank's own contribution, rounded with it before another's is added. 2^24 + 1 is no float, so
+// another order would give other bits.
+TEST(Op, AnAddendIsAddedBeforeOtherRanksContributions) {
+  for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
+    World::local(3, [&](World& world) {
+      const Mesh mesh = world.mesh({{"tp", 3}});
+      const std::int64_t m = 6, n = 40;
+      for (const Producer& p : {gemm({.m = m, .n = n, .k = 1, .tile = {2, 16}, .addend = true}),
+                                gemv({.m = m, .n = n, .k = 1, .tile = {1, 16}, .addend = true}),
+                                copy({.rows = m, .cols = n, .tile = {2, 16}, .addend = true})}) {
+        Op op = world.compile(p, all_reduce(mesh, "tp", {.route = route}));
+        const std::vector<float> x(static_cast<std::size_t>(m * n), 1.0f), w(static_cast<std::size_t>(n), 1.0f);
+        const std::vector<float> addend(x.size(), world.rank() == 0 ? 16777216.0f : 1.0f);
+        Inputs in;
+        in.x = x.data(), in.w = w.data(), in.addend = addend.data();
+        op.run(in);
+        // Rank 0 has 2^24 + 1 = 2^24, the others 2 each: 2^24 + 4, whoever owns the rows.
+        for (const float value : op.output().values()) ASSERT_EQ(value, 16777220.0f) << to_string(p.kind);
+      }
+    });
+}
+
 TEST(Op, AnIndexOutsideItsTableIsRefused) {
   World::local(1, [](World& world) {
     const Producer p = embedding_bag({.tables = 1, .rows = 10, .dim = 4, .batch = 3});

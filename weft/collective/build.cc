@@ -322,6 +322,9 @@ Plan build(const Space& gather, const Producer& producer, const Cluster& cluster
   check_options(gather, gather_routes());
   const Producer p = validated(with_wire_tiles(producer, gather.num_ranks(), cluster), gather.num_ranks());
   if (!p.n_of.empty()) bad_input("a gemm on gathered rows has one width; give every rank the same n");
+  if (p.addend)
+    bad_input(
+        "a gemm on gathered rows has no addend: it would have more rows than its x; use a residual, or add it after");
   if (gather.num_ranks() == 1) return alone(p, "all_gather gemm local");
   return choose(p, gather, gather_routes(), cluster, build_gather);
 }

@@ -12,6 +12,7 @@ struct Inputs {
   const float* x = nullptr;
   const float* written = nullptr;        // window: the rows, of which those for this host are in place (x is null)
   const void* w = nullptr;               // of the producer's weight dtype
+  const float* addend = nullptr;         // (m, n), this rank's part of the sum before its tile is added
   const float* bias = nullptr;           // (n)
   const float* residual = nullptr;       // the shape of the output y of this rank
   std::span<const float* const> tables;  // embedding_bag: one pointer a table

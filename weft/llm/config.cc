@@ -32,7 +32,8 @@ Activation activation_of(const Json& json, std::string_view key, const std::stri
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "relu") return Activation::relu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu;
-  bad_input("{}: \"{}\" is {}, which Weft does not compute; it has silu, relu and gelu_new", where, key, quoted(name));
+  bad_input("{}: \"{}\" is {}, which Weft does not compute; it has silu, relu and gelu_new", where, key,
+            weft::quoted(name));
 }
 
 std::vector<int> tokens_of(const Json& json, std::string_view key, const std::string& where, std::int64_t vocab) {
@@ -137,7 +138,7 @@ ModelConfig parse_opt(const Json& json, const std::string& where) {
 ModelConfig parse_config(const Json& json, const std::string& where) {
   const std::string type = get_string(json, "model_type", where);
   if (type != "llama" && type != "mistral" && type != "opt")
-    bad_input("{}: \"model_type\" is {}; Weft reads llama, mistral and opt", where, quoted(type));
+    bad_input("{}: \"model_type\" is {}; Weft reads llama, mistral and opt", where, weft::quoted(type));
   ModelConfig config = type == "opt" ? parse_opt(json, where) : parse_llama(json, where, type == "mistral");
   config.file = where;
   if (config.heads * config.head_dim > kMostColumns)

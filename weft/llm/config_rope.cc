@@ -47,7 +47,7 @@ RopeScaling scaling_of(const Json& scaling, const std::string& where) {
   bad_input(
       "{}: rotary scaling of type {} is not supported; Weft has default, linear, dynamic and llama3, so use a "
       "checkpoint without it",
-      where, quoted(type));
+      where, weft::quoted(type));
 }
 
 }  // namespace

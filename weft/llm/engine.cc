@@ -35,7 +35,7 @@ EngineOptions checked(const World& world, const Model& model, EngineOptions opti
 // A rank's query heads in turn: whose key and value head each reads.
 CachedAttentionShape attention_shape(const Model& model, const EngineOptions& options) {
   const ModelConfig& config = model.config();
-  const Shard& shard = model.shard();
+  const ModelShard& shard = model.shard();
   CachedAttentionShape shape{.heads = shard.heads.size(),
                              .kv_heads = shard.kv_heads.size(),
                              .head_dim = config.head_dim,
@@ -60,7 +60,7 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
       few(std::min<std::int64_t>({options.rows, options.sequences, kHeadRows})),
       lengths(static_cast<std::size_t>(options.sequences), 0) {
   const ModelConfig& c = config();
-  const Shard& s = shard();
+  const ModelShard& s = shard();
   if (const auto rates = rotary_rates(c); !rates.empty()) rope.emplace(options.capacity, rates);
   if (s.heads.size() > 0) {
     attention.emplace(attention_shape(model, options), threads.size());

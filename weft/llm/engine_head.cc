@@ -117,7 +117,7 @@ std::vector<float> Engine::logits(std::span<const int> rows) {
       rank_rows = y.rows / ranks;
     }
     for (int rank = 0; rank < ranks; ++rank) {
-      const Part part = s.vocab_of[static_cast<std::size_t>(rank)];
+      const IndexRange part = s.vocab_of[static_cast<std::size_t>(rank)];
       for (std::size_t i = 0; i < count; ++i)
         std::copy_n(all + (rank * rank_rows + static_cast<std::int64_t>(i)) * width, part.size(),
                     out.data() + static_cast<std::int64_t>(at + i) * vocab + part.begin);

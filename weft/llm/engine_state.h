@@ -64,7 +64,7 @@ struct Engine::State {
   std::unique_ptr<Op> gather_op(std::int64_t rows, std::int64_t cols);  // collective; none with one rank
 
   const ModelConfig& config() const { return model.config(); }
-  const Shard& shard() const { return model.shard(); }
+  const ModelShard& shard() const { return model.shard(); }
 
   World& world;
   const Model& model;
@@ -109,7 +109,7 @@ struct Engine::State {
   std::vector<float> logits;                    // (head_rows, this rank's rows of the head)
   std::vector<Told> told;                       // (head_rows)
   std::vector<Joined> joined;                   // (head_rows)
-  std::vector<Part> vocab_of;                   // of every rank
+  std::vector<IndexRange> vocab_of;             // of every rank
   std::unique_ptr<Op> tell_few, tell_many;      // all_gather of `told`
   std::unique_ptr<Op> gather_few, gather_many;  // all_gather of `logits`; made when first asked for
 

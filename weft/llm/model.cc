@@ -59,7 +59,7 @@ class ModelLoader {
   explicit ModelLoader(Model* model) : model_(model), config_(model->config()), shard_(model->shard_) {}
 
   void load() {
-    const Shard& s = shard_;
+    const ModelShard& s = shard_;
     model_->embedding_ = rows_of(embedding_name(config_), {config_.vocab, config_.hidden}, {0, config_.vocab});
     if (const std::string name = positions_name(config_); !name.empty())
       model_->positions_ = rows_of(name, {config_.max_positions + 2, config_.hidden}, {0, config_.max_positions + 2});
@@ -113,13 +113,13 @@ class ModelLoader {
       widen(tensor, first, count, reinterpret_cast<float*>(out));
   }
 
-  static Weight part_of(const Weight& whole, const Part& rows) {
+  static Weight part_of(const Weight& whole, const IndexRange& rows) {
     const std::int64_t offset = rows.begin * whole.ld * static_cast<std::int64_t>(size_of(whole.dtype));
     return {static_cast<const std::byte*>(whole.data) + offset, whole.dtype, rows.size(), whole.cols, whole.ld};
   }
 
   // Rows lie one behind the other in the file: a view, unless their format must change.
-  Weight rows_of(const std::string& name, const std::vector<std::int64_t>& shape, const Part& rows) {
+  Weight rows_of(const std::string& name, const std::vector<std::int64_t>& shape, const IndexRange& rows) {
     const StoredTensor& tensor = get(name, shape);
     const std::int64_t cols = shape[1];
     Weight weight{tensor.data, kept_dtype(tensor.dtype), shape[0], cols, cols};
@@ -133,7 +133,7 @@ class ModelLoader {
   }
 
   // Columns [begin, end) of all rows, with zeros up to `width`: a copy, unless they are all the columns there are.
-  Weight columns_of(const std::string& name, const std::vector<std::int64_t>& shape, const Part& columns,
+  Weight columns_of(const std::string& name, const std::vector<std::int64_t>& shape, const IndexRange& columns,
                     std::int64_t width) {
     const StoredTensor& tensor = get(name, shape);
     Weight weight{tensor.data, kept_dtype(tensor.dtype), shape[0], width, width};
@@ -147,7 +147,7 @@ class ModelLoader {
     return weight;
   }
 
-  const float* floats_of(const std::string& name, std::int64_t size, const Part& part) {
+  const float* floats_of(const std::string& name, std::int64_t size, const IndexRange& part) {
     const std::vector<std::int64_t> shape{size};
     const StoredTensor& tensor = get(name, shape);
     if (part.size() == 0) return nullptr;
@@ -156,24 +156,25 @@ class ModelLoader {
     return out;
   }
 
-  Weight rows(std::int64_t block, BlockPart part, const Part& of) {
+  Weight rows(std::int64_t block, BlockPart part, const IndexRange& of) {
     return rows_of(weight_name(config_, block, part), shape_of(config_, part), of);
   }
 
-  const float* bias(std::int64_t block, BlockPart part, const Part& of) {
+  const float* bias(std::int64_t block, BlockPart part, const IndexRange& of) {
     if (!has_bias(config_, part)) return nullptr;
     return floats_of(bias_name(config_, block, part), shape_of(config_, part)[0], of);
   }
 
   NormWeight norm(std::int64_t block, BlockPart part) {
-    const Part all{0, config_.hidden};
+    const IndexRange all{0, config_.hidden};
     return {floats_of(weight_name(config_, block, part), config_.hidden, all), bias(block, part, all)};
   }
 
   BlockWeights block_of(std::int64_t b) {
     const std::int64_t d = config_.head_dim;
-    const Part q{shard_.heads.begin * d, shard_.heads.end * d}, kv{shard_.kv_heads.begin * d, shard_.kv_heads.end * d};
-    const Part all{0, config_.hidden};
+    const IndexRange q{shard_.heads.begin * d, shard_.heads.end * d},
+        kv{shard_.kv_heads.begin * d, shard_.kv_heads.end * d};
+    const IndexRange all{0, config_.hidden};
     BlockWeights w;
     w.norm1 = norm(b, BlockPart::norm1);
     w.norm2 = norm(b, BlockPart::norm2);
@@ -199,7 +200,7 @@ class ModelLoader {
 
   Model* model_;
   const ModelConfig& config_;
-  const Shard& shard_;
+  const ModelShard& shard_;
 };
 
 Model::Model(const ModelSource& source, int rank, int ranks)

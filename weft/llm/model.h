@@ -72,7 +72,7 @@ class Model {
   static Model load(const std::string& folder, int rank = 0, int ranks = 1);
 
   const ModelConfig& config() const { return source_.config; }
-  const Shard& shard() const { return shard_; }
+  const ModelShard& shard() const { return shard_; }
   const BlockWeights& block(std::int64_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
   const NormWeight& final_norm() const { return final_norm_; }
   const Weight& head() const { return head_; }            // (this rank's rows, hidden)
@@ -85,7 +85,7 @@ class Model {
  private:
   friend class ModelLoader;
   ModelSource source_;
-  Shard shard_;
+  ModelShard shard_;
   std::vector<BlockWeights> blocks_;
   NormWeight final_norm_;
   Weight head_, embedding_, positions_;

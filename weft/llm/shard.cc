@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMostRanks = 1 << 16;
 
-Part part_of(std::int64_t units, std::int64_t unit, std::int64_t rank, std::int64_t ranks) {
+IndexRange part_of(std::int64_t units, std::int64_t unit, std::int64_t rank, std::int64_t ranks) {
   return {rank * units / ranks * unit, (rank + 1) * units / ranks * unit};
 }
 
@@ -21,10 +21,10 @@ std::int64_t column_unit(std::int64_t columns, int ranks) {
 
 }  // namespace
 
-Shard shard_of(const ModelConfig& config, int rank, int ranks) {
+ModelShard shard_of(const ModelConfig& config, int rank, int ranks) {
   if (ranks < 1 || ranks > kMostRanks) bad_input("{} ranks share a model; use 1 to {}", ranks, kMostRanks);
   if (rank < 0 || rank >= ranks) bad_input("rank {} is none of {} ranks", rank, ranks);
-  Shard shard{.rank = rank, .ranks = ranks};
+  ModelShard shard{.rank = rank, .ranks = ranks};
   const std::int64_t unit = column_unit(config.intermediate, ranks);
   shard.heads = part_of(config.heads, 1, rank, ranks);
   shard.mlp = part_of(config.intermediate / unit, unit, rank, ranks);

@@ -10,23 +10,23 @@
 
 namespace weft {
 
-struct Part {
+struct IndexRange {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }
 };
 
-struct Shard {
+struct ModelShard {
   int rank = 0, ranks = 1;
-  Part heads;
-  Part kv_heads;                     // those that the heads read; ranks share some where they outnumber them
-  Part mlp;                          // columns of the feed-forward layer
-  Part vocab;                        // rows of the head
+  IndexRange heads;
+  IndexRange kv_heads;               // those that the heads read; ranks share some where they outnumber them
+  IndexRange mlp;                    // columns of the feed-forward layer
+  IndexRange vocab;                  // rows of the head
   std::int64_t attention_width = 0;  // widest rank's heads * head_dim; at least 1
   std::int64_t mlp_width = 0;        // widest rank's columns
   std::int64_t vocab_width = 0;      // widest rank's rows of the head
 };
 
 // Throws bad_input where ranks is below 1 or rank not among them.
-Shard shard_of(const ModelConfig& config, int rank, int ranks);
+ModelShard shard_of(const ModelConfig& config, int rank, int ranks);
 
 }  // namespace weft

@@ -68,6 +68,7 @@ double Costs::touched_by(const Act& act) const {
   const Box& box = m_.boxes[act.box];
   if (has_weights(p)) out += static_cast<double>(box.size(0) * p.k) * 4;
   if (p.kind == ProducerKind::copy) out += static_cast<double>(box.volume()) * 4;
+  if (p.addend) out += static_cast<double>(box.volume()) * 4;
   return out;
 }
 
@@ -83,7 +84,8 @@ Costs::Memory Costs::memory_for(double touched, double cache_bytes) const {
 }
 
 bool Costs::made_in_place(const Act& act) const {
-  return m_.plan->producers[act.producer].kind == ProducerKind::gemm && !act.finish && act.sources.size() <= 1 &&
+  const Producer& p = m_.plan->producers[act.producer];
+  return p.kind == ProducerKind::gemm && !act.finish && act.sources.size() <= (p.addend ? 0 : 1) &&
          act.targets.size() == 1;
 }
 
@@ -134,14 +136,17 @@ Cost Costs::of(const Act& act) const {
     if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
   if (!act.is_step || act.box < 0) return {tiles + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
-  const ProducerKind kind = m_.plan->producers[act.producer].kind;
-  const double own_read = kind == ProducerKind::copy ? values * memory.read
-                          : kind == ProducerKind::embedding_bag
-                              ? lookups_[act.producer][act.rank].seconds(m_.boxes[act.box])
-                              : 0;
+  const Producer& p = m_.plan->producers[act.producer];
+  const ProducerKind kind = p.kind;
+  double own_read = kind == ProducerKind::copy            ? values * memory.read
+                    : kind == ProducerKind::embedding_bag ? lookups_[act.producer][act.rank].seconds(m_.boxes[act.box])
+                                                          : 0;
+  if (p.addend) own_read += values * memory.read;
   const double made = produce(act, memory), a_tile = static_cast<double>(act.lanes) * cluster_.step_s;
-  const double kept = kind == ProducerKind::gemm ? values * memory.tile : pass(own_read, values * memory.write);
-  const double moved = made_in_place(act) ? values * memory.tile + kExposed * read : pass(read + own_read, store);
+  const double kept =
+      kind == ProducerKind::gemm ? values * memory.tile + kExposed * own_read : pass(own_read, values * memory.write);
+  const double moved =
+      made_in_place(act) ? values * memory.tile + kExposed * (read + own_read) : pass(read + own_read, store);
   return {tiles + made + moved, a_tile + made + kept};
 }
 

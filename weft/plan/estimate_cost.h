@@ -9,8 +9,8 @@
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this
 //                              host or (through the transport) on another, at the local link's rate where they are kept
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
-//                              A gemm's tiles with one target and at most one source are made where they belong: they
-//                              cost tile_bytes_per_s, and half of reading the source
+//                              A gemm's tiles with one target and at most one source or addend are made where they
+//                              belong: they cost tile_bytes_per_s, and half of reading the source or addend
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
 // twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says

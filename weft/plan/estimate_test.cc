@@ -126,6 +126,17 @@ TEST(Estimate, GemmTilesAreMadeWhereTheyBelong) {
   EXPECT_NEAR(estimate(plan, c).compute_seconds, 2, 1e-9);
 }
 
+TEST(Estimate, AnAddendIsReadBesideTheStores) {
+  Plan plan = pair_plan();
+  plan.producers[0].kind = ProducerKind::gemm;
+  plan.producers[0].k = 1;
+  Cluster c = free_cluster(1, 2);
+  c.tile_bytes_per_s = c.read_bytes_per_s = 128;
+  const double without = estimate(plan, c).compute_seconds;
+  plan.producers[0].addend = true;
+  EXPECT_NEAR(estimate(plan, c).compute_seconds, without + 2 * 0.5, 1e-9);  // 256 bytes, half of it hidden
+}
+
 TEST(Estimate, AHintTellsHowManyRowsAreLookedUp) {
   Plan plan = pair_plan();
   plan.producers[0].kind = ProducerKind::embedding_bag;

@@ -180,10 +180,10 @@ class Reader {
   }
 
   Producer producer(const Json& json, const std::string& where) {
-    check_fields(
-        json,
-        {"kind", "m", "n", "k", "n_of", "tile", "weight", "dim", "rows", "pooling", "bias", "residual", "activation"},
-        where);
+    check_fields(json,
+                 {"kind", "m", "n", "k", "n_of", "tile", "weight", "dim", "rows", "pooling", "addend", "bias",
+                  "residual", "activation"},
+                 where);
     Producer out;
     out.kind = parsed(json, "kind", where, parse_producer_kind);
     out.m = get_int(json, "m", where);
@@ -194,6 +194,7 @@ class Reader {
     if (find_field(json, "tile", where)) out.tile = tile(json, "tile", where);
     if (find_field(json, "weight", where)) out.weight = parsed(json, "weight", where, parse_dtype);
     if (find_field(json, "pooling", where)) out.pooling = parsed(json, "pooling", where, parse_pooling);
+    out.addend = flag(json, "addend", where);
     out.bias = flag(json, "bias", where);
     out.residual = flag(json, "residual", where);
     if (find_field(json, "activation", where)) out.activation = parsed(json, "activation", where, parse_activation);

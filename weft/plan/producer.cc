@@ -69,6 +69,8 @@ Producer validated(Producer p, int num_ranks) {
   }
   if (p.kind == ProducerKind::embedding_bag && p.tile[1] != p.dim)
     bad_input("embedding tiles are one table wide ({} columns), not {}", p.dim, p.tile[1]);
+  if (p.addend && (p.kind == ProducerKind::embedding_bag || p.kind == ProducerKind::window))
+    bad_input("{} takes no addend; use gemm, gemv or copy, or add it before", to_string(p.kind));
   if (p.kind == ProducerKind::window && (p.has_epilogue() || !p.n_of.empty()))
     bad_input("a window has no epilogue and one width on every rank; apply it to what is written, and give one n");
   p.tile[0] = std::min(p.tile[0], p.m);
@@ -80,7 +82,7 @@ Producer gemm(const GemmOptions& o) {
   Producer p;
   p.kind = ProducerKind::gemm;
   p.m = o.m, p.n = o.n, p.k = o.k, p.weight = o.weight, p.tile = o.tile;
-  p.bias = o.bias, p.residual = o.residual, p.activation = o.activation;
+  p.addend = o.addend, p.bias = o.bias, p.residual = o.residual, p.activation = o.activation;
   return p;
 }
 
@@ -105,7 +107,7 @@ Producer embedding_bag(const EmbeddingOptions& o) {
 Producer copy(const CopyOptions& o) {
   Producer p;
   p.kind = ProducerKind::copy;
-  p.m = o.rows, p.n = o.cols, p.tile = o.tile;
+  p.m = o.rows, p.n = o.cols, p.tile = o.tile, p.addend = o.addend;
   return p;
 }
 

@@ -33,6 +33,9 @@ struct Producer {
   std::int64_t dim = 0;                    // embedding_bag
   std::int64_t rows = 0;                   // embedding_bag: rows of each table
   Pooling pooling = Pooling::sum;
+  // gemm, gemv, copy: a rank's tile is addend + (x times w), finished in f32 before any sum: part of making it, so
+  // neither orders of sums nor proofs know of it. An input of every rank, (m, n) as its output.
+  bool addend = false;
   // Applied once, when an element has all its contributions: activation(sum + bias) + residual.
   bool bias = false;
   bool residual = false;
@@ -49,7 +52,7 @@ struct GemmOptions {
   std::int64_t m = 0, n = 0, k = 0;
   Dtype weight = Dtype::f32;
   std::array<std::int64_t, 2> tile{0, 0};
-  bool bias = false, residual = false;
+  bool addend = false, bias = false, residual = false;
   Activation activation = Activation::none;
 };
 struct EmbeddingOptions {
@@ -61,6 +64,7 @@ struct EmbeddingOptions {
 struct CopyOptions {
   std::int64_t rows = 0, cols = 0;
   std::array<std::int64_t, 2> tile{0, 0};
+  bool addend = false;
 };
 
 struct WindowOptions {

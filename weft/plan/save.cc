@@ -68,6 +68,7 @@ Ordered producer_of(const Producer& p) {
   put(&out, "dim", p.dim, plain.dim);
   put(&out, "rows", p.rows, plain.rows);
   if (p.pooling != plain.pooling) out["pooling"] = to_string(p.pooling);
+  put(&out, "addend", p.addend, plain.addend);
   put(&out, "bias", p.bias, plain.bias);
   put(&out, "residual", p.residual, plain.residual);
   if (p.activation != plain.activation) out["activation"] = to_string(p.activation);

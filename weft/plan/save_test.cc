@@ -25,10 +25,9 @@ using Json = nlohmann::json;
 std::string spelled(const Program& program) {
   std::string out;
   for (const Action& a : program.actions) {
-    out +=
-        fmt::format("{} {} {} {} {} {}x{} {} {} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s, a.producer,
-                    to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish, static_cast<int>(a.limit), a.limit_peer, a.order,
-                    a.order_step);
+    out += fmt::format("{} {} {} {} {} {}x{} {} {} {} {} {} {}\n", static_cast<int>(a.kind), a.rule, a.s, a.producer,
+                       to_string(a.box), a.tile[0], a.tile[1], a.lanes, a.finish, static_cast<int>(a.limit),
+                       a.limit_peer, a.order, a.order_step);
     for (const Wait& w : program.of(a)) out += fmt::format(" w {} {} {} {}\n", w.counter, w.at, w.lag, w.per);
     for (const auto list : {program.reads(a), program.sources(a), program.targets(a)})
       for (const Piece& p : list) out += fmt::format(" p {} {} {}\n", p.rank, p.buffer, to_string(p.box));
@@ -57,6 +56,7 @@ TEST(SavePlan, KeepsProducersAndDefaults) {
                                          .n = 8,
                                          .k = 7,
                                          .weight = Dtype::bf16,
+                                         .addend = true,
                                          .bias = true,
                                          .residual = true,
                                          .activation = Activation::gelu}),
@@ -68,7 +68,7 @@ TEST(SavePlan, KeepsProducersAndDefaults) {
   const Plan back = parse_plan(to_json(plan), "x");
   EXPECT_EQ(back.producers[0].activation, Activation::gelu);
   EXPECT_EQ(back.producers[0].weight, Dtype::bf16);
-  EXPECT_TRUE(back.producers[0].bias && back.producers[0].residual);
+  EXPECT_TRUE(back.producers[0].addend && back.producers[0].bias && back.producers[0].residual);
   EXPECT_EQ(back.sum, Sum::any);
   EXPECT_EQ(back.why, plan.why);
   EXPECT_EQ(back.buffers[0].depth, 2);

@@ -93,6 +93,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
           plan.name);
     if (!written && i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
     if (weights) need(inputs[i].w != nullptr, "w", plan);
+    if (p.addend) need(inputs[i].addend != nullptr, "an addend", plan);
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);
     if (p.residual) need(inputs[i].residual != nullptr, "a residual", plan);
     if (p.kind == ProducerKind::embedding_bag)

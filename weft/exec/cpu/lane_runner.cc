@@ -199,7 +199,9 @@ GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card,
   constexpr GemmTarget kNowhere{nullptr, 0};
   if (action.kind != ActionKind::step || action.finish || hooks_ != nullptr) return kNowhere;
   const bool adds = makers_[action.producer].adds();
-  if (card.sources.size() > (adds ? 1u : 0u) || card.targets.size() > (adds ? 2u : 1u)) return kNowhere;
+  // A tile with an addend of its own is finished before a source is added to it.
+  const bool adds_source = adds && !plan_.producers[action.producer].addend;
+  if (card.sources.size() > (adds_source ? 1u : 0u) || card.targets.size() > (adds ? 2u : 1u)) return kNowhere;
   const std::int64_t rows = card.box.size(0), cols = card.box.size(1);
   const auto fits = [&](const Place& p) {
     return p.dtype == Dtype::f32 &&
@@ -230,7 +232,13 @@ GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card,
 void LaneRunner::make(const Action& action, const LaneCard& card, const GemmTarget& target, Workbench& bench) const {
   const float* rows = nullptr;
   if (!card.reads.empty()) rows = static_cast<const float*>(card.reads[0].strip(*bindings_, run_).data);
-  makers_[action.producer].make(bindings_->producers[action.producer], card.box, rows, target, bench.scratch.get());
+  const Inputs& in = bindings_->producers[action.producer];
+  GemmTarget to = target;
+  if (const Producer& p = plan_.producers[action.producer]; p.addend) {
+    to.addend_ld = p.columns(program_.rank);
+    to.addend = in.addend + card.box.lo[0] * to.addend_ld + card.box.lo[1];
+  }
+  makers_[action.producer].make(in, card.box, rows, to, bench.scratch.get());
 }
 
 void LaneRunner::finish(const Action& action, const LaneCard& card, float* values, std::int64_t ld) const {

@@ -102,7 +102,11 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
     case ProducerKind::window:
     case ProducerKind::copy: {
       const float* from = in.x != nullptr ? in.x : in.written;
-      return copy(m, n, {from + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32}, {target.data, target.ld, Dtype::f32});
+      const ConstStrip x{from + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32};
+      const Strip to{target.data, target.ld, Dtype::f32};
+      if (target.addend == nullptr) return copy(m, n, x, to);
+      const ConstStrip both[]{{target.addend, target.addend_ld, Dtype::f32}, x};
+      return sum(m, n, both, to);
     }
   }
 }

@@ -23,7 +23,7 @@ class TileMaker {
     if (packed_) packed_->begin(run);
   }
 
-  // Whether make() takes an addend and a twin.
+  // Whether make() takes a twin, and an addend: a copy takes only the latter.
   bool adds() const { return gemm_ != nullptr || producer_.kind == ProducerKind::gemv; }
 
   // target = the producer's output in `box`, from zero, then added to the target's addend if it has one. `rows` points

@@ -68,6 +68,7 @@ struct RefExecutor::Impl {
   void run_lane(Rank& rank, const Pending& pending);
   void make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane,
                  std::vector<float>* out) const;
+  void add_addend(const Rank& rank, const Action& action, const Box& tile, std::vector<float>* made) const;
   void add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
                     std::vector<float>* values) const;
   float& element(int rank, int buffer, const Box& box, std::int64_t i);
@@ -230,6 +231,7 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
     if (action.kind == ActionKind::step && !values.empty()) {
       std::vector<float> made(values.size());
       make_tile(rank, action, tile, lane, &made);
+      add_addend(rank, action, tile, &made);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = begun ? values[i] + made[i] : made[i];
     }
     const auto targets = rank.program.targets(action);
@@ -285,6 +287,18 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
     case ProducerKind::window:
       for (std::int64_t i = 0; i < rows * cols; ++i)
         (*out)[static_cast<std::size_t>(i)] = x[i / cols * n + tile.lo[1] + i % cols];
+  }
+}
+
+void RefExecutor::Impl::add_addend(const Rank& rank, const Action& action, const Box& tile,
+                                   std::vector<float>* made) const {
+  const Producer& p = plan.producers[action.producer];
+  if (!p.addend) return;
+  const float* addend = bindings[rank.program.rank].producers[action.producer].addend;
+  for (std::int64_t i = 0; i < tile.volume(); ++i) {
+    const std::int64_t row = tile.lo[0] + i / tile.size(1), col = tile.lo[1] + i % tile.size(1);
+    float& value = (*made)[static_cast<std::size_t>(i)];
+    value = addend[row * p.columns(rank.program.rank) + col] + value;
   }
 }
 
