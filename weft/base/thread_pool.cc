@@ -1,22 +1,70 @@
 #include "weft/base/thread_pool.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/pause.h"
 
 namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Looks until `there` or the time is over; the clock is read every 16 looks, to cost little beside them.
+template <class There>
+bool spin_until(std::chrono::nanoseconds spin, There&& there) {
+  if (there()) return true;
+  if (spin.count() == 0) return false;
+  for (const auto stop = Clock::now() + spin; Clock::now() < stop;)
+    for (int look = 0; look < 16; ++look) {
+      cpu_pause();
+      if (there()) return true;
+    }
+  return false;
+}
+
+// A place to sleep until something written elsewhere is there. Whoever writes it does so with seq_cst and then calls
+// wake(); a sleeper announces itself with seq_cst and looks once more: one of the two sees the other.
+struct Bed {
+  std::mutex mutex;
+  std::condition_variable bell;
+  std::atomic<int> sleepers{0};
+
+  template <class There>
+  void sleep_until(There&& there) {
+    std::unique_lock lock(mutex);
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    bell.wait(lock, there);
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  void wake() {
+    if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+    { const std::lock_guard lock(mutex); }  // a sleeper that has looked is waiting by now
+    bell.notify_all();
+  }
+};
+
+}  // namespace
 
 struct ThreadPool::State {
-  std::mutex mutex;
-  std::condition_variable begin, end;
+  // What the caller writes for helpers, and what helpers write for the caller, on lines of their own.
+  alignas(64) std::atomic<std::uint64_t> round{0};
   const std::function<void(int)>* work = nullptr;
-  std::uint64_t round = 0;
-  int running = 0;
+  std::chrono::nanoseconds spin{0};
   bool stopping = false;
+  alignas(64) std::atomic<int> running{0};
+  alignas(64) Bed helpers;
+  Bed caller;
+  std::mutex error_mutex;
   std::exception_ptr error;
   std::vector<std::thread> threads;
 
@@ -24,54 +72,56 @@ struct ThreadPool::State {
     try {
       (*work)(thread);
     } catch (...) {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
     }
   }
 
+  // Everything else the caller wrote is there once the round is.
+  void begin_round() {
+    round.fetch_add(1, std::memory_order_seq_cst);
+    helpers.wake();
+  }
+
   void help(int thread) {
-    std::uint64_t seen = 0;
-    for (;;) {
-      std::unique_lock lock(mutex);
-      begin.wait(lock, [&] { return stopping || round != seen; });
+    std::chrono::nanoseconds patience{
+        0};  // not before the first round: programs start threads long before they use them
+    for (std::uint64_t seen = 0;; ++seen) {
+      const auto begun = [&] { return round.load(std::memory_order_seq_cst) != seen; };
+      if (!spin_until(patience, begun)) helpers.sleep_until(begun);
       if (stopping) return;
-      seen = round;
-      lock.unlock();
+      patience = spin;
       call(thread);
-      lock.lock();
-      if (--running == 0) end.notify_one();
+      if (running.fetch_sub(1, std::memory_order_seq_cst) == 1) caller.wake();
     }
   }
 };
 
 ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads), state_(std::make_unique<State>()) {
   if (num_threads < 1 || num_threads > 1024) bad_input("{} threads a rank; use 1 to 1024", num_threads);
+  if (num_threads <= usable_cores()) state_->spin = kSpin;
   for (int i = 1; i < num_threads; ++i) state_->threads.emplace_back([this, i] { state_->help(i); });
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  state_->begin.notify_all();
+  state_->stopping = true;
+  state_->begin_round();
   for (std::thread& thread : state_->threads) thread.join();
 }
 
+void ThreadPool::set_spin(std::chrono::nanoseconds spin) { state_->spin = spin; }
+
 void ThreadPool::run(const std::function<void(int)>& work) {
   if (num_threads_ == 1) return work(0);
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->work = &work;
-    state_->running = num_threads_ - 1;
-    state_->error = nullptr;
-    ++state_->round;
-  }
-  state_->begin.notify_all();
-  state_->call(0);
-  std::unique_lock lock(state_->mutex);
-  state_->end.wait(lock, [&] { return state_->running == 0; });
-  if (state_->error) std::rethrow_exception(std::exchange(state_->error, nullptr));
+  State& state = *state_;
+  state.work = &work;
+  state.error = nullptr;
+  state.running.store(num_threads_ - 1, std::memory_order_relaxed);
+  state.begin_round();
+  state.call(0);
+  const auto ended = [&] { return state.running.load(std::memory_order_seq_cst) == 0; };
+  if (!spin_until(state.spin, ended)) state.caller.sleep_until(ended);
+  if (state.error) std::rethrow_exception(std::exchange(state.error, nullptr));
 }
 
 }  // namespace weft

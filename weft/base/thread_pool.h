@@ -1,6 +1,8 @@
-// The threads of one rank: the caller and its helpers, started once and parked between calls.
+// The threads of one rank: the caller and its helpers, started once. Between calls helpers look for the next one for a
+// moment, then sleep: calls that follow one another find them awake.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -8,12 +10,20 @@ namespace weft {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int num_threads);  // the caller counts as one; throws bad_input below 1 or above 1024
+  // The caller counts as one; throws bad_input below 1 or above 1024. Helpers look for kSpin before they sleep, or not
+  // at all where there are more threads than processors.
+  explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  static constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(30);
+
   int size() const { return num_threads_; }
+
+  // How long helpers look for work, and the caller for their end, before they sleep. 0 where others need the processors:
+  // a thread that spins may take time from the one it waits for. Not during run().
+  void set_spin(std::chrono::nanoseconds spin);
 
   // Calls work(0) here and work(1 .. size - 1) on the helpers; returns when all have returned. The first exception
   // is rethrown here. Not reentrant. With one thread it is a plain call.

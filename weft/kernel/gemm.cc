@@ -33,6 +33,8 @@ void check(const GemmShape& shape) {
               shape.tile_cols, shape.k);
   if (shape.lda < shape.k)
     bad_input("gemm: the rows of a are {} elements apart but {} long; use lda >= k", shape.lda, shape.k);
+  if (shape.b_transposed && shape.ldb < shape.k)
+    bad_input("gemm: the rows of b's transpose are {} elements apart but {} long; use ldb >= k", shape.ldb, shape.k);
   if (shape.b_dtype != Dtype::f32 && shape.b_dtype != Dtype::bf16)
     bad_input("gemm: b is {}; use f32 or bf16", to_string(shape.b_dtype));
 }
@@ -95,13 +97,15 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
   check(shape);
   check_sizes("rows", row_sizes, shape.tile_rows);
   check_sizes("columns", col_sizes, shape.tile_cols);
+  if (kind == Kind::libxsmm && shape.b_transposed)
+    bad_input("libxsmm reads b as it is, not its transpose; use the portable kernel");
   if (kind == Kind::libxsmm && !have_libxsmm())
     bad_input("this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
-  widens_b_ = shape.b_dtype == Dtype::bf16;
+  widens_b_ = shape.b_dtype == Dtype::bf16 && !shape.b_transposed;
   const std::int64_t floats = std::max(variant_->panel_cols * std::min(kKBlock, shape.k),
                                        widens_b_ ? shape.tile_cols * std::min(kJitKBlock, shape.k) : 0);
   scratch_bytes_ = static_cast<std::size_t>(floats) * sizeof(float);
-  const bool wanted = kind == Kind::libxsmm || (kind == Kind::automatic && prefers_libxsmm(isa));
+  const bool wanted = kind == Kind::libxsmm || (kind == Kind::automatic && !shape.b_transposed && prefers_libxsmm(isa));
   jit_ = wanted && dispatch(row_sizes, col_sizes);
 }
 
@@ -165,17 +169,24 @@ void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float*
     const std::int64_t size = std::min(kKBlock, shape_.k - begin);
     for (std::int64_t col = 0; col < cols; col += width) {
       const std::int64_t count = std::min(width, cols - col);
-      const void* part = element(b, shape_.b_dtype, begin * shape_.ldb + col);
       GemmPanel panel{scratch, size, count, ceil_div(count, lanes) * lanes};
-      if (rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && count % lanes == 0) {
-        panel.data = static_cast<const float*>(part);  // read once: packing would only add to it
+      if (rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && count % lanes == 0 && !shape_.b_transposed) {
+        panel.data =
+            static_cast<const float*>(b) + begin * shape_.ldb + col;  // read once: packing would only add to it
         panel.ld = shape_.ldb;
       } else {
-        variant_->pack(size, count, part, shape_.b_dtype, shape_.ldb, scratch);
+        pack_panel({begin, size, col, count}, b, scratch);
       }
       variant_->multiply(rows, a + begin, shape_.lda, panel, part_of(c, col, begin + size == shape_.k), begin > 0);
     }
   }
+}
+
+void GemmKernel::pack_panel(const PanelBox& box, const void* b, float* panel) const {
+  const std::int64_t ldb = shape_.ldb;
+  const std::int64_t first = shape_.b_transposed ? box.col * ldb + box.k_begin : box.k_begin * ldb + box.col;
+  const auto pack = shape_.b_transposed ? variant_->pack_transposed : variant_->pack;
+  pack(box.k_size, box.cols, element(b, shape_.b_dtype, first), shape_.b_dtype, ldb, panel);
 }
 
 std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
@@ -188,8 +199,7 @@ void GemmKernel::pack(std::int64_t cols, const void* b, float* packed) const {
     const std::int64_t size = std::min(kKBlock, shape_.k - begin);
     for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
       const std::int64_t count = std::min(variant_->panel_cols, cols - col);
-      variant_->pack(size, count, element(b, shape_.b_dtype, begin * shape_.ldb + col), shape_.b_dtype, shape_.ldb,
-                     packed);
+      pack_panel({begin, size, col, count}, b, packed);
       packed += size * ceil_div(count, variant_->lanes) * variant_->lanes;
     }
   }

@@ -28,7 +28,10 @@ struct GemmShape {
   std::int64_t tile_rows, tile_cols, k;
   std::int64_t lda, ldb;       // elements from row to row of a and b
   Dtype b_dtype = Dtype::f32;  // f32 or bf16; a and c are f32
-  bool any_rows = false;       // tiles of every height from 1 to tile_rows occur
+  // b is given as its transpose, (n, k) row-major with ldb >= k, as linear layers keep their weights; panels are packed
+  // from it, always by the portable kernel. Where b (k, cols) is said below, `b` points at row 0 of (cols, k) then.
+  bool b_transposed = false;
+  bool any_rows = false;  // tiles of every height from 1 to tile_rows occur
 };
 
 // Where a tile goes, and what is added to it on the way: c = addend + (a * b), in this order, rounded once
@@ -79,6 +82,11 @@ class GemmKernel {  // const after construction and shared by threads
   };
   static constexpr int kParts = 4;  // (a full block or the rest of k) x (the first, from zero, or a later one)
 
+  struct PanelBox {
+    std::int64_t k_begin, k_size, col, cols;
+  };
+
+  void pack_panel(const PanelBox& box, const void* b, float* panel) const;
   KBlock k_block(std::int64_t begin) const;
   bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
   bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;

@@ -91,6 +91,37 @@ TEST(Gemm, AgreesWithTheReferenceOnEveryVariant) {
       }
 }
 
+// b as linear layers keep it: the bits are those of b itself, packed ahead or not.
+TEST(Gemm, TheTransposeOfBGivesTheBitsOfB) {
+  const std::int64_t shapes[][3] = {{1, 1, 1},    {7, 5, 3},     {8, 64, 64},    {13, 31, 29},  {64, 64, 128},
+                                    {3, 97, 255}, {61, 67, 256}, {17, 129, 257}, {4, 16, 1031}, {70, 130, 1030}};
+  for (const auto& s : shapes)
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (Isa isa : reachable_isas()) {
+        const Problem problem(s[0], s[1], s[2], dtype);
+        const std::int64_t ldb = problem.k + 7;
+        const std::size_t size = size_of(dtype);
+        std::vector<char> turned(static_cast<std::size_t>(problem.cols * ldb) * size);
+        for (std::int64_t p = 0; p < problem.k; ++p)
+          for (std::int64_t j = 0; j < problem.cols; ++j)
+            std::memcpy(&turned[static_cast<std::size_t>(j * ldb + p) * size],
+                        &problem.b[static_cast<std::size_t>(p * problem.ldb + j) * size], size);
+        GemmShape shape = problem.shape(s[0], s[1]);
+        const std::vector<float> want =
+            problem.run(GemmKernel(shape, {}, {}, GemmKernel::Kind::portable, isa), problem.cols);
+        shape.b_transposed = true, shape.ldb = ldb;
+        const GemmKernel kernel(shape, {}, {}, GemmKernel::Kind::automatic, isa);
+        std::vector<char> scratch(kernel.scratch_bytes());
+        std::vector<float> got(want.size()), packed(static_cast<std::size_t>(kernel.packed_floats(problem.cols)));
+        kernel.run(problem.rows, problem.cols, problem.a.data(), turned.data(), {got.data(), problem.cols},
+                   scratch.data());
+        ASSERT_TRUE(same_bits(want, got)) << describe(problem, {GemmKernel::Kind::portable, isa});
+        kernel.pack(problem.cols, turned.data(), packed.data());
+        kernel.run_packed(problem.rows, problem.cols, problem.a.data(), packed.data(), {got.data(), problem.cols});
+        ASSERT_TRUE(same_bits(want, got)) << describe(problem, {GemmKernel::Kind::portable, isa}) << " packed";
+      }
+}
+
 TEST(Gemm, NoInnerDimensionGivesZeros) {
   for (const Choice& choice : choices()) {
     const Problem problem(5, 7, 0, Dtype::f32);

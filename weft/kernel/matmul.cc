@@ -1,10 +1,13 @@
 #include "weft/kernel/matmul.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
 
 #include "weft/base/error.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/epilogue.h"
+#include "weft/kernel/gemm.h"
 #include "weft/kernel/gemv.h"
 
 namespace weft {
@@ -22,19 +25,80 @@ Linear checked(std::int64_t m, Linear linear, std::int64_t ldx, std::int64_t ldy
   return linear;
 }
 
-}  // namespace
+struct Rows {  // of x and y
+  std::int64_t m;
+  const float* x;
+  std::int64_t ldx;
+  float* y;
+  std::int64_t ldy;
+};
 
-void matmul(ThreadPool& threads, std::int64_t m, const Linear& described, const float* x, std::int64_t ldx, float* y,
-            std::int64_t ldy) {
-  const Linear l = checked(m, described, ldx, ldy);
+const void* row_of(const Linear& l, std::int64_t row) {
+  return static_cast<const std::byte*>(l.w) + row * l.ldw * static_cast<std::int64_t>(size_of(l.dtype));
+}
+
+// Each thread reads one stretch of w from end to end.
+void few_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
   const std::int64_t share = (l.n + threads.size() - 1) / threads.size();
   threads.run([&](int thread) {
     const std::int64_t begin = std::min(l.n, thread * share), count = std::min(share, l.n - begin);
     if (count == 0) return;
-    const auto* w = static_cast<const std::byte*>(l.w) + begin * l.ldw * static_cast<std::int64_t>(size_of(l.dtype));
-    gemv(count, l.k, w, l.dtype, l.ldw, {.m = m, .x = x, .ldx = ldx, .y = y + begin, .ldy = ldy});
-    if (l.bias != nullptr) apply(m, count, {.bias = l.bias + begin}, y + begin, ldy);
+    gemv(count, l.k, row_of(l, begin), l.dtype, l.ldw,
+         {.m = rows.m,
+          .x = rows.x,
+          .ldx = rows.ldx,
+          .y = rows.y + begin,
+          .ldy = rows.ldy,
+          .addend = l.bias == nullptr ? nullptr : l.bias + begin,
+          .addend_ld = 0});
   });
+}
+
+// A thread's panel: kept between calls, since it is as large as the second-level cache has room for.
+void* scratch_of(std::size_t bytes) {
+  thread_local std::unique_ptr<void, void (*)(void*)> scratch{nullptr, std::free};
+  thread_local std::size_t size = 0;
+  if (bytes > size) {
+    scratch.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+    size = scratch == nullptr ? 0 : bytes;
+    if (scratch == nullptr) fail(Code::no_memory, "no memory for {} bytes of packed weights", bytes);
+  }
+  return scratch.get();
+}
+
+constexpr std::int64_t kColumns = 64;  // of y at a time: one panel
+
+// Threads take columns as they come free; a panel packed from w meets all rows of x.
+void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
+  const GemmKernel kernel({.tile_rows = rows.m,
+                           .tile_cols = kColumns,
+                           .k = l.k,
+                           .lda = rows.ldx,
+                           .ldb = l.ldw,
+                           .b_dtype = l.dtype,
+                           .b_transposed = true},
+                          {}, {});
+  std::atomic<std::int64_t> next{0};
+  threads.run([&](int) {
+    void* scratch = scratch_of(kernel.scratch_bytes());
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(kColumns, std::memory_order_relaxed);
+      if (begin >= l.n) return;
+      GemmTarget target{rows.y + begin, rows.ldy};
+      if (l.bias != nullptr) target.addend = l.bias + begin;
+      kernel.run(rows.m, std::min(kColumns, l.n - begin), rows.x, row_of(l, begin), target, scratch);
+    }
+  });
+}
+
+}  // namespace
+
+void matmul(ThreadPool& threads, std::int64_t m, const Linear& described, const float* x, std::int64_t ldx, float* y,
+            std::int64_t ldy) {
+  const Linear linear = checked(m, described, ldx, ldy);
+  if (m == 0 || linear.n == 0) return;
+  const Rows rows{m, x, ldx, y, ldy};
+  (m <= kMostGemvRows ? few_rows : many_rows)(threads, linear, rows);
 }
 
 }  // namespace weft

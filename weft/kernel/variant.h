@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "weft/base/dtype.h"
 #include "weft/kernel/embedding_bag.h"
@@ -41,6 +42,10 @@ struct Variant {
 
   // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero.
   void (*pack)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb, float* panel);
+
+  // The same from the transpose of b: panel(p, j) = b(j, p) with b (cols, k).
+  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb,
+                          float* panel);
 
   // c = a * panel, or c + a * panel where `accumulate`, then c = addend + c where there is one; each element
   // is one chain of multiply-adds in order of k.

@@ -56,7 +56,7 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
     : world(world_in),
       model(model_in),
       options(checked(world_in, model_in, options_in)),
-      threads(options.threads),
+      threads(world_in.threads()),
       few(std::min<std::int64_t>({options.rows, options.sequences, kHeadRows})),
       lengths(static_cast<std::size_t>(options.sequences), 0) {
   const ModelConfig& c = config();
@@ -157,7 +157,9 @@ Engine::~Engine() = default;
 void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(modes); }
 std::span<const BlockMode> Engine::modes() const { return state_->modes; }
 const Model& Engine::model() const { return state_->model; }
+const EngineOptions& Engine::options() const { return state_->options; }
 std::int64_t Engine::rows() const { return state_->rows; }
+const EngineOptions& Engine::options() const { return state_->options; }
 
 std::span<const float> Engine::hidden() const {
   return {state_->hidden.data(), static_cast<std::size_t>(state_->rows * state_->config().hidden)};

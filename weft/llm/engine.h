@@ -33,7 +33,6 @@ struct EngineOptions {
   std::int64_t rows = 512;    // most rows of a forward
   SyncForm sync = SyncForm::fused;
   int panels = 4;   // decomposed
-  int threads = 1;  // of this rank, for what is computed outside ops
 };
 
 // Tokens to append to a sequence.
@@ -82,7 +81,9 @@ class Engine {
   void forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds, std::span<const float> x);
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
-  std::int64_t rows() const;  // of the last forward
+  std::int64_t rows() const;      // of the last forward
+  // As given, with the capacity filled in, and no more rows than all sequences together have room for.
+  const EngineOptions& options() const;
   // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
   // x of the next forward_blocks.
   std::span<const float> residual() const;
@@ -100,6 +101,7 @@ class Engine {
   std::vector<TokenScore> score(std::span<const int> targets);
 
   const Model& model() const;
+  const EngineOptions& options() const;  // as given, what was left to the engine filled in
   EngineTraffic traffic() const;
 
  private:

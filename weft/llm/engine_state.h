@@ -69,7 +69,7 @@ struct Engine::State {
   World& world;
   const Model& model;
   EngineOptions options;
-  ThreadPool threads;
+  ThreadPool& threads;
   std::int64_t few;  // rows of the ops for decoding: those of a whole capacity would skip many tiles for one row
   std::vector<BlockMode> modes;
   std::vector<std::vector<float>> both_biases;  // of a dropped block: attention's and mlp's

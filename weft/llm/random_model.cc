@@ -61,10 +61,11 @@ void fill(std::byte* out, std::size_t count, StoredDtype dtype, const Spread& sp
     if (i % 4 == 0) bits = next(&state);
     const auto draw = static_cast<std::int16_t>(bits >> (16 * (i % 4)));
     const float value = spread.middle + spread.width * (static_cast<float>(draw) * 0x1p-15f);
+    const bf16 rounded = to_bf16(value);
     if (dtype == StoredDtype::f32)
       std::memcpy(out + i * 4, &value, 4);
     else
-      std::memcpy(out + i * 2, &to_bf16(value).bits, 2);
+      std::memcpy(out + i * 2, &rounded.bits, 2);
   }
 }
 

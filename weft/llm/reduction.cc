@@ -43,6 +43,7 @@ Producer fused_producer(const ReductionShape& shape) {
   Producer p = gemv({.m = shape.rows, .n = shape.n, .k = shape.k, .weight = shape.weight});
   p.bias = shape.bias;
   p.residual = true;
+  p.addend = shape.addend;
   return p;
 }
 
@@ -63,7 +64,7 @@ class Fused final : public Reduction {
 
   const float* run(const ReductionInputs& in, std::int64_t rows) override {
     Op& op = ops_[turn_ ^= 1];
-    op.run({.x = in.x, .w = in.w, .bias = in.bias, .residual = in.residual}, {.rows = rows});
+    op.run({.x = in.x, .w = in.w, .addend = in.addend, .bias = in.bias, .residual = in.residual}, {.rows = rows});
     return op.output().data;
   }
 
@@ -161,8 +162,7 @@ void add_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const floa
 std::unique_ptr<Reduction> make_reduction(World& world, const ReductionShape& shape, const ReductionOptions& options) {
   if (world.size() == 1 || options.form == SyncForm::alone) return std::make_unique<Alone>(shape, *options.threads);
   if (options.form == SyncForm::decomposed) return make_panel_reduction(world, shape, options);
-  // Until producers take an addend, what a dropped block sums is made first and sent then.
-  if (options.form == SyncForm::sequential || shape.addend) return std::make_unique<Sequential>(world, shape, options);
+  if (options.form == SyncForm::sequential) return std::make_unique<Sequential>(world, shape, options);
   return std::make_unique<Fused>(world, shape, options);
 }
 

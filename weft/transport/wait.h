@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "weft/base/pause.h"
 #include "weft/transport/bell.h"
 #include "weft/transport/transport.h"
 #include "weft/transport/wire.h"
@@ -26,14 +27,6 @@ Patience patience_from_env();
 
 // The longest a wait sleeps before it looks around.
 inline constexpr std::chrono::nanoseconds kSleepSlice = std::chrono::milliseconds(100);
-
-inline void cpu_pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
 
 // A thread that looks after the wire by calling progress() now and then, as long as `on`.
 class Attention {

@@ -130,6 +130,7 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   if (transport->wire() != nullptr && patience.spin.count() > 0) patience.spin = kWireSpin;
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);
+  threads->set_spin(patience.spin);
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> transport_in, const WorldOptions& options)
@@ -158,6 +159,7 @@ void World::local(int num_ranks, const std::function<void(World&)>& body, const 
 int World::rank() const { return state_->transport->rank(); }
 int World::size() const { return state_->transport->size(); }
 std::string_view World::transport() const { return state_->transport->name(); }
+ThreadPool& World::threads() const { return *state_->threads; }
 void World::barrier() { state_->transport->barrier(); }
 
 Cluster World::cluster(int num_ranks) const {

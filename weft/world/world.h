@@ -21,6 +21,7 @@
 namespace weft {
 
 class Hooks;
+class ThreadPool;
 struct WorldState;
 
 struct WorldOptions {
@@ -52,6 +53,8 @@ class World {
   int rank() const;
   int size() const;
   std::string_view transport() const;  // "threads", "shm" or "ucx"
+  // This rank's threads, for what a program computes between its ops: idle while no op runs.
+  ThreadPool& threads() const;
   // What `auto` prices routes on, for that many ranks: calibrated or default, with the link between hosts.
   Cluster cluster(int num_ranks) const;
 

@@ -28,7 +28,7 @@ bool shares_kv_heads(const ModelConfig& config, int ranks) {
 }
 
 // What all ranks hold, then, where ranks share key/value heads, those of the whole block.
-std::int64_t shared_count(const ModelConfig& config, const Shard& shard) {
+std::int64_t shared_count(const ModelConfig& config, const ModelShard& shard) {
   const BlockLayout whole(block_shape(config, shard_of(config, 0, 1)));
   std::int64_t count = whole.replicated();
   if (shares_kv_heads(config, shard.ranks))

@@ -36,7 +36,7 @@ class RankBlock {
 
   std::int64_t rows() const { return block_.shape().rows(); }
   std::int64_t values() const { return rows() * config_.hidden; }  // of x and of the output
-  const Shard& shard() const { return shard_; }
+  const ModelShard& shard() const { return shard_; }
   const BlockLayout& layout() const { return block_.layout(); }
   ThreadPool& pool() { return *pool_; }
 
@@ -64,7 +64,7 @@ class RankBlock {
   void share_gradients(float* gradients);
 
   ModelConfig config_;
-  Shard shard_;
+  ModelShard shard_;
   ThreadPool* pool_;
   RotaryTable rotary_;
   TransformerBlock block_;

@@ -165,7 +165,7 @@ TEST(BlockWeights, ShardsAddUpToTheWholeBlock) {
       const std::vector<float> whole = read_block(model.config, *model.tensors, 1);
       std::vector<float> sum(whole.size());
       for (int rank = 0; rank < ranks; ++rank) {
-        const Shard shard = shard_of(model.config, rank, ranks);
+        const ModelShard shard = shard_of(model.config, rank, ranks);
         std::vector<float> part(whole.size());
         put_shard(model.config, shard, take_shard(model.config, shard, whole), &part);
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];

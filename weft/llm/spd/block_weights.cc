@@ -38,14 +38,14 @@ constexpr NamedParam kParamNames[] = {
 
 BlockLayout whole_layout(const ModelConfig& config) { return BlockLayout(block_shape(config, shard_of(config, 0, 1))); }
 
-Part times(Part part, std::int64_t factor) { return {part.begin * factor, part.end * factor}; }
+IndexRange times(IndexRange part, std::int64_t factor) { return {part.begin * factor, part.end * factor}; }
 
 // Which rows and columns of a whole parameter a rank has.
 struct Cut {
-  Part rows, cols;
+  IndexRange rows, cols;
 };
-Cut cut_of(const ModelConfig& config, const Shard& shard, BlockParam param, const BlockLayout::Place& whole) {
-  const Part all_rows{0, whole.rows}, all_cols{0, whole.cols};
+Cut cut_of(const ModelConfig& config, const ModelShard& shard, BlockParam param, const BlockLayout::Place& whole) {
+  const IndexRange all_rows{0, whole.rows}, all_cols{0, whole.cols};
   switch (param) {
     case BlockParam::q_weight:
     case BlockParam::q_bias:
@@ -71,7 +71,7 @@ Cut cut_of(const ModelConfig& config, const Shard& shard, BlockParam param, cons
 
 // Calls move(param, at in the shard, at in the whole, columns) for every row of every parameter.
 template <typename Move>
-void for_each_row(const ModelConfig& config, const Shard& shard, const Move& move) {
+void for_each_row(const ModelConfig& config, const ModelShard& shard, const Move& move) {
   const BlockLayout whole = whole_layout(config), part(block_shape(config, shard));
   for (int i = 0; i < kBlockParams; ++i) {
     const auto param = static_cast<BlockParam>(i);
@@ -107,7 +107,7 @@ std::vector<std::int64_t> stored_shape(const ModelConfig& config, const NamedPar
 
 }  // namespace
 
-BlockShape block_shape(const ModelConfig& config, const Shard& shard, std::int64_t sequence, std::int64_t sequences) {
+BlockShape block_shape(const ModelConfig& config, const ModelShard& shard, std::int64_t sequence, std::int64_t sequences) {
   const bool llama = config.family == ModelFamily::llama;
   BlockShape shape{.hidden = config.hidden,
                    .mlp = shard.mlp.size(),
@@ -141,7 +141,7 @@ std::vector<float> read_block(const ModelConfig& config, const TensorSource& ten
   return whole;
 }
 
-std::vector<float> take_shard(const ModelConfig& config, const Shard& shard, const std::vector<float>& whole) {
+std::vector<float> take_shard(const ModelConfig& config, const ModelShard& shard, const std::vector<float>& whole) {
   std::vector<float> part(static_cast<std::size_t>(BlockLayout(block_shape(config, shard)).size()));
   for_each_row(config, shard, [&](BlockParam, std::int64_t to, std::int64_t from, std::int64_t cols) {
     std::copy_n(whole.begin() + from, cols, part.begin() + to);
@@ -149,7 +149,7 @@ std::vector<float> take_shard(const ModelConfig& config, const Shard& shard, con
   return part;
 }
 
-std::vector<bool> held_first(const ModelConfig& config, const Shard& shard) {
+std::vector<bool> held_first(const ModelConfig& config, const ModelShard& shard) {
   const BlockLayout layout(block_shape(config, shard));
   std::vector<bool> first(static_cast<std::size_t>(layout.size()), true);
   std::fill_n(first.begin(), layout.replicated(), shard.rank == 0);
@@ -166,7 +166,7 @@ std::vector<bool> held_first(const ModelConfig& config, const Shard& shard) {
   return first;
 }
 
-void put_shard(const ModelConfig& config, const Shard& shard, const std::vector<float>& part,
+void put_shard(const ModelConfig& config, const ModelShard& shard, const std::vector<float>& part,
                std::vector<float>* whole) {
   const std::vector<bool> first = held_first(config, shard);
   for_each_row(config, shard, [&](BlockParam, std::int64_t from, std::int64_t to, std::int64_t cols) {

@@ -194,7 +194,7 @@ std::vector<std::int64_t> units_of_ranks(const ModelConfig& config, int ranks) {
   const std::int64_t unit = config.heads_per_kv();
   std::vector<std::int64_t> sizes;
   for (int rank = 0; rank < ranks; ++rank) {
-    const Part heads = shard_of(config, rank, ranks).heads;
+    const IndexRange heads = shard_of(config, rank, ranks).heads;
     if (heads.begin % unit != 0 || heads.end % unit != 0) return {};
     sizes.push_back(heads.size() / unit);
   }

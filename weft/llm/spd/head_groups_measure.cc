@@ -25,7 +25,7 @@ struct Measured {
 // (heads, queries * sequence): mean attention weights, on all ranks.
 std::vector<float> head_vectors(const Measured& m, const std::vector<float>& whole, std::int64_t* width) {
   const std::int64_t sequence = m.sequence(), queries = std::min(kMostQueries, sequence);
-  const Shard& shard = m.block.shard();
+  const ModelShard& shard = m.block.shard();
   const std::vector<float> weights = take_shard(m.config, shard, whole);
   *width = queries * sequence;
   std::vector<float> vectors(static_cast<std::size_t>(m.config.heads * *width));

@@ -1,0 +1,116 @@
+#include "weft/llm/spd/ablation.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/io/safetensors.h"
+#include "weft/llm/tensor_names.h"
+
+namespace weft {
+namespace {
+
+// Tensors in memory under the model's names.
+class MemorySource : public TensorSource {
+ public:
+  void put(const std::string& name, std::vector<float> values) {
+    Entry& entry = entries_[name];
+    entry.values = std::move(values);
+    entry.tensor = {.name = name,
+                    .dtype = StoredDtype::f32,
+                    .shape = {static_cast<std::int64_t>(entry.values.size())},
+                    .data = reinterpret_cast<const std::byte*>(entry.values.data()),
+                    .bytes = entry.values.size() * sizeof(float)};
+  }
+  const StoredTensor* find(std::string_view name) const override {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second.tensor;
+  }
+  std::string where() const override { return "biases of centred heads"; }
+
+ private:
+  struct Entry {
+    std::vector<float> values;
+    StoredTensor tensor;
+  };
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+// Of every key/value head the mean output of the query heads that read it, once for each of these.
+std::vector<float> shared_means(const ModelConfig& config, std::span<const float> means) {
+  std::vector<float> shared(means.size());
+  const std::int64_t d = config.head_dim, group = config.heads_per_kv();
+  for (std::int64_t head = 0; head < config.heads; ++head)
+    for (std::int64_t c = 0; c < d; ++c) {
+      double sum = 0;
+      for (std::int64_t other = head / group * group; other < (head / group + 1) * group; ++other)
+        sum += static_cast<double>(means[static_cast<std::size_t>(other * d + c)]);
+      shared[static_cast<std::size_t>(head * d + c)] = static_cast<float>(sum / static_cast<double>(group));
+    }
+  return shared;
+}
+
+// W_O c, in float64: both sides must cancel.
+std::vector<float> projected(const ModelSource& source, std::int64_t block, std::span<const float> c) {
+  const std::string name = weight_name(source.config, block, BlockPart::o);
+  const StoredTensor* weight = source.tensors->find(name);
+  if (weight == nullptr) bad_input("{}: no tensor \"{}\"; give a whole model", source.tensors->where(), name);
+  std::vector<float> row(c.size()), out;
+  for (std::int64_t r = 0; r < source.config.hidden; ++r) {
+    widen(*weight, r * static_cast<std::int64_t>(c.size()), static_cast<std::int64_t>(c.size()), row.data());
+    double sum = 0;
+    for (std::size_t i = 0; i < c.size(); ++i) sum += static_cast<double>(row[i]) * static_cast<double>(c[i]);
+    out.push_back(static_cast<float>(sum));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
+                                    std::span<const std::span<const int>> windows,
+                                    const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
+  if (block < 0 || block >= ranks.config().blocks)
+    bad_input("block {} of a model that has {}; use 0 to {}", block, ranks.config().blocks, ranks.config().blocks - 1);
+  std::vector<AblationRow> rows;
+  std::int64_t done = 0;
+  for (const BlockOrder order : orders) {
+    std::vector<BlockOrder> all(static_cast<std::size_t>(ranks.config().blocks), BlockOrder::sync);
+    all[static_cast<std::size_t>(block)] = order;
+    AblationRow& row = rows.emplace_back();
+    row.order = order;
+    for (const auto window : windows) {
+      row.windows.push_back(ranks.score(window, all));
+      if (progress) progress(++done, static_cast<std::int64_t>(orders.size() * windows.size()));
+    }
+  }
+  return rows;
+}
+
+ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means) {
+  const ModelConfig& config = source.config;
+  if (config.attention_bias) bad_input("{}: the model has biases already; measure it as it is", config.file);
+  if (static_cast<std::int64_t>(head_means.size()) != config.blocks)
+    bad_input("means of {} blocks for a model of {}", head_means.size(), config.blocks);
+  auto biases = std::make_shared<MemorySource>();
+  ModelSource out = source;
+  out.config.attention_bias = true;
+  const std::int64_t d = config.head_dim, group = config.heads_per_kv();
+  for (std::int64_t block = 0; block < config.blocks; ++block) {
+    const std::vector<float> c = shared_means(config, head_means[static_cast<std::size_t>(block)]);
+    std::vector<float> values;
+    for (std::int64_t kv = 0; kv < config.kv_heads; ++kv)
+      for (std::int64_t i = 0; i < d; ++i) values.push_back(-c[static_cast<std::size_t>(kv * group * d + i)]);
+    biases->put(bias_name(out.config, block, BlockPart::q),
+                std::vector<float>(static_cast<std::size_t>(config.heads * d)));
+    biases->put(bias_name(out.config, block, BlockPart::k),
+                std::vector<float>(static_cast<std::size_t>(config.kv_heads * d)));
+    biases->put(bias_name(out.config, block, BlockPart::v), std::move(values));
+    biases->put(bias_name(out.config, block, BlockPart::o), projected(source, block, c));
+  }
+  out.repaired = biases;
+  return out;
+}
+
+}  // namespace weft

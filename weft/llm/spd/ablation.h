@@ -1,0 +1,34 @@
+// The paper's ablation of the order of sums: one block dropped, and its partial sums or its bias put on the wrong side of the
+// all-reduce. Computed by SimulatedRanks, since the engine knows the right order alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/llm/model.h"
+#include "weft/llm/spd/simulated_ranks.h"
+#include "weft/llm/statistics.h"
+
+namespace weft {
+
+struct AblationRow {
+  BlockOrder order = BlockOrder::sync;  // of the one block; all others are sync
+  std::vector<WindowScore> windows;
+};
+
+// Perplexity of every order of `block`, the first one of `orders` sync.
+std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
+                                    std::span<const std::span<const int>> windows,
+                                    const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+
+// A model that computes the same and has biases: of a head whose mean output is c, the values get the bias -c, so that
+// its output is less by c at every position (attention's weights sum to 1), and the output projection gets the bias W_O c,
+// which puts it back. For models without biases, so that the case with them can be measured on trained weights. `head_means`:
+// (blocks, heads * head_dim). Throws bad_input for a model that has biases already.
+ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means);
+
+}  // namespace weft

@@ -1,0 +1,163 @@
+#include "weft/llm/spd/analyze.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+
+namespace weft {
+namespace {
+
+constexpr Names<BlockClass, 3> kClasses{{{BlockClass::isb, "ISB"}, {BlockClass::sb, "SB"}, {BlockClass::esb, "ESB"}}};
+
+std::int64_t first_changed(const Modes& modes) {
+  const auto at = std::find_if(modes.begin(), modes.end(), [](BlockMode m) { return m != BlockMode{}; });
+  return at - modes.begin();
+}
+
+// A batch of windows: what goes into every block as long as all before it are synchronised.
+class SharedPrefix {
+ public:
+  SharedPrefix(BlockEngines& engines, std::span<const Window> windows) : engines_(engines) {
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      feeds_.push_back({static_cast<int>(i), windows[i].first(windows[i].size() - 1)});
+      targets_.insert(targets_.end(), windows[i].begin() + 1, windows[i].end());
+    }
+  }
+
+  // Computes the inputs of blocks 0 to `last`.
+  void fill(std::int64_t last, std::int64_t blocks) {
+    engines_.own.set_modes(all_blocks(blocks, {}));
+    inputs_.emplace_back();  // of block 0: the embeddings
+    for (std::int64_t block = 0; block < last; ++block)
+      inputs_.push_back(run_part(engines_.own, block, block + 1, inputs_.back()));
+  }
+
+  std::vector<WindowScore> score(const Modes& modes) {
+    const auto blocks = static_cast<std::int64_t>(modes.size());
+    engines_.own.set_modes(modes);
+    if (engines_.repaired != nullptr) engines_.repaired->set_modes(modes);
+    // With nothing changed there is still the last block to run, for the norm behind it.
+    std::int64_t begin = std::min(first_changed(modes), static_cast<std::int64_t>(inputs_.size()) - 1);
+    std::vector<float> x = inputs_[static_cast<std::size_t>(begin)];
+    for (std::int64_t end; begin < blocks; begin = end) {
+      Engine& engine = engine_of(modes, begin);
+      for (end = begin + 1; end < blocks && &engine_of(modes, end) == &engine;) ++end;
+      if (end == blocks) return sums(run_last(engine, begin, blocks, x));
+      x = run_part(engine, begin, end, x);
+    }
+    fail(Code::internal, "an evaluation ran no block");
+  }
+
+ private:
+  Engine& engine_of(const Modes& modes, std::int64_t block) {
+    const auto b = static_cast<std::size_t>(block);
+    const bool repaired = engines_.repaired != nullptr && modes[b].drop && engines_.is_repaired[b];
+    return repaired ? *engines_.repaired : engines_.own;
+  }
+
+  void clear(Engine& engine) {
+    for (const Feed& feed : feeds_) engine.clear(feed.sequence);
+  }
+
+  std::vector<float> run_part(Engine& engine, std::int64_t begin, std::int64_t end, std::span<const float> x) {
+    clear(engine);
+    engine.forward_blocks(begin, end, feeds_, x);
+    return {engine.residual().begin(), engine.residual().end()};
+  }
+
+  std::vector<TokenScore> run_last(Engine& engine, std::int64_t begin, std::int64_t end, std::span<const float> x) {
+    clear(engine);
+    engine.forward_blocks(begin, end, feeds_, x);
+    return engine.score(targets_);
+  }
+
+  std::vector<WindowScore> sums(const std::vector<TokenScore>& rows) const {
+    std::vector<WindowScore> scores;
+    std::size_t row = 0;
+    for (const Feed& feed : feeds_) {
+      WindowScore& sum = scores.emplace_back();
+      for (std::size_t i = 0; i < feed.tokens.size(); ++i) sum.log_probability += rows[row++].log_probability;
+      sum.tokens = static_cast<std::int64_t>(feed.tokens.size());
+    }
+    return scores;
+  }
+
+  BlockEngines& engines_;
+  std::vector<Feed> feeds_;
+  std::vector<int> targets_;
+  std::vector<std::vector<float>> inputs_;
+};
+
+}  // namespace
+
+std::string_view to_string(BlockClass of) { return name_of(kClasses, of); }
+
+BlockClass class_of(double sensitivity, const Thresholds& thresholds) {
+  if (sensitivity <= thresholds.tau1) return BlockClass::isb;
+  return sensitivity <= thresholds.tau2 ? BlockClass::sb : BlockClass::esb;
+}
+
+Modes all_blocks(std::int64_t blocks, BlockMode mode) { return Modes(static_cast<std::size_t>(blocks), mode); }
+
+std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const Window> windows,
+                                                  std::span<const Modes> configurations, const EvalProgress& progress) {
+  const std::int64_t blocks = engines.own.model().config().blocks;
+  std::int64_t deepest = 0;
+  for (const Modes& modes : configurations) {
+    if (static_cast<std::int64_t>(modes.size()) != blocks)
+      bad_input("{} modes for {} blocks; give one a block", modes.size(), blocks);
+    deepest = std::max(deepest, std::min(first_changed(modes), blocks - 1));
+  }
+  const auto batch = static_cast<std::size_t>(engines.own.options().sequences);
+  std::vector<std::vector<WindowScore>> scores(configurations.size());
+  for (std::size_t begin = 0; begin < windows.size(); begin += batch) {
+    SharedPrefix prefix(engines, windows.subspan(begin, std::min(batch, windows.size() - begin)));
+    prefix.fill(deepest, blocks);
+    for (std::size_t c = 0; c < configurations.size(); ++c) {
+      const std::vector<WindowScore> found = prefix.score(configurations[c]);
+      scores[c].insert(scores[c].end(), found.begin(), found.end());
+      if (progress)
+        progress("windows", static_cast<std::int64_t>(begin * configurations.size() + (c + 1) * found.size()),
+                 static_cast<std::int64_t>(windows.size() * configurations.size()));
+    }
+  }
+  return scores;
+}
+
+Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const Window> windows, const EvalProgress& progress) {
+  const std::int64_t blocks = engines.own.model().config().blocks;
+  std::vector<Modes> configurations;
+  for (std::int64_t from = 0; from <= blocks; ++from) {
+    Modes& modes = configurations.emplace_back(all_blocks(blocks, {}));
+    for (std::int64_t b = from; b < blocks; ++b) modes[static_cast<std::size_t>(b)].drop = true;
+  }
+  Sensitivity out;
+  out.dropped_from = score_modes(engines, windows, configurations, progress);
+  for (const auto& scores : out.dropped_from) out.perplexity_from.push_back(perplexity(scores));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(blocks); ++i)
+    out.s.push_back(out.perplexity_from[i] - out.perplexity_from[i + 1]);
+  return out;
+}
+
+std::vector<int> drop_order(std::span<const double> sensitivity) {
+  std::vector<int> order(sensitivity.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return sensitivity[static_cast<std::size_t>(a)] < sensitivity[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+std::vector<Modes> dropped_in_order(std::span<const int> order) {
+  std::vector<Modes> out{all_blocks(static_cast<std::int64_t>(order.size()), {})};
+  for (const int block : order) {
+    Modes modes = out.back();
+    modes[static_cast<std::size_t>(block)].drop = true;
+    out.push_back(std::move(modes));
+  }
+  return out;
+}
+
+}  // namespace weft
