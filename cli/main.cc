@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
   add_run(app, &run);
   add_reshard(app, &run);
   add_cluster(app, &run);
+  add_eval(app, &run);
   add_spd(app, &run);
   add_sim(app, &run);
   add_info(app, &run);

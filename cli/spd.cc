@@ -27,7 +27,8 @@ void add_spd(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("spd", "which synchronisations a model can spare, and repairing what suffers");
   command->require_subcommand(1);
   command->footer(kHelp);
-  static_cast<void>(chosen);
+  add_spd_analyze(*command, chosen);
+  add_spd_ablate(*command, chosen);
 }
 
 }  // namespace weft::cli

@@ -159,7 +159,6 @@ std::span<const BlockMode> Engine::modes() const { return state_->modes; }
 const Model& Engine::model() const { return state_->model; }
 const EngineOptions& Engine::options() const { return state_->options; }
 std::int64_t Engine::rows() const { return state_->rows; }
-const EngineOptions& Engine::options() const { return state_->options; }
 
 std::span<const float> Engine::hidden() const {
   return {state_->hidden.data(), static_cast<std::size_t>(state_->rows * state_->config().hidden)};

@@ -54,6 +54,18 @@ std::vector<BlockMode> get_blocks(const Json& object, const std::string& where) 
   return modes;
 }
 
+std::vector<double> get_sensitivity(const Json& object, const std::string& where, std::size_t blocks) {
+  const Json& values = get_array(object, "sensitivity", where);
+  if (values.size() != blocks)
+    bad_input("{}: \"sensitivity\" has {} numbers for {} blocks; give one a block", where, values.size(), blocks);
+  std::vector<double> out;
+  for (const Json& value : values) {
+    if (!value.is_number()) bad_input("{}: number {} of \"sensitivity\" is none; give a perplexity", where, out.size());
+    out.push_back(value.get<double>());
+  }
+  return out;
+}
+
 // The file may come from someone else, so it names only files beside it: no absolute path, no way up.
 std::string get_weights(const Json& object, const std::string& where) {
   std::string name = get_string(object, "weights", where);
@@ -73,7 +85,7 @@ std::string SpdFile::weights_path() const {
 
 SpdFile parse_spd(std::string_view text, const std::string& path) {
   const Json object = parse_json(text, path, {.bytes = kMostBytes});
-  check_fields(object, {"format", "model", "tp", "blocks", "weights", "weights_sha256", "why"}, path);
+  check_fields(object, {"format", "model", "tp", "blocks", "sensitivity", "weights", "weights_sha256", "why"}, path);
   if (const auto format = get_int(object, "format", path); format != kSpdFormat)
     bad_input("{}: \"format\" is {}; this Weft reads format {}, so make the file again with `weft spd analyze`", path,
               format, kSpdFormat);
@@ -82,6 +94,7 @@ SpdFile parse_spd(std::string_view text, const std::string& path) {
   spd.model = get_digest(object, "model", path);
   spd.tp = static_cast<int>(get_int(object, "tp", path, 1, kMostTp));
   spd.blocks = get_blocks(object, path);
+  if (find_field(object, "sensitivity", path)) spd.sensitivity = get_sensitivity(object, path, spd.blocks.size());
   if (find_field(object, "why", path)) spd.why = get_string(object, "why", path);
   if (find_field(object, "weights", path)) {
     spd.weights = get_weights(object, path);
@@ -103,6 +116,7 @@ SpdFile load_spd(const std::string& path) {
 std::string to_json(const SpdFile& spd) {
   nlohmann::ordered_json out{{"format", kSpdFormat}, {"model", spd.model}, {"tp", spd.tp}};
   for (const BlockMode mode : spd.blocks) out["blocks"].push_back(to_string(mode));
+  if (!spd.sensitivity.empty()) out["sensitivity"] = spd.sensitivity;
   if (!spd.weights.empty()) out["weights"] = spd.weights, out["weights_sha256"] = spd.weights_sha256;
   if (!spd.why.empty()) out["why"] = spd.why;
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -4,12 +4,14 @@
 //    "model": "5d41...",                   // hash of the model it was made for (Model::hash)
 //    "tp": 4,                              // ranks it was made for: sensitivity and repaired weights fit one degree
 //    "blocks": ["drop", "int8", ...],      // one mode a block (block_mode.h)
+//    "sensitivity": [12.4, 1.05, ...],     // optional; S of every block (spd/analyze.h): what to repair, and how
 //    "weights": "repaired.safetensors",    // optional; a path from the folder of the spd file
 //    "weights_sha256": "9f86...",          // of that file; there whenever "weights" is
 //    "why": "..."}                         // optional, for people: what made the choice
 //
 // The weights' file holds whole tensors under the model's own names for the blocks it repairs, heads already in their new
-// order; a tensor that is not in it is the model's. Nothing of it is per rank: rank i takes shard i, as of the model.
+// order; rank i takes shard i of them, as of the model's. One named "rank<i>.NAME" is for rank i alone. They are used in the
+// blocks that are dropped (spd_model.h); a tensor that is not in the file is the model's.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +31,9 @@ struct SpdFile {
   std::string model;  // 64 hexadecimal digits
   int tp = 1;
   std::vector<BlockMode> blocks;
-  std::string weights;         // as written in the file; empty: none
-  std::string weights_sha256;  // 64 hexadecimal digits where there are weights
+  std::vector<double> sensitivity;  // one for every block, or empty
+  std::string weights;              // as written in the file; empty: none
+  std::string weights_sha256;       // 64 hexadecimal digits where there are weights
   std::string why;
   std::string path;  // where it was read from, or "" ; for messages and for weights_path()
 

@@ -23,6 +23,7 @@ SpdFile sample() {
     spd.blocks.push_back(parse_block_mode(name));
   spd.weights = "repaired.safetensors";
   spd.weights_sha256 = std::string(64, '0');
+  spd.sensitivity = {12.5, 1, 0.5, 0.25, -0.125, 0};
   spd.why = "by hand";
   return spd;
 }
@@ -44,6 +45,7 @@ TEST(SpdFile, ReadsWhatItWrote) {
   EXPECT_EQ(spd.model, kHash);
   EXPECT_EQ(spd.weights_path(), "folder/repaired.safetensors");
   EXPECT_EQ(spd.weights_sha256, sample().weights_sha256);
+  EXPECT_EQ(spd.sensitivity, sample().sensitivity);
   EXPECT_EQ(spd.why, "by hand");
   EXPECT_EQ(to_json(spd), to_json(sample()));
 }
@@ -55,9 +57,11 @@ TEST(SpdFile, RefusalsNameFieldValueAndRemedy) {
       said(with("\"int8\"", "\"int4\"")),
       "x.spd: block 2: unknown mode \"int4\" of a block; use one of sync, bf16, int8, drop, drop+bf16, drop+int8");
   EXPECT_EQ(said(with("\"tp\":4", "\"tp\":0")), "x.spd: \"tp\" is 0; give a whole number from 1 to 4096");
-  EXPECT_EQ(said(with("\"tp\":4", "\"pt\":4")),
-            "x.spd: unknown field \"pt\"; known are format, model, tp, blocks, weights, weights_sha256, why");
+  EXPECT_EQ(
+      said(with("\"tp\":4", "\"pt\":4")),
+      "x.spd: unknown field \"pt\"; known are format, model, tp, blocks, sensitivity, weights, weights_sha256, why");
   EXPECT_EQ(said(with(kHash, "abc")), "x.spd: \"model\" is \"abc\"; give 64 hexadecimal digits in lower case");
+  EXPECT_EQ(said(with("[12.5,", "[")), "x.spd: \"sensitivity\" has 5 numbers for 6 blocks; give one a block");
   for (const char* name : {"../x", "/etc/x", "a/../../x", ""})
     EXPECT_NE(said(with("repaired.safetensors", name)).find("give the name of a file beside the spd file"),
               std::string::npos)
