@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   add_eval(app, &run);
   add_spd(app, &run);
   add_sim(app, &run);
+  add_generate(app, &run);
   add_info(app, &run);
   try {
     app.parse(argc, argv);

@@ -157,7 +157,6 @@ Engine::~Engine() = default;
 void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(modes); }
 std::span<const BlockMode> Engine::modes() const { return state_->modes; }
 const Model& Engine::model() const { return state_->model; }
-const EngineOptions& Engine::options() const { return state_->options; }
 std::int64_t Engine::rows() const { return state_->rows; }
 
 std::span<const float> Engine::hidden() const {

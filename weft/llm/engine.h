@@ -82,8 +82,6 @@ class Engine {
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
   std::int64_t rows() const;      // of the last forward
-  // As given, with the capacity filled in, and no more rows than all sequences together have room for.
-  const EngineOptions& options() const;
   // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
   // x of the next forward_blocks.
   std::span<const float> residual() const;

@@ -56,7 +56,7 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
   if (const auto rates = rotary_rates(c); !rates.empty()) rope_ = std::make_unique<RopeTable>(rows, rates);
   ranks_.resize(models_.size());
   for (std::size_t i = 0; i < models_.size(); ++i) {
-    const Shard& s = models_[i].shard();
+    const ModelShard& s = models_[i].shard();
     Rank& rank = ranks_[i];
     const auto of = [&](std::int64_t cols) { return std::vector<float>(static_cast<std::size_t>(rows * cols)); };
     for (auto* memory : {&rank.x, &rank.u, &rank.normed, &rank.p, &rank.z}) *memory = of(c.hidden);
@@ -114,7 +114,7 @@ void SimulatedRanks::embed(std::span<const int> tokens) {
 // normed -> p.
 void SimulatedRanks::attend(const Model& model, std::int64_t block, Rank* rank) {
   const BlockWeights& w = model.block(block);
-  const Shard& s = model.shard();
+  const ModelShard& s = model.shard();
   const std::int64_t d = config().head_dim, heads = s.heads.size(), kv = s.kv_heads.size(), ld = (heads + 2 * kv) * d;
   if (heads > 0) {
     float *q = rank->qkv.data(), *k = q + heads * d, *v = k + kv * d;

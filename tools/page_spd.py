@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Sync-point drop on models/weft-16: accuracy and perplexity over the share of blocks dropped, and writes docs/results/spd.md, spd.json and SVGs.
+
+Three ways at each tensor-parallel degree: zero-shot (weights untouched), distilled, head-grouped and distilled. The blocks are dropped in order of their sensitivity on
+the calibration text; every point is one spd file and one `weft eval` on text and tasks that were neither searched nor distilled on. A point is kept in WORK as soon as it
+is measured, with the spd files beside it: a run that is cut off loses one point at most, and the same command goes on.
+
+usage: tools/page_spd.py [--build build] [--out docs/results] [--work build/spd] [--model models/weft-16] [--only SECTION ...] [--missing] [--quick] [--list] [--write]
+                         [--counts 0,2,4,...] [--threads T] [--transport shm|threads]
+"""
+
+import json
+import math
+import pathlib
+import subprocess
+
+from page import Page, row
+from page_chart import COLOURS, apart, text
+
+WAYS = {"zero-shot": None, "distilled": [], "head-grouped": ["--group"]}  # further words of `weft spd distill`
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 400, 70, 140, 70, 50
+
+
+class Points:
+    """The weft program, and points that are measured once."""
+
+    cluster = None  # nothing here is priced
+
+    def __init__(self, options):
+        self.weft, self.quick, self.out = str(pathlib.Path(options.build) / "weft"), options.quick, pathlib.Path(options.out)
+        self.model, self.work = pathlib.Path(options.model), pathlib.Path(options.work)
+        self.blocks = json.loads((self.model / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]
+        self.counts = [int(n) for n in options.counts.split(",")] if options.counts else list(range(0, self.blocks + 1, 8 if self.quick else 1))
+        self.common = ["--threads", str(options.threads)] if options.threads else []
+        self.transport = ["--transport", options.transport]
+        self.calibration = getattr(options, "calibration", None) or str(self.model / "calibration.txt")
+        self.samples = getattr(options, "samples", None) or (4 if self.quick else 64)
+        self.asked = []  # text and tasks of `weft eval`; the model folder's own where empty
+        for flag in ("text", "tasks"):
+            if getattr(options, flag, None):
+                self.asked += [f"--{flag}", getattr(options, flag)]
+
+    def call(self, words):
+        done = subprocess.run([self.weft, *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{self.weft} {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        return done.stdout
+
+    def kept(self, path, words):
+        """What the command printed, from WORK where it is there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            seen = {**json.loads(self.call([*words, *self.common, "--json"])), "command": "weft " + " ".join(words)}
+            aside = path.with_suffix(".part")
+            aside.write_text(json.dumps(seen) + "\n", encoding="utf-8")
+            aside.rename(path)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def sensitivity(self, tp):
+        folder = self.work / f"tp{tp}"
+        return self.kept(folder / "analyze.json", ["spd", "analyze", "--model", str(self.model), "--tp", str(tp), "--text", self.calibration,
+                                                   "--samples", str(self.samples), "--no-curve", "--drop", "all", "--out", str(folder / "zero-shot.spd")])
+
+    def repaired(self, tp, way):
+        """The spd file of a way with all blocks dropped; made by `weft spd distill` where the way asks for it."""
+        folder = self.work / f"tp{tp}"
+        self.sensitivity(tp)
+        if WAYS[way] is not None and not (folder / f"{way}.spd").exists():
+            self.call(["spd", "distill", "--model", str(self.model), "--spd", str(folder / "zero-shot.spd"), "--text", self.calibration, *WAYS[way],
+                       "--out", str(folder / f"{way}.spd"), *self.common])
+        return folder / f"{way}.spd"
+
+    def evaluate(self, tp, way, count):
+        """`count` blocks dropped, the least sensitive first, against none."""
+        folder = self.work / f"tp{tp}"
+        words = ["eval", "--model", str(self.model), "--ranks", str(tp), *self.asked, *self.transport] + (["--limit", "40"] if self.quick else [])
+        if count == 0:
+            return self.kept(folder / "none.json", [*words, "--save", str(folder / "none.found.json")])
+        self.evaluate(tp, way, 0)
+        spd = json.loads(self.repaired(tp, way).read_text(encoding="utf-8"))
+        first = set(self.sensitivity(tp)["order"][:count])
+        spd["blocks"] = ["drop" if block in first else "sync" for block in range(self.blocks)]
+        path = folder / f"{way}-{count}.spd"
+        path.write_text(json.dumps(spd) + "\n", encoding="utf-8")
+        return self.kept(folder / f"{way}-{count}.json", [*words, "--spd", str(path), "--against", str(folder / "none.found.json")])
+
+
+def mean_loss(base, seen):
+    """Relative loss of the tasks' mean accuracy against nothing dropped, with its paired interval of 95 %."""
+    if "against" not in seen:
+        return 0.0, 0.0, 0.0
+    tasks = seen["against"]["tasks"]
+    mean = sum(t["difference"] for t in tasks) / len(tasks)
+    half = math.sqrt(sum(((t["high"] - t["low"]) / 2) ** 2 for t in tasks)) / len(tasks)
+    return tuple(-x / base["accuracy"] for x in (mean, mean + half, mean - half))
+
+
+def perplexity_loss(seen):
+    against = seen.get("against")
+    return (against["loss"], against["loss_low"], against["loss_high"]) if against else (0.0, 0.0, 0.0)
+
+
+def curves_chart(title, subtitle, y_label, series, limit):
+    """`series`: name -> [(share, value, low, high)], all shares."""
+    values = [v for points in series.values() for p in points for v in p[1:]] + [limit]
+    low, high = min(0, *values), max(values)
+    high += 0.08 * (high - low)
+
+    def at(x, y):
+        return LEFT + (WIDTH - LEFT - RIGHT) * x, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (y - low) / (high - low)
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
+             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>', text(LEFT, 26, title, 16), text(LEFT, 46, subtitle, 11, colour="#555555")]
+    step = 10 ** math.floor(math.log10(high - low)) / 5
+    while (high - low) / step > 8:
+        step *= 2
+    for i in range(math.ceil(low / step), math.floor(high / step) + 1):
+        (x0, y), (x1, _) = at(0, i * step), at(1, i * step)
+        parts += [f'<line x1="{x0:.1f}" y1="{y:.1f}" x2="{x1:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>', text(x0 - 8, y + 4, f"{100 * i * step:.3g} %", 11, "end")]
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        parts.append(text(at(share, low)[0], HEIGHT - BOTTOM + 18, f"{share:.0%}", 11, "middle"))
+    (x0, y), (x1, _) = at(0, limit), at(1, limit)
+    parts += [f'<line x1="{x0:.1f}" y1="{y:.1f}" x2="{x1:.1f}" y2="{y:.1f}" stroke="#888888" stroke-dasharray="5 4"/>',
+              text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "blocks dropped, least sensitive first", 12, "middle"), text(LEFT - 40, TOP - 8, y_label)]
+    heights = apart({name: at(1, points[-1][1])[1] for name, points in series.items()})
+    for colour, (name, points) in zip(COLOURS, series.items()):
+        band = [at(p[0], p[2]) for p in points] + [at(p[0], p[3]) for p in reversed(points)]
+        parts += [f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in band)}" fill="{colour}" opacity="0.15"/>',
+                  f'<polyline points="{" ".join("{:.1f},{:.1f}".format(*at(p[0], p[1])) for p in points)}" fill="none" stroke="{colour}" stroke-width="2"/>']
+        parts += ['<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}"/>'.format(*at(p[0], p[1]), colour) for p in points]
+        parts.append(text(WIDTH - RIGHT + 10, heights[name] + 4, name, 12, colour=colour))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def curves(tp, runner):
+    losses, perplexities, all_seen = {}, {}, {}
+    for way in WAYS:
+        for count in runner.counts:
+            seen = runner.evaluate(tp, way, count)
+            all_seen[way, count] = seen
+            share, base = count / runner.blocks, all_seen[way, 0] if (way, 0) in all_seen else runner.evaluate(tp, way, 0)
+            losses.setdefault(way, []).append((share, *mean_loss(base, seen)))
+            perplexities.setdefault(way, []).append((share, *perplexity_loss(seen)))
+    lines = ["| dropped | " + " | ".join(f"{way}: perplexity | accuracy | loss of accuracy [95 %]" for way in WAYS) + " |", "|---:|" + "---:|---:|---|" * len(WAYS)]
+    for i, count in enumerate(runner.counts):
+        cells = []
+        for way in WAYS:
+            seen, (_, loss, low, high) = all_seen[way, count], losses[way][i]
+            cells.append(f"{seen['perplexity']:.3f} | {seen['accuracy']:.2%} | {loss:+.2%} [{low:+.2%}, {high:+.2%}]")
+        lines.append(f"| {count} of {runner.blocks} | " + " | ".join(cells) + " |")
+    rows, within = [], ["", "| | share dropped with under 1 % relative loss of accuracy | with the whole interval under 1 % |", "|---|---:|---:|"]
+    for way in WAYS:
+        fits = [p[0] for p in losses[way] if p[1] < 0.01]
+        sure = [p[0] for p in losses[way] if p[3] < 0.01]
+        within.append(f"| {way} | {max(fits, default=0):.0%} | {max(sure, default=0):.0%} |")
+    whole = runner.blocks
+    if whole in runner.counts:
+        plain, base = losses["zero-shot"][-1][1], {"command": all_seen["distilled", whole]["command"]}
+        for way in ("distilled", "head-grouped"):
+            recovered = 1 - losses[way][-1][1] / plain
+            rows.append(row(f"TP {tp}, all blocks dropped: share of the lost accuracy that {way} recovers", 0.5, ">=", recovered, base,
+                            f"perplexity {all_seen[way, whole]['perplexity']:.2f}, zero-shot {all_seen['zero-shot', whole]['perplexity']:.2f}, none dropped {all_seen[way, 0]['perplexity']:.2f}"))
+    svgs = []
+    for name, title, series, limit in (("accuracy", "Relative loss of mean accuracy", losses, 0.01), ("perplexity", "Relative growth of perplexity", perplexities, 0.01)):
+        svg = f"spd_tp{tp}_{name}.svg"
+        (runner.out / svg).write_text(curves_chart(f"{title}, {tp} ranks", "weft-16, held-out text and tasks; bands: paired intervals of 95 %; dashed: 1 %", "loss", series, limit), encoding="utf-8")
+        svgs.append({"op": f"{title}, {tp} ranks", "svg": svg, "command": all_seen["zero-shot", runner.counts[-1]]["command"]})
+    return rows, svgs, [*lines, *within, ""]
+
+
+def sensitivity(runner):
+    lines = ["| block | " + " | ".join(f"S, TP {tp} | class" for tp in (2, 4, 8)) + " |", "|---:|" + "---:|---|" * 3]
+    seen = [runner.sensitivity(tp) for tp in (2, 4, 8)]
+    for block in range(runner.blocks):
+        lines.append(f"| {block} | " + " | ".join(f"{s['blocks'][block]['sensitivity']:.4f} | {s['blocks'][block]['class']}" for s in seen) + " |")
+    return [], [], [*lines, "", "Commands: " + "; ".join(f"`{s['command']}`" for s in seen), ""]
+
+
+def ablation(runner):
+    rows, lines = [], ["| model | order | perplexity | against synchronised |", "|---|---|---:|---:|"]
+    for tp in (4, 8):
+        seen = runner.kept(runner.work / f"ablate{tp}.json", ["spd", "ablate", "--model", str(runner.model), "--text", str(runner.model / "heldout.txt"), "--tp", str(tp),
+                                                              "--samples", "2" if runner.quick else "16"])
+        by = {(kind, r["order"]): r for kind in ("partial_sums", "biases") for r in seen[kind]}
+        for (kind, order), r in by.items():
+            lines.append(f"| TP {tp}, {'partial sums' if kind == 'partial_sums' else 'biases of ' + seen['biases_of']} | {order} | {r['perplexity']:.3f} | {r['loss']:+.2%} |")
+        rows.append(row(f"TP {tp}, block 0: perplexity with Y_i after the all-reduce / before it", 1, ">=",
+                        by["partial_sums", "partial_after"]["perplexity"] / by["partial_sums", "dropped"]["perplexity"], seen, "the paper's LLaMA2-7B: 177.69 / 10.65"))
+        rows.append(row(f"TP {tp}, block 0: perplexity with the bias before the all-reduce / after it", 1, ">=",
+                        by["biases", "bias_before"]["perplexity"] / by["biases", "dropped"]["perplexity"], seen, "the paper's OPT-6.7B: 332.60 / 13.07"))
+    return rows, [], [*lines, ""]
+
+
+SECTIONS = {"sensitivity": sensitivity, "ablation": ablation, "curves-tp4": lambda runner: curves(4, runner), "curves-tp8": lambda runner: curves(8, runner)}
+
+
+def head(report):
+    return ["# Sync-point drop on weft-16, measured", "",
+            f"{report['machine']}. Written by `tools/page_spd.py`; every number has its command, its section a date and commit. What the words mean: [../spd.md](../spd.md).", "",
+            "Sensitivity is measured and blocks are distilled on models/weft-16/calibration.txt; perplexity and accuracy on heldout.txt (242 windows of 1024 tokens) and tasks.jsonl (6000 last_word, 4400 "
+            "continuation items). Accuracy is the mean of the two tasks. Losses are against nothing dropped on the same windows and items, intervals of 95 % are paired (bootstrap over windows; Bonett and Price)."]
+
+
+def add_flags(parser):
+    parser.add_argument("--model", default="models/weft-16")
+    parser.add_argument("--work", default="build/spd", help="where points and spd files are kept")
+    parser.add_argument("--counts", default="", metavar="LIST", help="numbers of blocks to drop (all)")
+    parser.add_argument("--threads", type=int, default=0, help="threads of each rank")
+    parser.add_argument("--transport", default="shm")
+
+
+if __name__ == "__main__":
+    Page("spd", __doc__, SECTIONS, head, Points, add_flags).main()
