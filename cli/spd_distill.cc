@@ -54,7 +54,7 @@ std::vector<std::vector<int>> read_samples(const DistillFlags& flags, const Mode
   const auto tokenizer = Tokenizer::load(flags.model);
   const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, kMostText));
   std::vector<std::vector<int>> samples;
-  for (const Window window : cut_windows(stream, window_length(config, flags.window), flags.samples))
+  for (const TokenWindow window : cut_windows(stream, window_length(config, flags.window), flags.samples))
     samples.emplace_back(window.begin(), window.end());
   return samples;
 }
