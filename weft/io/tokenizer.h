@@ -6,6 +6,8 @@
 // refused at loading with a sentence that names the file and the field: no text is ever split by the wrong rule.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +44,9 @@ class Tokenizer {
   // pieces of tokenizer.model give nothing. Throws bad_input on an id outside the vocabulary.
   std::string decode(std::span<const int> tokens) const;
 
+  // The bytes that one token adds to a text: all of a character, or a part. Throws as decode() does.
+  const std::string& piece_bytes(int token) const;
+
   int vocab_size() const { return static_cast<int>(pieces_.size()); }  // largest id + 1
   std::optional<int> bos() const { return bos_; }
   std::optional<int> eos() const { return eos_; }
@@ -50,21 +55,26 @@ class Tokenizer {
   std::optional<int> find_token(std::string_view text) const;  // an added or special token of exactly this text
 
  protected:
-  // Appends the tokens of `text`, in which no added token is left. `first`: it is the beginning of what is encoded.
+  // Appends the tokens of `text`, which is not empty and in which no added token is left. `first`: nothing came before it.
   virtual void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const = 0;
 
+  void set_added(std::vector<AddedToken> added);  // after pieces_, which has their ids; no text is empty
+
   std::vector<std::string> pieces_;  // the bytes that each id adds to a text
-  std::vector<AddedToken> added_;    // longest text first
   LeadingSpace leading_space_ = LeadingSpace::keep;
-  std::optional<int> bos_, eos_;
-  bool adds_bos_ = false;
 
  private:
   friend class TextStream;
-  friend void read_tokenizer_config(const std::string& path, bool adds_bos, Tokenizer& tokenizer);
+  friend class TokenizerConfig;  // sets what follows
 
   std::vector<int> encode_parts(std::string_view text, bool with_special) const;
-  const std::string& piece(int token) const;
+  const AddedToken* added_at(std::string_view text, bool with_special) const;  // the longest that `text` begins with
+
+  std::vector<AddedToken> added_;  // longest text first
+  std::array<std::vector<std::size_t>, 256> by_first_byte_;
+  std::vector<bool> special_;
+  std::optional<int> bos_, eos_;
+  bool adds_bos_ = false;
 };
 
 // Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens. A character
