@@ -31,7 +31,7 @@ struct EvalInputs {
   std::string text_path, text_sha256, tasks_path, tasks_sha256;
   std::int64_t text_bytes = 0, window = 0;
   std::vector<int> stream;
-  std::vector<Window> windows;
+  std::vector<TokenWindow> windows;
   std::vector<TaskItem> items;
   std::vector<TaskUnit> units;
 };

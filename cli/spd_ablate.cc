@@ -45,7 +45,7 @@ Ablated ablate(const AblateFlags& flags, Progress& progress) {
   out.window = window_length(source.config, flags.window);
   const auto tokenizer = Tokenizer::load(flags.model);
   const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, std::size_t{1} << 30));
-  const std::vector<Window> windows = cut_windows(stream, out.window, flags.samples);
+  const std::vector<TokenWindow> windows = cut_windows(stream, out.window, flags.samples);
   out.windows = static_cast<std::int64_t>(windows.size());
   const auto show = [&](const char* what) {
     return [&progress, what](std::int64_t done, std::int64_t of) {

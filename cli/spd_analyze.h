@@ -66,7 +66,7 @@ struct Chosen {
 // Windows to search on and windows to check the bound on: of two texts, or the two halves of one.
 struct AnalyzeInputs {
   std::vector<int> stream, heldout_stream;
-  std::vector<Window> calibration, heldout;
+  std::vector<TokenWindow> calibration, heldout;
   std::vector<TaskItem> items;
   std::vector<TaskUnit> units;
   std::optional<SpdFile> spd;  // brings repaired weights

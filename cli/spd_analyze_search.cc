@@ -225,7 +225,7 @@ AnalyzeInputs read_analyze_inputs(const AnalyzeFlags& flags, const ModelConfig& 
   const auto tokenizer = Tokenizer::load(flags.model);
   inputs.window = window_length(config, flags.window);
   inputs.stream = text_stream(*tokenizer, read_text_file(flags.text, kMostTextBytes));
-  std::vector<Window> all = cut_windows(inputs.stream, inputs.window);
+  std::vector<TokenWindow> all = cut_windows(inputs.stream, inputs.window);
   if (!flags.heldout.empty()) {
     inputs.heldout_stream = text_stream(*tokenizer, read_text_file(flags.heldout, kMostTextBytes));
     inputs.heldout = cut_windows(inputs.heldout_stream, inputs.window, flags.samples);

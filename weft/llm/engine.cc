@@ -158,6 +158,7 @@ void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(mod
 std::span<const BlockMode> Engine::modes() const { return state_->modes; }
 const Model& Engine::model() const { return state_->model; }
 std::int64_t Engine::rows() const { return state_->rows; }
+const EngineOptions& Engine::options() const { return state_->options; }
 
 std::span<const float> Engine::hidden() const {
   return {state_->hidden.data(), static_cast<std::size_t>(state_->rows * state_->config().hidden)};

@@ -99,6 +99,7 @@ class Engine {
   std::vector<TokenScore> score(std::span<const int> targets);
 
   const Model& model() const;
+  const EngineOptions& options() const;  // as given, what was left to the engine filled in
   EngineTraffic traffic() const;
 
  private:

@@ -14,7 +14,7 @@ constexpr std::int64_t kCacheBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kMostSequences = 256;
 
 // The window but its last token is fed, and each token but the first is a target.
-void add_window(int sequence, Window window, std::vector<Feed>* feeds, std::vector<int>* targets) {
+void add_window(int sequence, TokenWindow window, std::vector<Feed>* feeds, std::vector<int>* targets) {
   feeds->push_back({sequence, window.first(window.size() - 1)});
   targets->insert(targets->end(), window.begin() + 1, window.end());
 }
@@ -34,13 +34,13 @@ std::int64_t window_length(const ModelConfig& config, std::int64_t asked) {
   return asked;
 }
 
-std::vector<Window> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit) {
+std::vector<TokenWindow> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit) {
   std::int64_t count = static_cast<std::int64_t>(stream.size()) / length;
   if (count == 0)
     bad_input("the text has {} tokens, less than one window of {}; give a longer text or a shorter --window",
               stream.size(), length);
   if (limit > 0) count = std::min(count, limit);
-  std::vector<Window> windows;
+  std::vector<TokenWindow> windows;
   for (std::int64_t i = 0; i < count; ++i)
     windows.push_back(stream.subspan(static_cast<std::size_t>(i * length), static_cast<std::size_t>(length)));
   return windows;
@@ -58,7 +58,8 @@ EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std:
   return options;
 }
 
-std::vector<WindowScore> score_windows(Engine& engine, std::span<const Window> windows, const EvalProgress& progress) {
+std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,
+                                       const EvalProgress& progress) {
   std::vector<WindowScore> scores;
   const auto batch = static_cast<std::size_t>(engine.options().sequences);
   std::vector<Feed> feeds;

@@ -28,16 +28,16 @@ std::vector<int> text_stream(const Tokenizer& tokenizer, std::string_view text);
 // The length of windows: `asked`, or the model's length and 2048 at most where 0. Throws bad_input beyond the model's.
 std::int64_t window_length(const ModelConfig& config, std::int64_t asked);
 
-using Window = std::span<const int>;
+using TokenWindow = std::span<const int>;
 // Throws bad_input where the stream has not one window. `limit` windows at most; 0: all.
-std::vector<Window> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit = 0);
+std::vector<TokenWindow> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit = 0);
 
 // Options of an engine that suits: as many sequences of `capacity` tokens as about `rows` rows take, within 256 MB of cache
 // over all ranks.
 EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std::int64_t rows_a_sequence,
                           std::int64_t rows = 4096);
 
-std::vector<WindowScore> score_windows(Engine& engine, std::span<const Window> windows,
+std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,
                                        const EvalProgress& progress = {});
 
 // The longest context and choice, in tokens, and the mean rows of a unit's first forward: what an engine for them needs.

@@ -19,7 +19,7 @@ std::int64_t first_changed(const Modes& modes) {
 // A batch of windows: what goes into every block as long as all before it are synchronised.
 class SharedPrefix {
  public:
-  SharedPrefix(BlockEngines& engines, std::span<const Window> windows) : engines_(engines) {
+  SharedPrefix(BlockEngines& engines, std::span<const TokenWindow> windows) : engines_(engines) {
     for (std::size_t i = 0; i < windows.size(); ++i) {
       feeds_.push_back({static_cast<int>(i), windows[i].first(windows[i].size() - 1)});
       targets_.insert(targets_.end(), windows[i].begin() + 1, windows[i].end());
@@ -101,7 +101,7 @@ BlockClass class_of(double sensitivity, const Thresholds& thresholds) {
 
 Modes all_blocks(std::int64_t blocks, BlockMode mode) { return Modes(static_cast<std::size_t>(blocks), mode); }
 
-std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const Window> windows,
+std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const TokenWindow> windows,
                                                   std::span<const Modes> configurations, const EvalProgress& progress) {
   const std::int64_t blocks = engines.own.model().config().blocks;
   std::int64_t deepest = 0;
@@ -126,7 +126,8 @@ std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::sp
   return scores;
 }
 
-Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const Window> windows, const EvalProgress& progress) {
+Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const TokenWindow> windows,
+                                const EvalProgress& progress) {
   const std::int64_t blocks = engines.own.model().config().blocks;
   std::vector<Modes> configurations;
   for (std::int64_t from = 0; from <= blocks; ++from) {

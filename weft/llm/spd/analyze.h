@@ -27,7 +27,7 @@ struct BlockEngines {
 };
 
 // Scores of every configuration on the same windows, (configurations, windows). Windows are at most the engine's capacity.
-std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const Window> windows,
+std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const TokenWindow> windows,
                                                   std::span<const Modes> configurations,
                                                   const EvalProgress& progress = {});
 
@@ -44,7 +44,7 @@ struct Sensitivity {
   std::vector<double> perplexity_from;                 // of these
   std::vector<double> s;                               // one for every block
 };
-Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const Window> windows,
+Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const TokenWindow> windows,
                                 const EvalProgress& progress = {});
 
 std::vector<int> drop_order(std::span<const double> sensitivity);  // blocks, least sensitive first
