@@ -113,7 +113,11 @@ std::int64_t Reference::terms_of_an_element() const {
 }
 
 double Reference::tolerance() const {
-  if (spec_.space.options.wire == Dtype::bf16) return 0.02;
+  const SpaceOptions& options = spec_.space.options;
+  if (options.wire == Dtype::bf16 || options.wire_sums == Dtype::bf16) return 0.02;
+  // Each contribution is off by 1/254 of its block's largest value at most, the sum likewise.
+  if (options.wire == Dtype::int8 || options.wire_sums == Dtype::int8)
+    return 1.01 / 254 * (static_cast<double>(spec_.ranks) + 1);
   return 1e-6 + 2.5e-7 * std::sqrt(static_cast<double>(terms_of_an_element()));
 }
 

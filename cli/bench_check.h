@@ -34,7 +34,8 @@ class Reference {
   // The same for a result in blocks, which must cover it.
   double error_of(const Result& y, Expect what, std::uint64_t round, int rank, std::int64_t terms) const;
 
-  // What rounding may cost: f32 sums grow errors with the root of their length; bf16 on the wire keeps 8 bits.
+  // What rounding may cost: f32 sums grow errors with the root of their length; bf16 on the wire keeps 8 bits, int8 7
+  // of the largest value of a block.
   double tolerance() const;
 
   struct Size {

@@ -64,7 +64,6 @@ EvalFound evaluate(World& world, const EvalFlags& flags, const EvalInputs& input
   const Model model(source, world.rank(), world.size());
   EvalFound found;
   const auto engine_for = [&](EngineOptions options) {
-    options.threads = flags.threads;
     Engine engine(world, model, options);
     if (spd) engine.set_modes(spd->blocks);
     return engine;

@@ -225,7 +225,10 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot, chain, two_level")
       ->type_name("ROUTE");
   app.add_option("--slices", f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)")->type_name("S");
-  app.add_option("--wire", f->wire, "partial sums travel as f32 or bf16")->type_name("TYPE");
+  app.add_option("--wire", f->wire, "partial sums travel as f32, bf16 or int8")->type_name("TYPE");
+  app.add_option("--wire-sums", f->wire_sums,
+                 "all_reduce: sums go to everybody as f32, bf16 or int8 (int8 with --wire int8)")
+      ->type_name("TYPE");
   app.add_option("--stack", f->stack, "all_to_all: stack by rows or columns")->type_name("HOW");
   app.add_option("--root", f->root, "broadcast: rank that makes it (0)")->type_name("RANK");
   app.add_option("--tables", f->tables, "embedding: tables of one rank (8)")->type_name("N");
@@ -274,6 +277,7 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   o.route = parse_route(f.route);
   o.slices = f.slices;
   o.wire = parse_dtype(f.wire);
+  if (!f.wire_sums.empty()) o.wire_sums = parse_dtype(f.wire_sums);
   o.root = f.root;
   o.stack = parse_stack(f, parsed);
   if (parsed.space != SpaceKind::all_to_all && !f.stack.empty())

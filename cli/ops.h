@@ -33,7 +33,7 @@ struct OpFlags {
   int ranks = 2;
   std::optional<std::int64_t> m, n, k;  // none: the op's default
   std::array<std::int64_t, 2> tile{0, 0};
-  std::string weight = "f32", wire = "f32", route = "auto", stack, pool = "sum";
+  std::string weight = "f32", wire = "f32", wire_sums, route = "auto", stack, pool = "sum";
   int slices = 0, root = 0;
   bool addend = false;
   int ranks_per_host = 0;                                         // 0: as the command has them

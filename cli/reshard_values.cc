@@ -113,6 +113,8 @@ auto with_dtype(Dtype dtype, F&& f) {
       return f.template operator()<Dtype::i64>();
     case Dtype::u8:
       return f.template operator()<Dtype::u8>();
+    case Dtype::int8:
+      break;  // of no tensor
   }
   fail(Code::internal, "no such dtype");
 }

@@ -26,7 +26,7 @@ struct AblateFlags {
   std::string model, text;
   int tp = 4, threads = 0;
   std::int64_t block = 0, samples = 8, window = 0;
-  bool json = false;
+  bool all = false, json = false;
 };
 
 struct Ablated {
@@ -105,13 +105,14 @@ int run(AblateFlags flags) {
   if (flags.tp < 2 || flags.tp > 64) bad_input("--tp is {}; use 2 to 64", flags.tp);
   if (flags.samples < 1) bad_input("--samples is {}; use 1 or more", flags.samples);
   if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores())));
+  if (flags.all) flags.block = kAllBlocks;
   Progress progress(Progress::Who::speaks);
   const Ablated found = ablate(flags, progress);
   progress.show("");
   if (flags.json) {
     const Ordered out{{"model", flags.model},
                       {"tp", flags.tp},
-                      {"block", flags.block},
+                      {"block", flags.all ? Ordered("all") : Ordered(flags.block)},
                       {"window", found.window},
                       {"windows", found.windows},
                       {"biases_of", found.has_biases ? "the model" : "centred heads"},
@@ -120,8 +121,9 @@ int run(AblateFlags flags) {
     fmt::print("{}\n", out.dump());
     return 0;
   }
-  fmt::print("{}, block {} of {} ranks, {} windows of {} tokens: perplexity\n\n{}\n{}\n{}", flags.model, flags.block,
-             flags.tp, found.windows, found.window, rows_text(found.partials, false),
+  fmt::print("{}, {} at {} ranks, {} windows of {} tokens: perplexity\n\n{}\n{}\n{}", flags.model,
+             flags.all ? "all blocks" : fmt::format("block {}", flags.block), flags.tp, found.windows, found.window,
+             rows_text(found.partials, false),
              found.has_biases ? "the model's biases:"
                               : "the same model with biases (heads centred on their mean, which becomes the bias):",
              rows_text(found.biases, true));
@@ -138,6 +140,7 @@ void add_spd_ablate(CLI::App& spd, Run* chosen) {
   command->add_option("--text", flags->text, "text for perplexity")->type_name("FILE")->required();
   command->add_option("--tp", flags->tp, "ranks, computed one after another in this process (4)")->type_name("N");
   command->add_option("--block", flags->block, "the block that is dropped (0)")->type_name("B");
+  command->add_flag("--all", flags->all, "all blocks are dropped, not one");
   command->add_option("--samples", flags->samples, "windows (8)")->type_name("N");
   command->add_option("--window", flags->window, "tokens of a window (the model's length, 2048 at most)")
       ->type_name("TOKENS");

@@ -59,7 +59,6 @@ class Analysis {
  private:
   EngineOptions options() const {
     EngineOptions options = eval_engine(source_.config, inputs_.window, inputs_.window - 1);
-    options.threads = flags_.threads;
     return options;
   }
 
@@ -175,7 +174,6 @@ class Analysis {
     const Model model(source, world_.rank(), world_.size());
     const UnitSizes sizes = unit_sizes(inputs_.units);
     EngineOptions options = eval_engine(source.config, sizes.capacity, sizes.mean_rows);
-    options.threads = flags_.threads;
     Engine engine(world_, model, options);
     engine.set_modes(modes);
     const auto scores = score_items(engine, inputs_.items, inputs_.units, named("items"));

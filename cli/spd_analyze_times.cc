@@ -34,7 +34,7 @@ std::vector<double> of_rank_zero(World& world, const std::vector<double>& values
 std::vector<double> forward_times(World& world, const Model& model, const AnalyzeFlags& flags,
                                   const std::vector<Modes>& choices) {
   const std::int64_t rows = std::min(flags.prompt, model.config().max_positions);
-  Engine engine(world, model, {.sequences = 1, .capacity = rows, .rows = rows, .threads = flags.threads});
+  Engine engine(world, model, {.sequences = 1, .capacity = rows, .rows = rows});
   const std::vector<int> tokens = some_tokens(model.config(), rows);
   const Feed feed{0, tokens};
   std::vector<std::vector<double>> seconds(choices.size());

@@ -116,6 +116,33 @@ TEST(Op, RunsForAnySmallerNumberOfRows) {
   });
 }
 
+// Few rows read the weights as they lie, more by way of packed panels; which of the two, the run's rows decide.
+TEST(Op, AGemvHasAnyNumberOfRows) {
+  for (const int threads : {1, 2})
+    World::local(
+        3,
+        [](World& world) {
+          const Mesh mesh = world.mesh({{"tp", 3}});
+          for (const std::int64_t m : {1, 3, 17, 64, 300})
+            for (const Route route : {Route::ring, Route::one_shot, Route::two_shot}) {
+              SpaceOptions options;
+              options.route = route;
+              const Dtype weight = route == Route::ring ? Dtype::f32 : Dtype::bf16;
+              const Producer p =
+                  gemv({.m = m, .n = 70, .k = 37, .weight = weight, .addend = m == 17, .residual = true});
+              Op op = world.compile(p, all_reduce(mesh, "tp", options));
+              std::vector<Data> data;
+              for (int r = 0; r < 3; ++r) data.push_back(make_data(p, r, 5));
+              const auto full = reference(op.plan(), data)[world.rank()];
+              for (const std::int64_t rows : {m, std::int64_t{1}, m / 2, m - 1, std::min<std::int64_t>(m, 25), m}) {
+                op.run(data[world.rank()].inputs(p), {.rows = rows});
+                EXPECT_LE(error(op.output().data, {full.begin(), full.begin() + rows * 70}), 1e-5) << m << " " << rows;
+              }
+            }
+        },
+        {.threads = threads});
+}
+
 TEST(Op, ExchangesAnyNumberOfRowsPerPeer) {
   World::local(4, [](World& world) {
     const Mesh mesh = world.mesh({{"ep", 4}});

@@ -48,7 +48,7 @@ SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
 void SeededScheduler::put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from,
                           const Strip& to) {
   if (target == rank) return copy(rows, cols, from, to);  // its own memory: done when the lane is done (the drain rule)
-  Store store{rows, cols, std::vector<std::byte>(static_cast<std::size_t>(rows * cols) * size_of(from.dtype)),
+  Store store{rows, cols, std::vector<std::byte>(static_cast<std::size_t>(rows * row_bytes(from.dtype, cols))),
               from.dtype, to};
   copy(rows, cols, from, {store.values.data(), cols, from.dtype});
   parcel(rank, target).stores.push_back(std::move(store));

@@ -118,6 +118,8 @@ void check_options(const Space& space, std::vector<Route> known) {
   if (!sums(space.kind) && o.wire != Dtype::f32)
     bad_input("{} moves finished results, not partial sums: wire is {}, use f32", to_string(space.kind),
               to_string(o.wire));
+  if (o.wire_sums && space.kind != SpaceKind::all_reduce)
+    bad_input("{} sends no sums to everybody: leave wire_sums out, or use all_reduce", to_string(space.kind));
   if (o.slices < 0) bad_input("slices is {}; give a positive number, or 0 to let Weft choose", o.slices);
   if (o.slices > 0 && space.kind != SpaceKind::all_reduce)
     bad_input("{} is not made in slices; leave slices at 0", to_string(space.kind));
@@ -132,7 +134,7 @@ bool candidate(const Producer& p, const Space& space, Route route) {
   if (route == Route::staged)
     return p.kind == ProducerKind::gemm && n <= kMaxStagedRanks && ceil_div(p.m, n) < p.tile[0];
   if (route != Route::one_shot) return true;
-  const std::int64_t inbox = n * n * ceil_div(p.m, n) * p.n * static_cast<std::int64_t>(size_of(space.options.wire));
+  const std::int64_t inbox = n * n * ceil_div(p.m, n) * row_bytes(space.options.wire, p.n);
   return n <= kMaxOneShotRanks && inbox <= kMaxOneShotBytes;
 }
 

@@ -35,14 +35,21 @@ int Draft::output(Expr rows, Expr columns) {
   return buffer(std::move(b));
 }
 
-int Draft::inbox(Expr slots, Dtype wire) {
-  if (wire != Dtype::f32 && wire != Dtype::bf16)
-    bad_input("partial sums cannot travel as {}; use f32 or bf16", to_string(wire));
+int Draft::inbox(Expr slots, Dtype wire, std::string name) {
+  if (wire != Dtype::f32 && wire != Dtype::bf16 && wire != Dtype::int8)
+    bad_input("partial sums cannot travel as {}; use f32, bf16 or int8", to_string(wire));
+  std::int64_t tile_cols = producer.tile[1];
+  if (wire == Dtype::int8) {  // a tile that is all of a row may end within a block
+    if (tile_cols % kInt8Block != 0 && tile_cols < producer.n)
+      bad_input("int8 travels in blocks of {} columns, but tiles are {} wide; give them a multiple of it", kInt8Block,
+                tile_cols);
+    tile_cols = ceil_div(tile_cols, kInt8Block) * kInt8Block;
+  }
   Buffer b;
-  b.name = "inbox";
+  b.name = std::move(name);
   b.dtype = wire;
   b.shape = {std::move(slots) * cap, n};
-  b.packing = {cap, producer.tile[0], producer.tile[1]};
+  b.packing = {cap, producer.tile[0], tile_cols};
   return buffer(std::move(b));
 }
 

@@ -36,9 +36,9 @@ struct Draft {
   void param(const std::string& name, std::int64_t value) { plan.params.push_back({name, value}); }
   int buffer(Buffer b);
   int counter(std::string name, Expr count, Expr total);
-  int output(Expr rows, Expr cols);          // "y", what the caller reads
-  int inbox(Expr slots, Dtype wire);         // slots of `cap` rows, tile by tile
-  Rule step(std::string name, BoxRule box);  // of the producer, limited by run-time rows
+  int output(Expr rows, Expr cols);                               // "y", what the caller reads
+  int inbox(Expr slots, Dtype wire, std::string name = "inbox");  // slots of `cap` rows, tile by tile
+  Rule step(std::string name, BoxRule box);                       // of the producer, limited by run-time rows
   Rule trigger(std::string name, BoxRule box = {});
   void add(Rule rule) { plan.rules.push_back(std::move(rule)); }
 
@@ -69,6 +69,12 @@ struct GatherBuffers {
   int x, a, y;
 };
 GatherBuffers gather_buffers(Draft* draft);
+
+// The format in which an all_reduce's sums go to everybody.
+inline Dtype sums_format(const Space& space) {
+  const SpaceOptions& o = space.options;
+  return o.wire_sums.value_or(o.wire == Dtype::int8 ? Dtype::int8 : Dtype::f32);
+}
 
 inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 stores beyond this serve nobody
 

@@ -8,6 +8,10 @@
 //   two_shot  direct, then the owner stores the sums to everybody; in slices, so that the sums of one travel while the
 //             next is made.
 //   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes.
+//
+// Where an all_reduce's sums go to everybody in a narrow format, they go into "sums", the owner's copy too, and every
+// rank takes its output from there, epilogue and all. A contribution is rounded once by direct, one_shot and two_shot, a
+// partial sum at every hop of a ring; then the sum once, however far it goes.
 #include <algorithm>
 
 #include "weft/base/error.h"
@@ -118,6 +122,24 @@ void credit_everybody(Draft& draft, const Direct& parts) {
   draft.credit(parts.used, chunk_tiles(r), parts.credit, other(j), N - 1, r);
 }
 
+// Narrow sums of the chunks, one slot each, and how many of their tiles have come.
+struct Sums {
+  int buffer, y, got;
+};
+
+// Takes the output from them: chunk after chunk in the order in which they come, slice by slice; lets as `like` has them
+// but for the loop.
+void take_sums(Draft& draft, const Sums& sums, const Rule& like, const BoxRule& slot_box, const Expr& first) {
+  Rule take = draft.trigger("take", like.box);
+  take.count = N * S;
+  take.let = like.let;
+  take.waits = {{sums.got, c * slot + first, 1, 0, 1}};
+  take.sources = {{r, sums.buffer, slot_box}};
+  take.targets = {{r, sums.y, like.box}};
+  take.finish = draft.producer.has_epilogue();
+  draft.add(take);
+}
+
 Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   Draft draft = reduce_draft("all_reduce", p, space, Route::ring);
   const Ring ring = ring_parts(draft, space, slices);
@@ -125,11 +147,16 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
   draft.open(open, previous, 1, 0);
 
+  const bool narrow = sums_format(space) != Dtype::f32;
+  const int sums = narrow ? draft.inbox(N, sums_format(space), "sums") : y;
+  const BoxRule box = narrow ? slot_rows(c) : rows(lo, hi);
   Rule rule = ring_step(draft, ring);
   const Expr own = eq(i, N - 1);
+  if (narrow) rule.finish = 0;
+  if (narrow) rule.signals.push_back({r, got, c * slot + u * cols, 1, 1, own});
   rule.waits.push_back({open, 0, 1, 0, 0, 1, own});
-  rule.targets.push_back({r, y, rows(lo, hi), 1, own});
-  rule.targets.push_back({next, y, rows(lo, hi), 1, own});
+  rule.targets.push_back({r, sums, box, 1, own});
+  rule.targets.push_back({next, sums, box, 1, own});
   rule.signals.push_back({next, got, c * slot + u * cols, 1, 1, own});
   draft.add(rule);
 
@@ -141,21 +168,23 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   forward.let[1] = {"q", s / (N - 1)};
   const Expr onward = lt(i, N - 2);
   forward.waits = {{got, c * slot + u * cols, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
-  forward.sources = {{r, y, rows(lo, hi), 1, onward}};
-  forward.targets = {{next, y, rows(lo, hi), 1, onward}};
+  forward.sources = {{r, sums, box, 1, onward}};
+  forward.targets = {{next, sums, box, 1, onward}};
   forward.signals = {{next, got, c * slot + u * cols, 1, 1, onward}};
   draft.add(forward);
+  if (narrow) take_sums(draft, {sums, y, got}, rule, box, u * cols);
 
   draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;
 }
 
+BoxRule slot_part(const Expr& at) { return {{at * cap + (lo - a), x}, {at * cap + (hi - a), z}}; }
+
 // Turn d makes slice d of the others' chunks and then slice d - 1 of this rank's own: what the others send for a slice
 // has a whole turn to arrive, so a slow link holds no thread up that has something else to make.
 Rule two_shot_step(Draft& draft, const Direct& parts, int slices) {
   const BoxRule whole{{lo, x}, {hi, z}};
-  const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + (lo - a), x}, {at * cap + (hi - a), z}}; };
   Rule rule = draft.step("two_shot", whole);
   const Expr own = eq(i, N - 1), foreign = lt(i, N - 1);
   rule.count = N * (S + 1);
@@ -164,10 +193,8 @@ Rule two_shot_step(Draft& draft, const Direct& parts, int slices) {
               {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   for (Let& let : slice_lets(draft.producer, slices)) rule.let.push_back(std::move(let));
   rule.waits = {{parts.credit, c, 1, 1, 0, 1, foreign}, {parts.full, j * slot + u, 1, 0, 1, N - 1, own}};
-  rule.sources = {{r, parts.inbox, slot_at(j), N - 1, own}};
-  rule.targets = {
-      {c, parts.inbox, slot_at(i), 1, foreign},
-      {(r + j) % N, draft.plan.buffer("y"), whole, N, own}};  // its own first: the residual is indexed as that
+  rule.sources = {{r, parts.inbox, slot_part(j), N - 1, own}};
+  rule.targets = {{c, parts.inbox, slot_part(i), 1, foreign}};
   rule.signals = {{c, parts.full, i * slot + u, 1, 1, foreign}, {r, parts.used, 0, 0, 1, own}};
   rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
   return rule;
@@ -178,18 +205,31 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space, int slices) {
   draft.param("S", slices);
   const Direct parts = direct_parts(draft, space);
   const int y = draft.output(m, n);
-  const int open = draft.counter("open", N, 1), got = draft.counter("got", N, chunk_tiles(i));
+  const bool narrow = sums_format(space) != Dtype::f32;
+  const int open = draft.counter("open", N, 1);
+  const int got = narrow ? draft.counter("got", N * slot, 1) : draft.counter("got", N, chunk_tiles(i));
   draft.open(open, other(j), N - 1, r);
 
   Rule rule = two_shot_step(draft, parts, slices);
   const Expr own = eq(i, N - 1);
   rule.waits.push_back({open, other(j), 1, 0, 0, N - 1, own});
-  rule.signals.push_back({other(j), got, r, 0, N - 1, own});
-  draft.add(rule);
-
-  Rule arrive = draft.trigger("arrive");
-  arrive.waits = {{got, other(j), chunk_tiles(other(j)), 0, 0, N - 1}};
-  draft.add(arrive);
+  if (narrow) {
+    const int sums = draft.inbox(N, sums_format(space), "sums");
+    rule.finish = 0;
+    rule.targets.push_back({(r + j) % N, sums, slot_part(c), N, own});  // its own first: rounded there, then copied
+    rule.signals.push_back({(r + j) % N, got, c * slot + u, 1, N, own});
+    draft.add(rule);
+    for (Let& let : rule.let)
+      if (let.name == "q") let.value = d;
+    take_sums(draft, {sums, y, got}, rule, slot_part(c), u);
+  } else {
+    rule.targets.push_back({(r + j) % N, y, rule.box, N, own});  // its own first: the residual is indexed as that
+    rule.signals.push_back({other(j), got, r, 0, N - 1, own});
+    draft.add(rule);
+    Rule arrive = draft.trigger("arrive");
+    arrive.waits = {{got, other(j), chunk_tiles(other(j)), 0, 0, N - 1}};
+    draft.add(arrive);
+  }
   credit_everybody(draft, parts);
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;

@@ -19,7 +19,7 @@ void check_hosts(int num_ranks, int ranks_per_host) {
       num_ranks, ranks_per_host);
 }
 
-Spread::Spread(Draft& draft, TilesOf tiles_of) : draft_(draft), tiles_of_(tiles_of), y_(draft.plan.buffer("y")) {
+Spread::Spread(Draft& draft, TilesOf tiles_of, int buffer) : draft_(draft), tiles_of_(tiles_of), buffer_(buffer) {
   open_ = draft.counter("open", L + H, 1);
   came_ = draft.counter("came", H * slot, 1);
   got_ = draft.counter("got", N, tiles_of(i));
@@ -28,23 +28,27 @@ Spread::Spread(Draft& draft, TilesOf tiles_of) : draft_(draft), tiles_of_(tiles_
   draft.add(open);
 }
 
-void Spread::store(Rule* rule, const BoxRule& box, const Expr& first, const Expr& when) const {
+void Spread::store(Rule* rule, const BoxRule& box, const Expr& first, const Expr& when, bool signals_itself) const {
   rule->waits.push_back({open_, of_gate(j), 1, 0, 0, H - 1, when});
   rule->waits.push_back({open_, of_mate(j), 1, 0, 0, L - 1, when});
-  rule->targets.push_back({r, y_, box, 1, when});  // its own first: a residual is indexed as that
-  rule->targets.push_back({gate(j), y_, box, H - 1, when});
-  rule->targets.push_back({mate(j), y_, box, L - 1, when});
+  rule->targets.push_back({r, buffer_, box, 1, when});  // its own first: a residual is indexed as that
+  rule->targets.push_back({gate(j), buffer_, box, H - 1, when});
+  rule->targets.push_back({mate(j), buffer_, box, L - 1, when});
   rule->signals.push_back({gate(j), came_, host * slot + first, 1, H - 1, when});
   rule->signals.push_back({mate(j), got_, r, 0, L - 1, when});
+  if (signals_itself) rule->signals.push_back({r, came_, host * slot + first, 1, 1, when});
 }
 
 void Spread::forward(Rule rule, const BoxRule& box, const Expr& first) {
   rule.waits = {{came_, g * slot + first, 1, 0, 1}, {open_, of_mate(j), 1, 0, 0, L - 1}};
-  rule.sources = {{r, y_, box}};
-  rule.targets = {{mate(j), y_, box, L - 1}};
+  rule.sources = {{r, buffer_, box}};
+  rule.targets = {{mate(j), buffer_, box, L - 1}};
   rule.signals = {{mate(j), got_, g * L + place, 0, L - 1}};
   draft_.add(rule);
 }
+
+WaitRule Spread::came(const Expr& g, const Expr& u) const { return {came_, g * slot + u, 1, 0, 1}; }
+WaitRule Spread::all_of(const Expr& c) const { return {got_, c, tiles_of_(c)}; }
 
 void Spread::arrive() {
   Rule rule = draft_.trigger("arrive");

@@ -26,23 +26,27 @@ void check_hosts(int num_ranks, int ranks_per_host);
 bool fills_hosts(int num_ranks, int ranks_per_host);
 
 // The second half of a gather: chunk c, made on its rank, is stored to its mates and its gates, and each gate copies it
-// to its own mates. All of it lies in "y", which each rank opens first.
+// to its own mates. All of it lies in `buffer`, "y" or narrow sums, which each rank opens first.
 class Spread {
  public:
   using TilesOf = Expr (*)(const Expr& chunk);  // at most `slot`
-  Spread(Draft& draft, TilesOf tiles_of);
+  Spread(Draft& draft, TilesOf tiles_of, int buffer);
 
-  // Lets a rule that makes its rank's own chunk, tiles from u on, store it in `box` of everybody's "y"; where `when`.
-  void store(Rule* rule, const BoxRule& box, const Expr& u, const Expr& when = 1) const;
+  // Lets a rule that makes its rank's own chunk, tiles from u on, store it in `box` of everybody's buffer; where `when`.
+  // `signals_itself`: its own came() is raised too.
+  void store(Rule* rule, const BoxRule& box, const Expr& u, const Expr& when = 1, bool signals_itself = false) const;
   // Adds what gates do: `rule`, whose loop names a host g, another one, and lets `box` and u be, copies that gate's chunk.
   void forward(Rule rule, const BoxRule& box, const Expr& u);
   // Waits for the chunks that mates bring.
   void arrive();
+  // Waits, tile by tile from u on, for the chunk of host g that belongs to this place; and for all of a mate's chunk c.
+  WaitRule came(const Expr& g, const Expr& u) const;
+  WaitRule all_of(const Expr& c) const;
 
  private:
   Draft& draft_;
   TilesOf tiles_of_;
-  int y_, open_, came_, got_;
+  int buffer_, open_, came_, got_;
 };
 
 Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space, int ranks_per_host);

@@ -100,7 +100,8 @@ Plan build_two_level_all_gather(const Producer& producer, const Space& space, in
   Draft draft =
       gather_draft(fmt::format("{} all_gather two_level", to_string(producer.kind)), producer, space, ranks_per_host);
   const int y = draft.output(N * m, n);
-  Spread spread(draft, [](const Expr&) { return slot; });
+  Spread spread(
+      draft, [](const Expr&) { return slot; }, draft.plan.buffer("y"));
   Rule rule = draft.step("make", rows(0, m));
   rule.finish = producer.has_epilogue();
   spread.store(&rule, stacked(r), 0);

@@ -42,8 +42,7 @@ Draft reduce_draft(const char* name, const Producer& producer, const Space& spac
 
 Fold fold_parts(Draft& draft, const Space& space) {
   Fold fold;
-  fold.mates = draft.inbox(H * (L - 1), Dtype::f32);  // a narrow wire is for what crosses
-  draft.plan.buffers[fold.mates].name = "mates";
+  fold.mates = draft.inbox(H * (L - 1), Dtype::f32, "mates");  // a narrow wire is for what crosses
   fold.inbox = draft.inbox(H - 1, space.options.wire);
   fold.near = draft.counter("near", H * (L - 1) * slot, 1);
   fold.full = draft.counter("full", (H - 1) * slot, 1);
@@ -81,7 +80,7 @@ Rule fold_step(Draft& draft, const Fold& fold, int slices) {
   rule.signals = {{mate_of_chunk, fold.near, (v + w) * slot + u, 1, 1, foreign},
                   {c, fold.full, t * slot + u, 1, 1, sends},
                   {r, fold.used, g, 0, 1, folds}};
-  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
+  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);  // all_reduce by narrow sums: later
   return rule;
 }
 
@@ -114,6 +113,30 @@ int slices_of(const Producer& producer, const Space& space) {
   return static_cast<int>(std::clamp<std::int64_t>(wanted, 1, most));
 }
 
+// Narrow sums become the output: those of this place's chunks as they come, the mates' when a chunk is there.
+void take_sums(Draft& draft, const Spread& spread, Rule like, int sums, const BoxRule& slot_box) {
+  const int y = draft.plan.buffer("y");
+  Rule take = draft.trigger("take", like.box);
+  take.count = H * S;
+  take.let = like.let;
+  take.let[0] = {"g", s % H};
+  take.let[1] = {"q", s / H};
+  take.waits = {spread.came(g, u)};
+  take.sources = {{r, sums, slot_box}};
+  take.targets = {{r, y, like.box}};
+  take.finish = draft.producer.has_epilogue();
+  draft.add(take);
+  Rule mates = draft.trigger("take_mates", rows(a, b));
+  mates.count = N - H;
+  mates.let = {
+      {"p", (r + 1 + s % (L - 1)) % L}, {"c", s / (L - 1) * L + p}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
+  mates.waits = {spread.all_of(c)};
+  mates.sources = {{r, sums, rows(c * cap, c * cap + b - a)}};
+  mates.targets = {{r, y, rows(a, b)}};
+  mates.finish = take.finish;
+  draft.add(mates);
+}
+
 }  // namespace
 
 Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space, int ranks_per_host) {
@@ -138,10 +161,14 @@ Plan build_two_level_all_reduce(const Producer& producer, const Space& space, in
   draft.param("lag", 1);
   const Fold fold = fold_parts(draft, space);
   const int y = draft.output(m, n);
-  Spread spread(draft, chunk_tiles);
-  const BoxRule whole{{lo, x}, {hi, z}};
+  const bool narrow = sums_format(space) != Dtype::f32;
+  const int sums = narrow ? draft.inbox(N, sums_format(space), "sums") : y;
+  Spread spread(draft, chunk_tiles, sums);
+  const BoxRule whole{{lo, x}, {hi, z}}, slot_box{{c * cap + lo - a, x}, {c * cap + hi - a, z}};
+  const BoxRule& spread_box = narrow ? slot_box : whole;
   Rule rule = fold_step(draft, fold, slices);
-  spread.store(&rule, whole, u, eq(c, r));
+  if (narrow) rule.finish = 0;
+  spread.store(&rule, spread_box, u, eq(c, r), narrow);
   draft.add(rule);
 
   Rule forward = draft.trigger("spread", whole);
@@ -152,8 +179,9 @@ Plan build_two_level_all_reduce(const Producer& producer, const Space& space, in
                  {"a", cut(m, N, c)},
                  {"b", cut(m, N, c + 1)}};
   for (Let& let : slice_lets(producer, slices)) forward.let.push_back(std::move(let));
-  spread.forward(forward, whole, u);
+  spread.forward(forward, spread_box, u);
   spread.arrive();
+  if (narrow) take_sums(draft, spread, forward, sums, slot_box);
   give_credit(draft, fold);
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;

@@ -36,7 +36,9 @@ BufferLayout buffer_layout(const Plan& plan, const Expander& expander, int index
     out.block_elements = ceil_div(out.block_rows, out.tile_rows) * out.tiles_across * out.tile_rows * out.tile_cols;
     elements = ceil_div(shape[0], out.block_rows) * out.block_elements;
   }
-  out.copy_bytes = aligned(static_cast<std::size_t>(elements) * size_of(buffer.dtype), kAlign);
+  if (buffer.dtype == Dtype::int8 && out.tile_cols % kInt8Block + (out.tile_cols == 0) != 0)
+    bad_input("buffer \"{}\" is int8; pack it in tiles of a multiple of {} columns", buffer.name, kInt8Block);
+  out.copy_bytes = aligned(static_cast<std::size_t>(row_bytes(buffer.dtype, elements)), kAlign);
   return out;
 }
 

@@ -1,13 +1,10 @@
 // Causal softmax attention over rows of q, k and v, f32: the sub-layer between two products that exchanges nothing.
-// Keys are taken 64 at a time, and a running maximum and sum of every query carry the softmax from block to block, so
-// that scratch does not grow with the sequence. Both products of a block go through GemmKernel.
+// Scratch does not grow with the sequence (attention_lines.h).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "weft/kernel/gemm.h"
+#include "weft/kernel/attention_lines.h"
 
 namespace weft {
 
@@ -30,15 +27,9 @@ class Attention {
 
  private:
   void run_head(const float* q, const float* k, const float* v, float* y);
-  void add_block(std::int64_t key, const float* q, const float* v, std::int64_t query, float* y);
 
   AttentionShape shape_;
-  GemmKernel scores_, values_, last_values_;  // the last block of keys may be shorter
-  std::vector<float> keys_;                   // (qk_dim, 64): a block of k, transposed
-  std::vector<float> tile_;                   // (64, 64): scores, then weights
-  std::vector<float> made_;                   // (64, v_dim)
-  std::vector<float> largest_, sum_;          // (sequence): of every query's scores so far
-  std::vector<char> scratch_;
+  AttentionLines lines_;
 };
 
 }  // namespace weft

@@ -1,12 +1,13 @@
 #include "weft/kernel/cached_attention.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/gemv.h"
+#include "weft/kernel/attention_lines.h"
 
 namespace weft {
 namespace {
@@ -35,18 +36,30 @@ CachedAttentionShape checked(CachedAttentionShape s) {
 
 }  // namespace
 
+// Lines of one head of the cache: every row of a sequence with every query head that reads it, row by row.
 struct CachedAttention::State {
-  CachedAttentionShape shape;
-  int threads;
-  std::vector<std::vector<float>> scores;  // of each thread
+  struct Item {
+    const AttentionRows* rows;
+    std::int64_t kv_head, first, count;  // lines
+  };
 
-  void head(const AttentionRows& s, std::int64_t h, std::int64_t ldq, std::int64_t ldy, std::vector<float>& weights);
+  CachedAttentionShape shape;
+  std::vector<std::vector<std::int64_t>> heads_of;  // of each head of the cache
+  std::vector<AttentionLines> lines;                // of each thread
+  std::vector<Item> items;                          // of the call under way
+
+  void list_items(std::span<const AttentionRows> sequences, int threads);
+  void run(const Item& item, std::int64_t ldq, std::int64_t ldy, AttentionLines& lines) const;
 };
 
 CachedAttention::CachedAttention(const CachedAttentionShape& shape, int threads)
-    : state_(std::make_unique<State>(State{checked(shape), threads, {}})) {
-  state_->scores.assign(static_cast<std::size_t>(threads),
-                        std::vector<float>(static_cast<std::size_t>(shape.capacity)));
+    : state_(std::make_unique<State>(State{checked(shape), {}, {}, {}})) {
+  const CachedAttentionShape& s = state_->shape;
+  state_->heads_of.resize(static_cast<std::size_t>(s.kv_heads));
+  for (std::int64_t h = 0; h < s.heads; ++h)
+    state_->heads_of[static_cast<std::size_t>(s.kv_of[static_cast<std::size_t>(h)])].push_back(h);
+  for (int t = 0; t < threads; ++t)
+    state_->lines.emplace_back(AttentionLines::Shape{s.head_dim, s.head_dim, s.head_dim, s.head_dim, s.scale});
 }
 
 CachedAttention::~CachedAttention() = default;
@@ -71,43 +84,59 @@ void CachedAttention::append(const KvCache& cache, std::int64_t position, std::i
     }
 }
 
-void CachedAttention::State::head(const AttentionRows& s, std::int64_t h, std::int64_t ldq, std::int64_t ldy,
-                                  std::vector<float>& weights) {
-  const std::int64_t d = shape.head_dim, base = shape.kv_of[static_cast<std::size_t>(h)] * shape.capacity;
-  for (std::int64_t i = 0; i < s.rows; ++i) {
-    const std::int64_t end = s.position + i + 1;
-    const std::int64_t begin = shape.window > 0 ? std::max<std::int64_t>(0, end - shape.window) : 0;
-    gemv(end - begin, d, s.cache.k + (base + begin) * d, Dtype::f32, d, s.q + i * ldq + h * d, weights.data());
-    const float top = *std::max_element(weights.begin(), weights.begin() + (end - begin));
-    double sum = 0;
-    for (std::int64_t j = 0; j < end - begin; ++j) {
-      float& weight = weights[static_cast<std::size_t>(j)];
-      sum += weight = std::exp((weight - top) * shape.scale);
+// A thread takes lines of one head of the cache, as many as there may be, unless threads would have nothing to do.
+void CachedAttention::State::list_items(std::span<const AttentionRows> sequences, int threads) {
+  items.clear();
+  const std::int64_t groups = static_cast<std::int64_t>(sequences.size()) * shape.kv_heads;
+  const std::int64_t parts = (threads + groups - 1) / std::max<std::int64_t>(groups, 1);
+  for (const AttentionRows& s : sequences)
+    for (std::int64_t kv = 0; kv < shape.kv_heads; ++kv) {
+      const std::int64_t lines = s.rows * static_cast<std::int64_t>(heads_of[static_cast<std::size_t>(kv)].size());
+      const std::int64_t most = std::clamp<std::int64_t>((lines + parts - 1) / parts, 1, AttentionLines::kMost);
+      for (std::int64_t first = 0; first < lines; first += most)
+        items.push_back({&s, kv, first, std::min(most, lines - first)});
     }
-    float* y = s.y + i * ldy + h * d;
-    std::fill_n(y, d, 0.0f);
-    for (std::int64_t j = begin; j < end; ++j) {
-      const float weight = weights[static_cast<std::size_t>(j - begin)] / static_cast<float>(sum);
-      for (std::int64_t c = 0; c < d; ++c) y[c] += weight * s.cache.v[(base + j) * d + c];
-    }
+  // Those that see most keys first: threads end at about the same time.
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return a.count * (a.rows->position + a.first) > b.count * (b.rows->position + b.first);
+  });
+}
+
+void CachedAttention::State::run(const Item& item, std::int64_t ldq, std::int64_t ldy, AttentionLines& lines) const {
+  const AttentionRows& s = *item.rows;
+  const std::int64_t d = shape.head_dim, base = item.kv_head * shape.capacity * d;
+  const std::vector<std::int64_t>& heads = heads_of[static_cast<std::size_t>(item.kv_head)];
+  const auto group = static_cast<std::int64_t>(heads.size());
+  const auto place = [&](std::int64_t line) {  // of a line's head, in a row of q or y
+    return heads[static_cast<std::size_t>((item.first + line) % group)] * d;
+  };
+  for (std::int64_t i = 0; i < item.count; ++i) {
+    const std::int64_t row = (item.first + i) / group, end = s.position + row + 1;
+    const std::int64_t first = shape.window > 0 ? std::max<std::int64_t>(0, end - shape.window) : 0;
+    std::copy_n(s.q + row * ldq + place(i), d, lines.line(i, first, end));
   }
+  lines.run(item.count, s.cache.k + base, s.cache.v + base);
+  for (std::int64_t i = 0; i < item.count; ++i)
+    std::copy_n(lines.result(i), d, s.y + (item.first + i) / group * ldy + place(i));
 }
 
 void CachedAttention::run(ThreadPool& threads, std::span<const AttentionRows> sequences, std::int64_t ldq,
                           std::int64_t ldy) {
   State& state = *state_;
-  if (threads.size() > state.threads)
-    bad_input("cached attention was made for {} threads, not {}", state.threads, threads.size());
+  if (threads.size() > static_cast<int>(state.lines.size()))
+    bad_input("cached attention was made for {} threads, not {}", state.lines.size(), threads.size());
   for (const AttentionRows& s : sequences)
     if (s.position < 0 || s.rows < 0 || s.position + s.rows > state.shape.capacity)
       bad_input("cached attention: rows {} to {} go beyond the {} positions of the cache", s.position,
                 s.position + s.rows, state.shape.capacity);
+  state.list_items(sequences, threads.size());
+  std::atomic<std::size_t> next{0};
   threads.run([&](int thread) {
-    std::int64_t item = 0;
-    for (const AttentionRows& s : sequences)
-      for (std::int64_t h = 0; h < state.shape.heads; ++h)
-        if (item++ % threads.size() == thread)
-          state.head(s, h, ldq, ldy, state.scores[static_cast<std::size_t>(thread)]);
+    for (;;) {
+      const std::size_t item = next.fetch_add(1, std::memory_order_relaxed);
+      if (item >= state.items.size()) return;
+      state.run(state.items[item], ldq, ldy, state.lines[static_cast<std::size_t>(thread)]);
+    }
   });
 }
 

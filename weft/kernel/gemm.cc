@@ -175,18 +175,20 @@ void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float*
             static_cast<const float*>(b) + begin * shape_.ldb + col;  // read once: packing would only add to it
         panel.ld = shape_.ldb;
       } else {
-        pack_panel({begin, size, col, count}, b, scratch);
+        pack_panel({begin, size, col, count}, b, nullptr, scratch);
       }
       variant_->multiply(rows, a + begin, shape_.lda, panel, part_of(c, col, begin + size == shape_.k), begin > 0);
     }
   }
 }
 
-void GemmKernel::pack_panel(const PanelBox& box, const void* b, float* panel) const {
+void GemmKernel::pack_panel(const PanelBox& box, const void* b, const void* next, float* panel) const {
   const std::int64_t ldb = shape_.ldb;
   const std::int64_t first = shape_.b_transposed ? box.col * ldb + box.k_begin : box.k_begin * ldb + box.col;
   const auto pack = shape_.b_transposed ? variant_->pack_transposed : variant_->pack;
-  pack(box.k_size, box.cols, element(b, shape_.b_dtype, first), shape_.b_dtype, ldb, panel);
+  const PanelSource source{element(b, shape_.b_dtype, first), shape_.b_dtype, ldb,
+                           next == nullptr ? nullptr : element(next, shape_.b_dtype, first)};
+  pack(box.k_size, box.cols, source, panel);
 }
 
 std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
@@ -194,12 +196,12 @@ std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
 }
 
 // Packed: blocks of k, in each the panels of the tile one after another, in the order of use.
-void GemmKernel::pack(std::int64_t cols, const void* b, float* packed) const {
+void GemmKernel::pack(std::int64_t cols, const void* b, float* packed, const void* next) const {
   for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
     const std::int64_t size = std::min(kKBlock, shape_.k - begin);
     for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
       const std::int64_t count = std::min(variant_->panel_cols, cols - col);
-      pack_panel({begin, size, col, count}, b, packed);
+      pack_panel({begin, size, col, count}, b, next, packed);
       packed += size * ceil_div(count, variant_->lanes) * variant_->lanes;
     }
   }

@@ -70,7 +70,8 @@ class GemmKernel {  // const after construction and shared by threads
   // several tiles need them and `packs()`; otherwise libxsmm reads b as it is.
   bool packs() const { return !jit_; }
   std::int64_t packed_floats(std::int64_t cols) const;
-  void pack(std::int64_t cols, const void* b, float* packed) const;
+  // While packing, memory is asked for `next`, the b that will be packed after this one, if it is not null.
+  void pack(std::int64_t cols, const void* b, float* packed, const void* next = nullptr) const;
   void run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed, const GemmTarget& c) const;
 
   std::string_view name() const;  // "libxsmm", or "portable" where there is no JIT code at all
@@ -86,7 +87,7 @@ class GemmKernel {  // const after construction and shared by threads
     std::int64_t k_begin, k_size, col, cols;
   };
 
-  void pack_panel(const PanelBox& box, const void* b, float* panel) const;
+  void pack_panel(const PanelBox& box, const void* b, const void* next, float* panel) const;
   KBlock k_block(std::int64_t begin) const;
   bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
   bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;

@@ -40,18 +40,14 @@ void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::
   check_dtype(w_dtype);
   const Variant& best = variant();
   const bool delivers = batch.addend != nullptr || batch.twin != nullptr;
-  // Few enough to stay in cache for all the vectors.
-  const std::int64_t at_once = batch.m > 1 ? 4 : delivers ? kDelivery : std::max<std::int64_t>(rows, 1);
+  const std::int64_t most = delivers ? std::max<std::int64_t>(kDelivery / std::max<std::int64_t>(batch.m, 1), 4) : rows;
   const auto* bytes = static_cast<const char*>(w);
-  for (std::int64_t r = 0; r < rows; r += at_once) {
-    const std::int64_t count = rows - r < at_once ? rows - r : at_once;
+  for (std::int64_t r = 0; r < rows; r += most) {
+    const std::int64_t count = std::min(most, rows - r);
     const void* block = bytes + static_cast<std::size_t>(r * ldw) * size_of(w_dtype);
-    for (std::int64_t i = 0; i < batch.m; ++i) {
-      // The first vector brings in what follows for all.
-      const std::int64_t to_come = i == 0 ? rows - r - count + batch.rows_to_come : 0;
-      best.gemv({block, w_dtype, count, k, ldw, to_come}, batch.x + i * batch.ldx, batch.y + i * batch.ldy + r);
-      if (delivers) deliver(batch, i, r, count);
-    }
+    const std::int64_t to_come = rows - r - count + batch.rows_to_come;
+    best.gemv({block, w_dtype, count, k, ldw, to_come}, {batch.m, batch.x, batch.ldx, batch.y + r, batch.ldy});
+    for (std::int64_t i = 0; delivers && i < batch.m; ++i) deliver(batch, i, r, count);
   }
 }
 

@@ -27,26 +27,34 @@ TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
           ASSERT_NEAR(best[r], exact[r], 1e-6 * std::sqrt(static_cast<double>(k) + 1)) << rows << " x " << k;
         for (Isa isa : reachable_isas()) {
           std::vector<float> y(static_cast<std::size_t>(rows));
-          variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0}, x.data(), y.data());
+          variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0}, {1, x.data(), k, y.data(), rows});
           ASSERT_TRUE(same_bits(best, y)) << to_string(isa) << " " << rows << " x " << k;
         }
       }
 }
 
 TEST(Gemv, BitsDoNotDependOnTheSplitOfRowsNorOnTheBatch) {
-  const std::int64_t rows = 23, k = 333, m = 5;
-  const std::vector<char> w = random_bytes(rows * k, Dtype::bf16, 3);
-  const std::vector<float> x = random_floats(m * k, 4);
-  std::vector<float> whole(m * rows), split(m * rows), batched(m * rows);
-  for (std::int64_t i = 0; i < m; ++i) {
-    gemv(rows, k, w.data(), Dtype::bf16, k, x.data() + i * k, whole.data() + i * rows);
-    for (std::int64_t r = 0; r < rows; r += 3)
-      gemv(std::min<std::int64_t>(3, rows - r), k, w.data() + r * k * 2, Dtype::bf16, k, x.data() + i * k,
-           split.data() + i * rows + r);
-  }
-  gemv(rows, k, w.data(), Dtype::bf16, k, {.m = m, .x = x.data(), .ldx = k, .y = batched.data(), .ldy = rows});
-  EXPECT_TRUE(same_bits(whole, split));
-  EXPECT_TRUE(same_bits(whole, batched));
+  for (const Isa isa : reachable_isas())
+    for (std::int64_t m = 1; m <= 9; ++m)
+      for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        const std::int64_t rows = m % 2 == 0 ? 23 : 403, k = 333, ldx = k + 1, ldw = k + 2;  // near rows, and far ones
+        const auto size = static_cast<std::int64_t>(size_of(dtype));
+        const std::vector<char> w = random_bytes(rows * ldw, dtype, 3);
+        const std::vector<float> x = random_floats(m * ldx, 4);
+        std::vector<float> whole(m * rows), split(m * rows), batched(m * rows), at_best(m * rows);
+        for (std::int64_t i = 0; i < m; ++i) {
+          variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0},
+                            {1, x.data() + i * ldx, k, whole.data() + i * rows, rows});
+          for (std::int64_t r = 0; r < rows; r += 3)
+            variant(isa).gemv({w.data() + r * ldw * size, dtype, std::min<std::int64_t>(3, rows - r), k, ldw, 0},
+                              {1, x.data() + i * ldx, k, split.data() + i * rows + r, rows});
+        }
+        variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0}, {m, x.data(), ldx, batched.data(), rows});
+        gemv(rows, k, w.data(), dtype, ldw, {.m = m, .x = x.data(), .ldx = ldx, .y = at_best.data(), .ldy = rows});
+        EXPECT_TRUE(same_bits(whole, split)) << to_string(isa);
+        EXPECT_TRUE(same_bits(whole, batched)) << to_string(isa) << " " << m;
+        EXPECT_TRUE(same_bits(whole, at_best)) << m;
+      }
 }
 
 TEST(Gemv, AddsAndStoresTwiceWithTheBitsOfDoingSoAfterwards) {

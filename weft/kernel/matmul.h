@@ -1,6 +1,6 @@
 // The products of a model's linear layers: y = x . w^T + bias with w (n, k) row-major, as the files keep it, threads
 // sharing the columns of y. Few rows go through gemv, which reads w once; more rows through GemmKernel's panels, packed
-// from w on the fly. Which of the two depends on m alone, so the bits of an element depend on its row of x, its row of
+// from w on the fly (kMostGemvRows). Which of the two depends on m alone, so the bits of an element depend on its row of x, its row of
 // w, its bias and m: neither on the threads nor on how columns are cut.
 #pragma once
 
@@ -19,9 +19,6 @@ struct Linear {
   std::int64_t ldw = 0;         // elements from row to row of w; 0: k
   const float* bias = nullptr;  // (n), added to the finished sum; null: none
 };
-
-// Most rows of x that go through gemv.
-inline constexpr std::int64_t kMostGemvRows = 6;
 
 // y (m, n) = x (m, k) . w^T + bias, f32. bad_input where sizes or dtype cannot be. y overlaps nothing.
 void matmul(ThreadPool& threads, std::int64_t m, const Linear& linear, const float* x, std::int64_t ldx, float* y,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/dtype.h"
+#include "weft/kernel/reference.h"
 
 namespace weft {
 
@@ -18,10 +19,14 @@ inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float
   return values;
 }
 
-// A matrix of either float dtype, as bytes.
+// A matrix of either float dtype, or one row of int8, as bytes.
 inline std::vector<char> random_bytes(std::int64_t count, Dtype dtype, unsigned seed) {
   const std::vector<float> values = random_floats(count, seed);
-  std::vector<char> bytes(values.size() * size_of(dtype));
+  std::vector<char> bytes(static_cast<std::size_t>(row_bytes(dtype, count)));
+  if (dtype == Dtype::int8) {
+    quantise_naive(count, values.data(), reinterpret_cast<std::byte*>(bytes.data()));
+    return bytes;
+  }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bf16 half = to_bf16(values[i]);
     const void* from = dtype == Dtype::bf16 ? static_cast<const void*>(&half) : &values[i];

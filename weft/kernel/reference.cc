@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <vector>
 
@@ -32,6 +33,13 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& 
 }  // namespace
 
 float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col) {
+  if (strip.dtype == Dtype::int8) {
+    const auto* block = static_cast<const std::byte*>(strip.data) + row * row_bytes(strip.dtype, strip.ld) +
+                        col / kInt8Block * kInt8BlockBytes;
+    bf16 scale;
+    std::memcpy(&scale, block, sizeof scale);
+    return to_float(scale) * static_cast<float>(static_cast<std::int8_t>(block[2 + col % kInt8Block]));
+  }
   const std::int64_t at = row * strip.ld + col;
   if (strip.dtype == Dtype::bf16) return to_float(static_cast<const bf16*>(strip.data)[at]);
   return static_cast<const float*>(strip.data)[at];
@@ -112,12 +120,34 @@ void attention_f64(const AttentionShape& s, const float* q, const float* k, cons
 }
 
 void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target) {
-  for (std::int64_t r = 0; r < rows; ++r)
+  std::vector<float> totals(static_cast<std::size_t>(cols));
+  for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t j = 0; j < cols; ++j) {
       float total = sources.empty() ? 0.0f : element_at(sources[0], r, j);
       for (std::size_t s = 1; s < sources.size(); ++s) total += element_at(sources[s], r, j);
-      put(target, r, j, total);
+      totals[static_cast<std::size_t>(j)] = total;
     }
+    if (target.dtype == Dtype::int8)
+      quantise_naive(cols, totals.data(), static_cast<std::byte*>(target.data) + r * row_bytes(Dtype::int8, target.ld));
+    else
+      for (std::int64_t j = 0; j < cols; ++j) put(target, r, j, totals[static_cast<std::size_t>(j)]);
+  }
+}
+
+void quantise_naive(std::int64_t count, const float* values, std::byte* blocks) {
+  for (std::int64_t first = 0; first < count; first += kInt8Block, blocks += kInt8BlockBytes) {
+    const std::int64_t size = std::min(kInt8Block, count - first);
+    float most = 0;
+    for (std::int64_t i = 0; i < size; ++i) {
+      const float magnitude = std::abs(values[first + i]);
+      if (!(magnitude <= most)) most = std::isnan(magnitude) ? INFINITY : magnitude;
+    }
+    const bf16 scale = int8_scale(most);
+    const float wide = to_float(scale), inverse = wide > 0 ? 1.0f / wide : 0.0f;
+    std::memcpy(blocks, &scale, sizeof scale);
+    for (std::int64_t i = 0; i < size; ++i)
+      blocks[2 + i] = static_cast<std::byte>(inverse > 0 ? std::lrintf(values[first + i] * inverse) : 0);
+  }
 }
 
 }  // namespace weft

@@ -13,7 +13,7 @@
 
 namespace weft {
 
-float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col);  // f32 or bf16, widened
+float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col);  // f32, bf16 or int8, widened
 
 // c (m, n) = a (m, k) * b (k, n); a and b are f32 or bf16.
 void gemm_naive(std::int64_t m, std::int64_t n, std::int64_t k, const ConstStrip& a, const ConstStrip& b, float* c,
@@ -35,6 +35,9 @@ void rms_norm_f64(std::int64_t cols, const RmsNorm& norm, const float* x, double
 
 // y (sequence, heads * v_dim), packed, as Attention::run.
 void attention_f64(const AttentionShape& shape, const float* q, const float* k, const float* v, double* y);
+
+// A row of int8 blocks (base/dtype.h) from `count` floats: as copy, the same bits.
+void quantise_naive(std::int64_t count, const float* values, std::byte* blocks);
 
 // As sum: the same bits.
 void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target);

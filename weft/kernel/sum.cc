@@ -13,8 +13,8 @@ namespace weft {
 namespace {
 
 void check_float(const char* what, Dtype dtype) {
-  if (dtype != Dtype::f32 && dtype != Dtype::bf16)
-    bad_input("a {} of a sum or conversion is {}; use f32 or bf16", what, to_string(dtype));
+  if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::int8)
+    bad_input("a {} of a sum or conversion is {}; use f32, bf16 or int8", what, to_string(dtype));
 }
 
 #if defined(__x86_64__)
@@ -42,8 +42,8 @@ void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sourc
   check_float("target", target.dtype);
   for (const ConstStrip& source : sources) check_float("source", source.dtype);
   if (!sources.empty()) return variant().sum(rows, cols, {sources.data(), sources.size()}, target);
-  const auto stride = static_cast<std::size_t>(target.ld) * size_of(target.dtype);
-  const auto bytes = static_cast<std::size_t>(cols) * size_of(target.dtype);
+  const auto stride = static_cast<std::size_t>(row_bytes(target.dtype, target.ld));
+  const auto bytes = static_cast<std::size_t>(row_bytes(target.dtype, cols));
   for (std::int64_t r = 0; r < rows; ++r)
     std::memset(static_cast<char*>(target.data) + static_cast<std::size_t>(r) * stride, 0, bytes);
 }
@@ -51,18 +51,17 @@ void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sourc
 void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target) {
   if (source.dtype != target.dtype) return sum(rows, cols, {&source, 1}, target);
   if (rows <= 0 || cols <= 0) return;
-  const std::size_t size = size_of(source.dtype);
   const auto* from = static_cast<const char*>(source.data);
   auto* to = static_cast<char*>(target.data);
+  const auto bytes = static_cast<std::size_t>(row_bytes(source.dtype, cols));
   if (source.ld == cols && target.ld == cols) {
-    std::memcpy(to, from, static_cast<std::size_t>(rows * cols) * size);
+    std::memcpy(to, from, static_cast<std::size_t>(rows) * bytes);
     return;
   }
-  const std::size_t bytes = static_cast<std::size_t>(cols) * size;
   for (std::int64_t r = 0; r < rows; ++r) {
     std::memcpy(to, from, bytes);
-    from += static_cast<std::size_t>(source.ld) * size;
-    to += static_cast<std::size_t>(target.ld) * size;
+    from += row_bytes(source.dtype, source.ld);
+    to += row_bytes(target.dtype, target.ld);
   }
 }
 
@@ -70,7 +69,7 @@ void copy_past_caches(std::int64_t rows, std::int64_t cols, const ConstStrip& so
   if (source.dtype != target.dtype || source.ld != cols || target.ld != cols || rows <= 0 || cols <= 0)
     return copy(rows, cols, source, target);
   stream_bytes(static_cast<char*>(target.data), static_cast<const char*>(source.data),
-               static_cast<std::size_t>(rows * cols) * size_of(source.dtype));
+               static_cast<std::size_t>(rows * row_bytes(source.dtype, cols)));
 }
 
 }  // namespace weft

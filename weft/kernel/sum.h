@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// rows x cols elements; row r starts at data + r * ld elements.
+// rows x cols elements; row r starts at data + r * ld elements; of int8, blocks of them, row r * row_bytes(int8, ld) on.
 struct Strip {
   void* data;
   std::int64_t ld;
@@ -23,13 +23,13 @@ struct ConstStrip {
   Dtype dtype;
 };
 
-// target = ((s0 + s1) + ...) + s_last; no sources give zeros. Sources and target are f32 or bf16, else
+// target = ((s0 + s1) + ...) + s_last; no sources give zeros. Sources and target are f32, bf16 or int8, else
 // bad_input. The target may be one of the sources (same data, ld and dtype) but must not overlap them in
 // another way.
 void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target);
 
-// target = source. Equal dtypes (any dtype) are copied as bytes; f32 and bf16 convert into each other, the
-// latter rounded to nearest even; other pairs are bad_input. The two must not overlap.
+// target = source. Equal dtypes (any dtype) are copied as bytes; f32, bf16 and int8 convert into each other, bf16
+// rounded to nearest even, int8 as dtype.h says; other pairs are bad_input. The two must not overlap.
 void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
 
 // The same past the caches, for what is larger than they are: lines of the target are not read before they are written.

@@ -1,5 +1,6 @@
 #include "weft/kernel/sum.h"
 
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -40,6 +41,66 @@ TEST(Sum, HasTheBitsOfTheNaiveFoldOnEveryVariant) {
               ASSERT_EQ(got, expected) << to_string(isa) << " " << rows << " x " << cols << ", " << count;
             }
           }
+}
+
+// Rows whose length is no multiple of a block leave a short one; the sources of a mixed sum have any of the formats.
+TEST(Sum, Int8BlocksHaveTheBitsOfTheNaiveOnesOnEveryVariant) {
+  for (std::int64_t rows : {1, 3})
+    for (std::int64_t cols : {1, 31, 32, 33, 64, 100, 513, 1100})
+      for (std::size_t count : {1u, 2u, 5u})
+        for (Dtype to : {Dtype::f32, Dtype::bf16, Dtype::int8}) {
+          const std::int64_t ld = (cols + 31) / 32 * 32;
+          constexpr Dtype kFormats[] = {Dtype::int8, Dtype::f32, Dtype::int8, Dtype::bf16, Dtype::int8};
+          std::vector<std::vector<char>> data;
+          std::vector<ConstStrip> sources;
+          for (std::size_t s = 0; s < count; ++s) {
+            const Dtype dtype = kFormats[(s + static_cast<std::size_t>(rows)) % 5];
+            data.push_back(random_bytes(rows * ld, dtype, static_cast<unsigned>(s)));
+            sources.push_back({data.back().data(), ld, dtype});
+          }
+          const std::vector<char> blank = random_bytes(rows * ld, to, 77);
+          std::vector<char> expected = blank;
+          sum_naive(rows, cols, sources, {expected.data(), ld, to});
+          for (Isa isa : reachable_isas()) {
+            std::vector<char> got = blank;
+            variant(isa).sum(rows, cols, {sources.data(), count}, {got.data(), ld, to});
+            ASSERT_EQ(got, expected) << to_string(isa) << " " << rows << " x " << cols << ", " << count;
+          }
+        }
+}
+
+TEST(Copy, Int8IsWithinHalfAStepOfItsBlock) {
+  constexpr std::int64_t kCols = 3200;
+  std::vector<float> values = random_floats(kCols, 5);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= std::ldexp(1.0f, static_cast<int>(i / 32 % 200) - 100);
+  std::vector<char> blocks(static_cast<std::size_t>(row_bytes(Dtype::int8, kCols)));
+  std::vector<float> back(values.size());
+  copy(1, kCols, {values.data(), kCols, Dtype::f32}, {blocks.data(), kCols, Dtype::int8});
+  copy(1, kCols, {blocks.data(), kCols, Dtype::int8}, {back.data(), kCols, Dtype::f32});
+  for (std::size_t first = 0; first < values.size(); first += 32) {
+    float most = 0;
+    for (std::size_t i = first; i < first + 32; ++i) most = std::max(most, std::abs(values[i]));
+    for (std::size_t i = first; i < first + 32; ++i)
+      ASSERT_LE(std::abs(back[i] - values[i]), most / 254 * (1 + 1.0f / 127) + 0x1p-119f) << i;
+  }
+}
+
+TEST(Copy, Int8KeepsZerosAndTellsOfWhatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float odd : {infinity, -infinity, nan, -nan}) {
+    std::vector<float> values(96, 0.0f), back(96, 5.0f);
+    values[40] = odd, values[41] = 1, values[64] = 3e38f, values[65] = -3e38f;
+    for (Isa isa : reachable_isas()) {
+      std::vector<char> blocks(static_cast<std::size_t>(row_bytes(Dtype::int8, 96)));
+      const ConstStrip source{values.data(), 96, Dtype::f32}, narrow{blocks.data(), 96, Dtype::int8};
+      variant(isa).sum(1, 96, {&source, 1}, {blocks.data(), 96, Dtype::int8});
+      variant(isa).sum(1, 96, {&narrow, 1}, {back.data(), 96, Dtype::f32});
+      for (std::size_t i = 0; i < 32; ++i) ASSERT_EQ(back[i], 0) << to_string(isa);
+      for (std::size_t i = 32; i < 64; ++i) ASSERT_TRUE(std::isnan(back[i])) << to_string(isa);
+      EXPECT_NEAR(back[64] / 3e38f, 1, 1.0 / 250);
+      EXPECT_NEAR(back[65] / -3e38f, 1, 1.0 / 250);
+    }
+  }
 }
 
 TEST(Sum, TargetMayBeASource) {

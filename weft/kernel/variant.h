@@ -23,11 +23,26 @@ struct GemmPanel {
   std::int64_t ld;
 };
 
+struct PanelSource {
+  const void* data;
+  Dtype dtype;
+  std::int64_t ld;
+  const void* next;
+};
+
 struct GemvRows {
   const void* w;  // (count, k) with ld
   Dtype dtype;
   std::int64_t count, k, ld;
   std::int64_t to_come;  // rows behind these that will be asked for next: memory is asked for them in time
+};
+
+struct GemvVectors {
+  std::int64_t m;
+  const float* x;  // (m, k) with ldx
+  std::int64_t ldx;
+  float* y;  // (m, rows) with ldy
+  std::int64_t ldy;
 };
 
 struct StripList {  // at least one
@@ -40,12 +55,12 @@ struct Variant {
   std::int64_t block_rows;  // rows of c held in registers at once
   std::int64_t panel_cols;  // and columns
 
-  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero.
-  void (*pack)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb, float* panel);
+  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero. Meanwhile
+  // memory is asked for `next`, of the same shape, if it is not null.
+  void (*pack)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
 
   // The same from the transpose of b: panel(p, j) = b(j, p) with b (cols, k).
-  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const void* b, Dtype dtype, std::int64_t ldb,
-                          float* panel);
+  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
 
   // c = a * panel, or c + a * panel where `accumulate`, then c = addend + c where there is one; each element
   // is one chain of multiply-adds in order of k.
@@ -53,7 +68,7 @@ struct Variant {
                    bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);
-  void (*gemv)(const GemvRows& rows, const float* x, float* y);
+  void (*gemv)(const GemvRows& rows, const GemvVectors& vectors);
   void (*bag)(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
               float* out, std::int64_t ld);
   void (*sum)(std::int64_t rows, std::int64_t cols, const StripList& sources, const Strip& target);

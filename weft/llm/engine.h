@@ -32,7 +32,7 @@ struct EngineOptions {
   std::int64_t capacity = 0;  // tokens of a sequence; 0: the model's longest
   std::int64_t rows = 512;    // most rows of a forward
   SyncForm sync = SyncForm::fused;
-  int panels = 4;   // decomposed
+  int panels = 4;  // decomposed
 };
 
 // Tokens to append to a sequence.
@@ -81,7 +81,7 @@ class Engine {
   void forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds, std::span<const float> x);
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
-  std::int64_t rows() const;      // of the last forward
+  std::int64_t rows() const;  // of the last forward
   // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
   // x of the next forward_blocks.
   std::span<const float> residual() const;

@@ -27,7 +27,7 @@ Dtype dtype_of(BlockWire wire) {
     case BlockWire::bf16:
       return Dtype::bf16;
     case BlockWire::int8:
-      bad_input("the wire format int8 is not there yet; use f32 or bf16");
+      return Dtype::int8;
   }
   return Dtype::f32;
 }
@@ -35,6 +35,7 @@ Dtype dtype_of(BlockWire wire) {
 Space space_of(World& world, const ReductionShape& shape, Route route) {
   SpaceOptions options;
   options.wire = dtype_of(shape.wire);
+  if (shape.wire == BlockWire::bf16) options.wire_sums = Dtype::bf16;  // the sums on their way back too
   options.route = route;
   return all_reduce(world.mesh({{"tp", world.size()}}), "tp", options);
 }
@@ -44,6 +45,7 @@ Producer fused_producer(const ReductionShape& shape) {
   p.bias = shape.bias;
   p.residual = true;
   p.addend = shape.addend;
+  if (shape.rows > kMostGemvRows) p.tile = {64, 64};  // as a gemm's: weights are read once for 64 rows
   return p;
 }
 

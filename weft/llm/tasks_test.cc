@@ -11,14 +11,10 @@
 namespace weft {
 namespace {
 
-// A token a byte; a bos of 256 where asked for; "ab" is one token of 300, wherever it stands.
+// A token a byte, but "ab" is one token of 300, wherever it stands.
 class ByteTokenizer : public Tokenizer {
  public:
-  explicit ByteTokenizer(bool adds_bos) {
-    pieces_.resize(301);
-    bos_ = 256;
-    adds_bos_ = adds_bos;
-  }
+  ByteTokenizer() { pieces_.resize(301); }
 
  protected:
   void encode_plain(std::string_view text, bool, std::vector<int>& tokens) const override {
@@ -60,7 +56,7 @@ TEST(Tasks, RefusalsNameLineFieldAndRemedy) {
 }
 
 TEST(Tasks, UnitsShareTheirContext) {
-  const ByteTokenizer tokenizer(false);
+  const ByteTokenizer tokenizer;
   const std::vector<TaskItem> items{
       item_of(R"({"task": "continuation", "context": "xy", "choices": [" p", " qr"], "answer": 0})")};
   const auto units = task_units(items, tokenizer, 100);
@@ -71,19 +67,32 @@ TEST(Tasks, UnitsShareTheirContext) {
 
 // "xa" + "b" is x, ab: the choice begins where the context alone had ended, two tokens in.
 TEST(Tasks, AChoiceThatChangesTheContextStandsAlone) {
-  const ByteTokenizer tokenizer(true);
+  const ByteTokenizer tokenizer;
   const std::vector<TaskItem> items{
       item_of(R"({"task": "continuation", "context": "xa", "choices": [" p", "bcd"], "answer": 0})")};
   const auto units = task_units(items, tokenizer, 100);
   ASSERT_EQ(units.size(), 2u);
-  EXPECT_EQ(units[0].context, (std::vector<int>{256, 'x', 'a'}));
-  EXPECT_EQ(units[1].context, (std::vector<int>{256, 'x', 300}));
+  EXPECT_EQ(units[0].context, (std::vector<int>{'x', 'a'}));
+  EXPECT_EQ(units[1].context, (std::vector<int>{'x', 300}));
   EXPECT_EQ(units[1].choices, (std::vector<std::vector<int>>{{'c', 'd'}}));
   EXPECT_EQ(units[1].first_choice, 1u);
 }
 
+TEST(Tasks, ATokenizerThatAddsABosHasItBeforeEveryContext) {
+  const auto tokenizer = Tokenizer::load(std::string(WEFT_SOURCE) + "/tests/tokenizers/llama2");
+  ASSERT_TRUE(tokenizer->adds_bos());
+  const std::vector<TaskItem> items{item_of(R"({"task": "last_word", "context": "the cat", "target": " sat"})"),
+                                    item_of(R"({"task": "last_word", "context": "", "target": "sat"})")};
+  const auto units = task_units(items, *tokenizer, 100);
+  EXPECT_EQ(units[0].context[0], *tokenizer->bos());
+  EXPECT_GT(units[0].context.size(), 1u);
+  EXPECT_EQ(units[1].context, std::vector<int>{*tokenizer->bos()});
+  const ByteTokenizer without;
+  EXPECT_NE(refusal([&] { task_units(items, without, 100); }).find("has no bos token"), std::string::npos);
+}
+
 TEST(Tasks, ALongContextLosesItsBeginning) {
-  const ByteTokenizer tokenizer(false);
+  const ByteTokenizer tokenizer;
   const std::vector<TaskItem> items{item_of(R"({"task": "last_word", "context": "123456789", "target": "xyz"})")};
   const auto units = task_units(items, tokenizer, 7);
   EXPECT_TRUE(units[0].cut);

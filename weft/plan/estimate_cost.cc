@@ -1,6 +1,7 @@
 #include "weft/plan/estimate_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/plan/traffic.h"
 
@@ -39,8 +40,7 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
 }
 
 double Costs::bytes(const VPiece& piece) const {
-  return static_cast<double>(m_.boxes[piece.box].volume() *
-                             static_cast<std::int64_t>(size_of(m_.plan->buffers[piece.buffer].dtype)));
+  return static_cast<double>(bytes_of(m_.boxes[piece.box], m_.plan->buffers[piece.buffer].dtype));
 }
 
 double Costs::sent_bytes(const Act& act, const VPiece& target) const {
@@ -48,7 +48,7 @@ double Costs::sent_bytes(const Act& act, const VPiece& target) const {
   if (!copies) return bytes(target);
   const Dtype source = m_.plan->buffers[m_.pieces_of(act.sources)[0].buffer].dtype;
   const Dtype dtype = travels_as(source, m_.plan->buffers[target.buffer].dtype);
-  return static_cast<double>(m_.boxes[target.box].volume() * static_cast<std::int64_t>(size_of(dtype)));
+  return static_cast<double>(bytes_of(m_.boxes[target.box], dtype));
 }
 
 double Costs::store_seconds(const Act& act, const VPiece& piece) const {
@@ -98,10 +98,14 @@ double Costs::produce(const Act& act, const Memory& memory) const {
   const double weights = weight_bytes(p, cols);
   const double first_read = weights * (first_with_weights(act) ? cold_read_ : std::min(cold_read_, memory.read));
   switch (p.kind) {
+    case ProducerKind::gemv:
+      if (p.m <= kFewRows) {
+        const double passes = std::ceil(rows / static_cast<double>(p.tile[0]));
+        return rows * cols * cluster_.row_s + first_read + (passes - 1) * weights * memory.read;
+      }
+      [[fallthrough]];
     case ProducerKind::gemm:
       return 2 * rows * cols * k / cluster_.flops_per_s + rows * k * 4 * memory.read + first_read;
-    case ProducerKind::gemv:
-      return rows * cols * cluster_.row_s + first_read + (rows - 1) * weights * memory.read;
     case ProducerKind::embedding_bag:
     case ProducerKind::copy:
       return 0;  // reading is part of the pass over memory

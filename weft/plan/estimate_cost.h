@@ -3,7 +3,7 @@
 //   step_s for every tile (of a trigger too, moving or not), and signal_s for every counter of another rank that it raises: the counter is in that rank's
 //                              cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
-//                              gemv: row_s for every output, and its weights;
+//                              gemv: row_s for every output, and its weights; of many rows, as gemm;
 //                              embedding_bag: nothing beside the pass, of which its rows (estimate_tables.h) are a part
 //   + one pass over memory     the longer of reading (sources, and the rows of a copy or of bags) and storing, and half of the shorter:
 //                              hardware overlaps the rest. Tiles go into a peer's memory, on this

@@ -6,6 +6,7 @@
 
 #include "weft/base/units.h"
 #include "weft/plan/program.h"
+#include "weft/plan/traffic.h"
 
 namespace weft {
 namespace {
@@ -162,7 +163,7 @@ class Printer {
         shape += fmt::format("; packed {} x {} in blocks of {} rows", buffer.packing.tile_rows,
                              buffer.packing.tile_cols, buffer.packing.block_rows.str());
       rows.push_back({buffer.name, std::string(to_string(buffer.role)), std::string(to_string(buffer.dtype)), sizes,
-                      bytes(elements * static_cast<std::int64_t>(size_of(buffer.dtype))), shape});
+                      bytes(row_bytes(buffer.dtype, elements)), shape});
     }
     out_ += "\n" + columns(rows, 2, 40) + more(plan_.buffers.size(), "buffers");
   }
@@ -281,8 +282,7 @@ class Printer {
       ++(a.kind == ActionKind::step ? totals->steps : totals->triggers);
       if (a.kind == ActionKind::step) totals->tiles += a.lanes;
       for (const Piece& p : program.targets(a))
-        (p.rank == rank ? totals->stored : totals->sent) +=
-            p.box.volume() * static_cast<std::int64_t>(size_of(plan_.buffers[p.buffer].dtype));
+        (p.rank == rank ? totals->stored : totals->sent) += bytes_of(p.box, plan_.buffers[p.buffer].dtype);
     }
   }
   static Row row(const char* who, const Totals& t) {

@@ -18,7 +18,8 @@ ProducerKind parse_producer_kind(std::string_view name);
 
 // Every producer makes an m x n output on each rank, in tiles of `tile` rows and columns.
 //   gemm           x (m, k) times w (k, n)
-//   gemv           x (m, k), m small, times w (n, k) transposed: w row-major by output, as linear layers keep it
+//   gemv           x (m, k) times w (n, k) transposed: w row-major by output, as linear layers keep it. Few rows read it
+//                  once, as it lies; more are made as a gemm's are, from panels packed in every run
 //   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table a tile column
 //   copy           x (m, n) as it is: a collective alone
 //   window         whatever the caller writes, straight into the steps' targets (world/window.h): a step's work is done
@@ -44,6 +45,9 @@ struct Producer {
   bool has_epilogue() const { return bias || residual || activation != Activation::none; }
   std::int64_t columns(int rank) const { return n_of.empty() ? n : n_of[rank]; }
 };
+
+// A gemv of so many rows reads its weights once for all of them; of more rows it costs what a gemm does.
+inline constexpr std::int64_t kFewRows = 24;
 
 // Checks sizes and fills in the tile. Throws bad_input naming the value and the remedy.
 Producer validated(Producer producer, int num_ranks);

@@ -10,11 +10,16 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
+std::int64_t bytes_of(const Box& box, Dtype dtype) {
+  const std::int64_t cols = box.dims > 0 ? box.size(box.dims - 1) : 0;
+  return cols == 0 ? 0 : box.volume() / cols * row_bytes(dtype, cols);
+}
+
 std::int64_t travel_bytes(const Plan& plan, const Program& program, const Action& action, const Piece& target) {
   const Dtype dtype = plan.buffers[target.buffer].dtype;
   const bool copies = action.kind == ActionKind::trigger && !action.finish && action.sources.size() == 1;
-  return static_cast<std::int64_t>(
-      size_of(copies ? travels_as(plan.buffers[program.sources(action)[0].buffer].dtype, dtype) : dtype));
+  return bytes_of(target.box,
+                  copies ? travels_as(plan.buffers[program.sources(action)[0].buffer].dtype, dtype) : dtype);
 }
 
 Traffic traffic(const Plan& plan, const Program& program) {
@@ -23,9 +28,9 @@ Traffic traffic(const Plan& plan, const Program& program) {
     if (action.lanes == 0) continue;
     for (const Piece& target : program.targets(action)) {
       if (target.rank == program.rank)
-        out.bytes_kept += target.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+        out.bytes_kept += bytes_of(target.box, plan.buffers[target.buffer].dtype);
       else
-        out.bytes_to_peers += target.box.volume() * travel_bytes(plan, program, action, target);
+        out.bytes_to_peers += travel_bytes(plan, program, action, target);
     }
     for (const Signal& signal : program.signals_of(action))
       (signal.rank == program.rank ? out.local_signals : out.signals_to_peers) += action.lanes;
@@ -55,7 +60,7 @@ std::vector<HostTraffic> host_traffic(const Plan& plan, int ranks_per_host) {
       for (const Piece& target : program.targets(action)) {
         const int from = rank / ranks_per_host, to = target.rank / ranks_per_host;
         if (from == to || action.lanes == 0) continue;
-        const std::int64_t bytes = target.box.volume() * travel_bytes(plan, program, action, target);
+        const std::int64_t bytes = travel_bytes(plan, program, action, target);
         out[from].bytes_out += bytes;
         out[to].bytes_in += bytes;
       }

@@ -14,7 +14,9 @@ namespace weft {
 constexpr Dtype travels_as(Dtype source, Dtype target) {
   return source == Dtype::bf16 && target == Dtype::f32 ? source : target;
 }
-// Bytes of one value on its way from an action to a target on another rank.
+// Bytes of a box of a buffer, or of one on its way; of int8 with the scales of its blocks.
+std::int64_t bytes_of(const Box& box, Dtype dtype);
+// Bytes that go from an action to a target on another rank.
 std::int64_t travel_bytes(const Plan& plan, const Program& program, const Action& action, const Piece& target);
 
 // Of one rank, as the one that stores and signals; or summed over all.

@@ -190,6 +190,21 @@ void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
   if (write && buffer.role == Role::input)
     return problem(fmt::format("{} writes the input \"{}\"", name(act), buffer.name));
   if (buffer.packing.tile_rows > 0) check_packing(act, piece);
+  if (buffer.dtype == Dtype::int8) check_blocks(act, piece);
+}
+
+// Nobody reads or writes a part of an int8 block: its values have one scale. Lanes begin where tiles do.
+void Model::check_blocks(const Act& act, const VPiece& piece) {
+  const Buffer& buffer = plan->buffers[piece.buffer];
+  const Box& box = boxes[piece.box];
+  if (buffer.role != Role::internal || buffer.packing.tile_rows == 0 || buffer.packing.tile_cols % kInt8Block != 0)
+    return problem(fmt::format("buffer \"{}\" is int8 but not internal and packed in tiles of a multiple of {} columns",
+                               buffer.name, kInt8Block));
+  const auto& shape = shapes_[piece.rank * plan->buffers.size() + piece.buffer];
+  if (shape.size() != 2) return;  // not to be packed either
+  if (box.lo[1] % kInt8Block != 0 || (box.hi[1] % kInt8Block != 0 && box.hi[1] != shape[1]))
+    problem(fmt::format("{} cuts {} of \"{}\" inside a block of {} columns", name(act), to_string(box), buffer.name,
+                        kInt8Block));
 }
 
 // A lane of a packed buffer must lie inside one of its tiles.

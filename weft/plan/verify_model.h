@@ -176,6 +176,7 @@ struct Model {
   void check_pieces(const Program& program, const Action& action, const Act& act);
   void check_piece(const Act& act, const VPiece& piece, bool write);
   void check_packing(const Act& act, const VPiece& piece);
+  void check_blocks(const Act& act, const VPiece& piece);
   void sort_counters();
   void check_blocks();
   void collect_signalers();

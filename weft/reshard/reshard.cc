@@ -43,6 +43,7 @@ void check_tensor(const ShardedTensor& tensor, const Reshard& reshard) {
 }
 
 bool converts(Dtype from, Dtype to) {
+  if (from == Dtype::int8 || to == Dtype::int8) return false;  // a format of sums on the wire
   const auto is_float = [](Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16; };
   return from == to || (is_float(from) && is_float(to));
 }
@@ -62,8 +63,10 @@ void check_part(const Part& part, const ShardedTensor& destination) {
     bad_input("\"{}\" has {} dims and is put at {} coordinates, but \"{}\" has {} dims; give as many of each",
               tensor.name, tensor.shape.size(), part.at.size(), destination.name, dims);
   if (!converts(tensor.dtype, destination.dtype))
-    bad_input("\"{}\" is {} and \"{}\" is {}; only f32 and bf16 convert into each other, other dtypes must be equal",
-              tensor.name, to_string(tensor.dtype), destination.name, to_string(destination.dtype));
+    bad_input(
+        "\"{}\" is {} and \"{}\" is {}; only f32 and bf16 convert into each other, other dtypes must be equal, and "
+        "none int8",
+        tensor.name, to_string(tensor.dtype), destination.name, to_string(destination.dtype));
   const Box box = shifted(whole(tensor.shape), part.at);
   if (!contains(whole(destination.shape), box))
     bad_input("\"{}\" fills {} of \"{}\", which is only {}; move or shrink it", tensor.name, to_string(box),

@@ -16,7 +16,7 @@ Place place_of(const Memory& memory, const Piece& piece, const Box& box) {
   place.buffer = piece.buffer;
   place.layout = &layout;
   place.base = layout.role == Role::input ? nullptr : memory.base[piece.rank] + layout.offset;
-  place.corner = layout.element(box.lo) * static_cast<std::int64_t>(size_of(layout.dtype));
+  place.corner = row_bytes(layout.dtype, layout.element(box.lo));
   place.ld = layout.row_stride();
   place.dtype = layout.dtype;
   return place;

@@ -27,7 +27,7 @@ struct Place {
   ConstStrip strip(const Bindings& bindings, std::uint32_t run, const std::array<std::int64_t, kMaxDims>& at) const {
     std::int64_t skip = 0;
     for (int d = 0; d < layout->dims - 2; ++d) skip += at[d] * layout->stride[d];
-    return {first(bindings, run) + skip * static_cast<std::int64_t>(size_of(dtype)), ld, dtype};
+    return {first(bindings, run) + row_bytes(dtype, skip), ld, dtype};
   }
   ConstStrip strip(const Bindings& bindings, std::uint32_t run) const { return {first(bindings, run), ld, dtype}; }
 

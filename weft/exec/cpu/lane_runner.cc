@@ -42,7 +42,7 @@ std::vector<std::int64_t> copied_bytes(const Plan& plan, const Program& program)
     std::int64_t most = 0;
     for (const Piece& target : program.targets(action))
       if (action.kind == ActionKind::trigger && action.lanes > 0 && target.rank != program.rank)
-        most = action.box.volume() * static_cast<std::int64_t>(size_of(plan.buffers[target.buffer].dtype));
+        most = weft::bytes_of(action.box, plan.buffers[target.buffer].dtype);
     out.push_back(most);
   }
   const auto is_step = [](const Action& action) { return action.kind == ActionKind::step; };
@@ -106,7 +106,7 @@ void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint
   counts_ = counts;
   all_rows_ = counts.rows < 0 && counts.peers.empty();
   run_ = run;
-  for (TileMaker& maker : makers_) maker.begin(run);
+  for (TileMaker& maker : makers_) maker.begin(run, counts.rows);
 }
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
@@ -153,15 +153,17 @@ void LaneRunner::signal(const Action& action, const LaneCard& card, Workbench& b
 }
 
 // As traffic() counts them (plan/traffic.h).
-std::int64_t LaneRunner::bytes_of(std::int64_t values, const Action& action, const LaneCard& card, Dtype target) {
+std::int64_t LaneRunner::bytes_of(std::int64_t rows, std::int64_t cols, const Action& action, const LaneCard& card,
+                                  Dtype target) {
   const bool copies = action.kind == ActionKind::trigger && !action.finish && card.sources.size() == 1;
-  return values * static_cast<std::int64_t>(size_of(copies ? travels_as(card.sources[0].dtype, target) : target));
+  return rows * row_bytes(copies ? travels_as(card.sources[0].dtype, target) : target, cols);
 }
 
 std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const LaneCard& card) const {
+  const std::int64_t cols = card.box.dims > 0 ? std::max<std::int64_t>(card.box.size(card.box.dims - 1), 1) : 1;
   std::int64_t bytes = 0;
   for (const Place& target : card.targets)
-    if (target.rank == rank) bytes += bytes_of(card.box.volume(), action, card, target.dtype);
+    if (target.rank == rank) bytes += bytes_of(card.box.volume() / cols, cols, action, card, target.dtype);
   return bytes;
 }
 
@@ -265,10 +267,14 @@ void LaneRunner::store(const Action& action, const LaneCard& card, std::int64_t 
     if (action.finish) finish(action, card, bench.tile.get(), ld);
     bench.sources.assign(1, {bench.tile.get(), ld, Dtype::f32});
   }
+  // What was rounded into this rank's own memory serves the targets that follow, as it is.
+  const bool rounds_once = card.targets.size() > 1 && card.targets[0].dtype != Dtype::f32 &&
+                           std::all_of(card.targets.begin(), card.targets.end(),
+                                       [&](const Place& p) { return p.dtype == card.targets[0].dtype; });
   for (const Place& target : card.targets) {
     const ConstStrip to = target.strip(*bindings_, run_, at);
     const Strip out{const_cast<void*>(to.data), to.ld, to.dtype};
-    if (target.rank != program_.rank) bench.sent.bytes += bytes_of(rows * cols, action, card, to.dtype);
+    if (target.rank != program_.rank) bench.sent.bytes += bytes_of(rows, cols, action, card, to.dtype);
     if (hooks_ != nullptr)
       hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
     else if (is_remote(target.rank))
@@ -279,6 +285,7 @@ void LaneRunner::store(const Action& action, const LaneCard& card, std::int64_t 
       copy(rows, cols, bench.sources[0], out);
     else
       sum(rows, cols, bench.sources, out);
+    if (rounds_once && target.rank == program_.rank) bench.sources.assign(1, to);
   }
 }
 
@@ -288,14 +295,14 @@ void LaneRunner::send(int rank, std::int64_t rows, std::int64_t cols, const Stri
     auto out = whole;
     using Byte =
         std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(out.data)>>, const std::byte, std::byte>;
-    out.data =
-        static_cast<Byte*>(whole.data) + (row * whole.ld + col) * static_cast<std::int64_t>(size_of(whole.dtype));
+    out.data = static_cast<Byte*>(whole.data) + row * row_bytes(whole.dtype, whole.ld) + row_bytes(whole.dtype, col);
     return out;
   };
   const Dtype dtype = bench.sources.size() == 1 ? travels_as(bench.sources[0].dtype, to.dtype) : to.dtype;
-  const auto size = static_cast<std::int64_t>(size_of(dtype));
-  const std::int64_t wide = std::min(cols, remote_->most_bytes() / size);
-  const std::int64_t high = std::min(rows, std::max<std::int64_t>(remote_->most_bytes() / (wide * size), 1));
+  // As many whole blocks of int8 as fit; of other formats these come to a few values less than could be.
+  const std::int64_t most = remote_->most_bytes() / row_bytes(dtype, kInt8Block) * kInt8Block;
+  const std::int64_t wide = std::min(cols, most);
+  const std::int64_t high = std::min(rows, std::max<std::int64_t>(remote_->most_bytes() / row_bytes(dtype, wide), 1));
   for (std::int64_t row = 0; row < rows; row += high)
     for (std::int64_t col = 0; col < cols; col += wide) {
       const std::int64_t m = std::min(high, rows - row), n = std::min(wide, cols - col);

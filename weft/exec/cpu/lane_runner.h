@@ -58,7 +58,8 @@ class LaneRunner {
 
  private:
   void signal(const Action& action, const LaneCard& card, Workbench& bench) const;
-  static std::int64_t bytes_of(std::int64_t values, const Action& action, const LaneCard& card, Dtype target);
+  static std::int64_t bytes_of(std::int64_t rows, std::int64_t cols, const Action& action, const LaneCard& card,
+                               Dtype target);
   std::int64_t bytes_to(int rank, const Action& action, const LaneCard& card) const;
   bool is_written(const Action& action) const;
   bool folds_first(const Action& action) const;

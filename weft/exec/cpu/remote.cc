@@ -41,8 +41,8 @@ Strip Remote::stage(int target, const Outgoing& outgoing, Outbox& out) const {
                         {.segment = segment_,
                          .offset = static_cast<std::uint64_t>(at - memory_.base[target]),
                          .rows = static_cast<std::uint64_t>(outgoing.rows),
-                         .row_bytes = static_cast<std::uint64_t>(outgoing.cols) * size_of(outgoing.dtype),
-                         .stride = static_cast<std::uint64_t>(outgoing.place.ld) * size_of(outgoing.place.dtype),
+                         .row_bytes = static_cast<std::uint64_t>(row_bytes(outgoing.dtype, outgoing.cols)),
+                         .stride = static_cast<std::uint64_t>(row_bytes(outgoing.place.dtype, outgoing.place.ld)),
                          .landing = outgoing.dtype == outgoing.place.dtype ? Landing::as_it_is : Landing::widened},
                         data});
   out.bytes += bytes;

@@ -16,13 +16,13 @@ namespace weft {
 class Transport;
 
 // A part of a lane for another host: rows x cols, to be stored at `place`, an address of the target's segment (a range
-// without memory here). Values travel as `dtype`; bf16 ones are widened where they land, if f32 is kept there.
+// without memory here). Values travel as `dtype`, int8 in whole blocks; bf16 ones are widened where they land, if f32 is kept there.
 struct Outgoing {
   std::int64_t rows = 0, cols = 0;
   Strip place;
   Dtype dtype = Dtype::f32;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(rows * cols) * size_of(dtype); }
+  std::size_t bytes() const { return static_cast<std::size_t>(rows * row_bytes(dtype, cols)); }
 };
 
 // What the lane under way has for other hosts; a thread's own.

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "weft/kernel/embedding_bag.h"
-#include "weft/kernel/gemv.h"
 #include "weft/kernel/sum.h"
 
 namespace weft {
@@ -44,7 +43,8 @@ std::vector<PackedWeights::Span> column_spans(int producer, const Program& progr
 
 TileMaker::TileMaker(const Producer& producer, int index, const Program& program)
     : producer_(producer), n_(producer.columns(program.rank)) {
-  if (producer.kind != ProducerKind::gemm) return;
+  const bool is_gemv = producer.kind == ProducerKind::gemv;
+  if (producer.kind != ProducerKind::gemm && !(is_gemv && producer.m > kMostGemvRows)) return;
   std::vector<std::int64_t> rows, cols;
   std::array<std::int64_t, 2> tile{1, 1};
   for (const Action& action : program.actions) {
@@ -59,10 +59,19 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
                         .tile_cols = tile[1],
                         .k = producer.k,
                         .lda = producer.k,
-                        .ldb = n_,
-                        .b_dtype = producer.weight};
+                        .ldb = is_gemv ? producer.k : n_,
+                        .b_dtype = producer.weight,
+                        .b_transposed = is_gemv};
   gemm_ = std::make_unique<GemmKernel>(shape, rows, cols);
   if (gemm_->packs()) packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
+}
+
+void TileMaker::make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,
+                             const GemmTarget& target) const {
+  const std::int64_t k = producer_.k;
+  const GemvBatch batch{
+      m, x, k, target.data, target.ld, rows_to_come, target.addend, target.addend_ld, target.twin, target.twin_ld};
+  gemv(n, k, w, producer_.weight, k, batch);
 }
 
 void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const GemmTarget& target,
@@ -72,27 +81,15 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
   const auto weight = static_cast<std::int64_t>(size_of(p.weight));
   const auto* w = static_cast<const std::byte*>(in.w);
   switch (p.kind) {
-    case ProducerKind::gemm: {
+    case ProducerKind::gemm:
+    case ProducerKind::gemv: {
       const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      const std::byte* b = w + box.lo[1] * weight;
+      const std::byte* b = w + box.lo[1] * weight * (p.kind == ProducerKind::gemv ? p.k : 1);
+      if (by_gemv_) return make_by_gemv(m, n, x, b, n_ - box.hi[1], target);
       if (packed_)
         if (const float* packed = packed_->get(box.lo[1], box.hi[1], b))
           return gemm_->run_packed(m, n, x, packed, target);
       return gemm_->run(m, n, x, b, target, scratch);
-    }
-    case ProducerKind::gemv: {
-      const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      const GemvBatch batch{m,
-                            x,
-                            p.k,
-                            target.data,
-                            target.ld,
-                            n_ - box.hi[1],
-                            target.addend,
-                            target.addend_ld,
-                            target.twin,
-                            target.twin_ld};
-      return gemv(n, p.k, w + box.lo[1] * p.k * weight, p.weight, p.k, batch);
     }
     case ProducerKind::embedding_bag: {
       const auto table = static_cast<std::size_t>(box.lo[1] / p.dim);

@@ -7,6 +7,7 @@
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/packed_weights.h"
 #include "weft/kernel/gemm.h"
+#include "weft/kernel/gemv.h"
 #include "weft/plan/program.h"
 
 namespace weft {
@@ -18,9 +19,12 @@ class TileMaker {
 
   std::size_t scratch_bytes() const { return gemm_ ? gemm_->scratch_bytes() : 0; }
 
-  // Inputs may differ from those of the run before; called before any thread makes a tile.
-  void begin(std::uint32_t run) {
+  // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called before
+  // any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them: all its
+  // tiles of a run the same way.
+  void begin(std::uint32_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
+    by_gemv_ = producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : rows) <= kMostGemvRows;
   }
 
   // Whether make() takes a twin, and an addend: a copy takes only the latter.
@@ -31,8 +35,12 @@ class TileMaker {
   void make(const Inputs& inputs, const Box& box, const float* rows, const GemmTarget& target, void* scratch) const;
 
  private:
+  void make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,
+                    const GemmTarget& target) const;
+
   Producer producer_;
   std::int64_t n_;  // columns on this rank
+  bool by_gemv_ = false;
   std::unique_ptr<GemmKernel> gemm_;
   std::unique_ptr<PackedWeights> packed_;
 };

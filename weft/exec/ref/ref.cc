@@ -28,7 +28,7 @@ struct Rank {
   std::size_t next_step = 0;
 };
 
-bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16; }
+bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::int8; }
 
 float float_at(const void* data, Dtype dtype, std::int64_t i) {
   return dtype == Dtype::bf16 ? to_float(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
@@ -45,7 +45,18 @@ std::int64_t integer_at(const void* data, Dtype dtype, std::int64_t i) {
   }
 }
 
-float rounded(float value, Dtype dtype) { return dtype == Dtype::bf16 ? to_float(to_bf16(value)) : value; }
+// Rows of `cols` values as a buffer of that dtype keeps them.
+std::vector<float> rounded(std::vector<float> values, std::int64_t cols, Dtype dtype) {
+  if (dtype == Dtype::bf16)
+    for (float& value : values) value = to_float(to_bf16(value));
+  if (dtype != Dtype::int8) return values;
+  std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(dtype, cols)));
+  for (auto at = values.begin(); at != values.end(); at += cols) {
+    quantise_naive(cols, &*at, row.data());
+    for (std::int64_t j = 0; j < cols; ++j) at[j] = element_at({row.data(), cols, dtype}, 0, j);
+  }
+  return values;
+}
 
 }  // namespace
 
@@ -72,6 +83,7 @@ struct RefExecutor::Impl {
   void add_epilogue(const Rank& rank, const Action& action, const Box& tile, const Box& first_target,
                     std::vector<float>* values) const;
   float& element(int rank, int buffer, const Box& box, std::int64_t i);
+  bool is_copy(const Rank& rank, const Action& action, Dtype target) const;
   bool moves_integers(const Rank& rank, const Action& action) const;
   void move_integers(Rank& rank, const Action& action, std::int64_t lane);
   std::string stuck() const;
@@ -169,6 +181,13 @@ float& RefExecutor::Impl::element(int r, int buffer, const Box& box, std::int64_
   return copies[runs % static_cast<std::int64_t>(copies.size())][offset(ranks[r].shapes[buffer], nth(box, i))];
 }
 
+// Of what is rounded already: the bytes of int8, rounded again, could be others.
+bool RefExecutor::Impl::is_copy(const Rank& rank, const Action& action, Dtype target) const {
+  const auto sources = rank.program.sources(action);
+  return action.kind == ActionKind::trigger && !action.finish && sources.size() == 1 &&
+         plan.buffers[sources[0].buffer].dtype == target;
+}
+
 bool RefExecutor::Impl::moves_integers(const Rank& rank, const Action& action) const {
   const auto targets = rank.program.targets(action);
   return !targets.empty() && !is_float(plan.buffers[targets[0].buffer].dtype);
@@ -238,9 +257,10 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
     if (action.finish && !values.empty()) add_epilogue(rank, action, tile, shortened(targets[0].box), &values);
     for (const Piece& target : targets) {
       const Box box = shortened(target.box);
+      const Dtype dtype = plan.buffers[target.buffer].dtype;
+      const std::vector<float> kept = is_copy(rank, action, dtype) ? values : rounded(values, tile.size(1), dtype);
       for (std::size_t i = 0; i < values.size(); ++i)
-        element(target.rank, target.buffer, box, static_cast<std::int64_t>(i)) =
-            rounded(values[i], plan.buffers[target.buffer].dtype);
+        element(target.rank, target.buffer, box, static_cast<std::int64_t>(i)) = kept[i];
     }
   }
   for (const Signal& signal : rank.program.signals_of(action))

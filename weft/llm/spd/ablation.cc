@@ -1,6 +1,6 @@
 #include "weft/llm/spd/ablation.h"
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -71,13 +71,16 @@ std::vector<float> projected(const ModelSource& source, std::int64_t block, std:
 std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
                                     std::span<const std::span<const int>> windows,
                                     const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
-  if (block < 0 || block >= ranks.config().blocks)
+  if (block != kAllBlocks && (block < 0 || block >= ranks.config().blocks))
     bad_input("block {} of a model that has {}; use 0 to {}", block, ranks.config().blocks, ranks.config().blocks - 1);
   std::vector<AblationRow> rows;
   std::int64_t done = 0;
   for (const BlockOrder order : orders) {
     std::vector<BlockOrder> all(static_cast<std::size_t>(ranks.config().blocks), BlockOrder::sync);
-    all[static_cast<std::size_t>(block)] = order;
+    if (block == kAllBlocks)
+      std::fill(all.begin(), all.end(), order);
+    else
+      all[static_cast<std::size_t>(block)] = order;
     AblationRow& row = rows.emplace_back();
     row.order = order;
     for (const auto window : windows) {

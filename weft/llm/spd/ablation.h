@@ -16,11 +16,13 @@
 namespace weft {
 
 struct AblationRow {
-  BlockOrder order = BlockOrder::sync;  // of the one block; all others are sync
+  BlockOrder order = BlockOrder::sync;  // of the one block, all others sync; or of all blocks
   std::vector<WindowScore> windows;
 };
 
-// Perplexity of every order of `block`, the first one of `orders` sync.
+inline constexpr std::int64_t kAllBlocks = -1;
+
+// Scores of every order of `block`, or of all blocks together.
 std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
                                     std::span<const std::span<const int>> windows,
                                     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
