@@ -29,12 +29,18 @@ std::string folder_of(const std::string& model) {
   return fs::path(find_data_file("models/" + model, "model", "config")).parent_path().string();
 }
 
-// The prompt, and what losses are measured on.
+// What losses are measured on; and the prompt, where the folder has none.
 std::string text_of(const ModelFlags& flags, const std::string& folder) {
   const std::string path = flags.text.empty() ? folder + "/heldout.txt" : flags.text;
   if (flags.text.empty() && !fs::exists(path))
-    bad_input("{} has no heldout.txt to take a prompt and held-out text from; name a text with --text FILE", folder);
+    bad_input("{} has no heldout.txt to measure losses on; name a text with --text FILE", folder);
   return read_text_file(path, kMostText);
+}
+
+std::string prompt_of(const ModelFlags& flags, const std::string& folder) {
+  const std::string own = folder + "/prompt.txt";
+  const std::string path = !flags.prompt.empty() ? flags.prompt : fs::exists(own) ? own : "";
+  return path.empty() ? text_of(flags, folder) : read_text_file(path, kMostText);
 }
 
 // What the rows with dropped synchronisations do: the spd file asked for; that of the model's folder; or drop all.
@@ -60,7 +66,9 @@ void add_model_flags(CLI::App& app, ModelFlags* flags) {
   app.add_option("--tokens", flags->tokens, "--model: tokens of the prompt (512)")->type_name("N");
   app.add_option("--spd", flags->spd, "--model: what to drop (DIR/spd/tp<ranks>.json, or every block)")
       ->type_name("FILE");
-  app.add_option("--text", flags->text, "--model: text for the prompt and for losses (DIR/heldout.txt)")
+  app.add_option("--prompt", flags->prompt, "--model: the prompt, its first tokens (DIR/prompt.txt, or the text's)")
+      ->type_name("FILE");
+  app.add_option("--text", flags->text, "--model: text that losses are measured on (DIR/heldout.txt)")
       ->type_name("FILE");
 }
 
@@ -74,12 +82,12 @@ ModelTask model_task(const ModelFlags& flags, int ranks) {
   if (flags.tokens < 1 || flags.tokens > most)
     bad_input("--tokens is {}; use 1 to {}: the model's positions less {} new tokens", flags.tokens, most, kNewTokens);
   const auto tokenizer = Tokenizer::load(task.folder);
-  const std::string text = text_of(flags, task.folder);  // a token has seldom more than kBytesAToken
+  const std::string text = prompt_of(flags, task.folder);  // a token has seldom more than kBytesAToken
   task.prompt =
       tokenizer->encode(std::string_view(text).substr(0, kBytesAToken * static_cast<std::size_t>(flags.tokens)));
   if (static_cast<int>(task.prompt.size()) < flags.tokens)
-    bad_input("the text has {} tokens, fewer than --tokens {}; give a longer one with --text FILE", task.prompt.size(),
-              flags.tokens);
+    bad_input("the prompt has {} tokens, fewer than --tokens {}; give a longer one with --prompt FILE",
+              task.prompt.size(), flags.tokens);
   task.prompt.resize(static_cast<std::size_t>(flags.tokens));
   set_dropped(flags, &task);
   return task;

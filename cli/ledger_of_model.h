@@ -15,7 +15,7 @@ namespace weft::cli {
 
 struct ModelFlags {
   std::string model = "weft-16";  // a name in models/, or a folder
-  std::string spd, text;
+  std::string spd, prompt, text;
   int tokens = 512;
 };
 void add_model_flags(CLI::App& app, ModelFlags* flags);

@@ -19,9 +19,7 @@ void measure_losses(const ModelTask& task, const std::string& text, const Tokeni
                     ModelLedger* ledger) {
   const std::int64_t length = window_length(task.source.config, 0);
   const std::vector<int> stream = text_stream(tokenizer, text);
-  std::span<const int> rest = stream;  // not the prompt's own text, where there is more
-  if (stream.size() > task.prompt.size() + static_cast<std::size_t>(length)) rest = rest.subspan(task.prompt.size());
-  const std::vector<TokenWindow> windows = cut_windows(rest, length, kWindows);
+  const std::vector<TokenWindow> windows = cut_windows(stream, length, kWindows);
   const std::vector<ModelForm> forms = forms_of(task);
   std::vector<std::vector<WindowScore>> scores(forms.size());
   say("measuring what each row loses");
