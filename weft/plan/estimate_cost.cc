@@ -132,7 +132,7 @@ bool Costs::first_with_weights(const Act& act) const {
 
 // What is rounded into a rank's own memory first is copied to the others as it is (exec/cpu/lane_runner.cc).
 double Costs::convert(const Act& act) const {
-  constexpr double kNarrow = 3, kWiden = 2;  // passes
+  constexpr double kNarrow = 2, kWiden = 1;  // passes
   const auto targets = m_.pieces_of(act.targets), sources = m_.pieces_of(act.sources);
   const auto dtype = [&](const VPiece& p) { return m_.plan->buffers[p.buffer].dtype; };
   const auto is_narrow = [&](const VPiece& p) { return dtype(p) == Dtype::bf16 || dtype(p) == Dtype::int8; };

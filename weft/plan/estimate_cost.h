@@ -11,8 +11,8 @@
 //                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
 //                              A gemm's tiles with one target and at most one source or addend are made where they
 //                              belong: they cost tile_bytes_per_s, and half of reading the source or addend
-//   + narrow formats           as many passes over f32 values at the cache's rate as bf16 and int8 take to be made (3) and
-//                              widened (2): on Zen 4, tiles of 64 x 64, 11 to 12 and 18 GB/s where the cache has 35
+//   + narrow formats           passes over f32 values at the cache's rate: two for bf16 and int8 to be made, one to be
+//                              widened (bench/int8_rate: 22 and 60 to 90 GB/s in the cache, 16 from memory; a cache of 35)
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
 // twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
