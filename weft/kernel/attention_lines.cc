@@ -73,6 +73,12 @@ float weigh(float* row, std::int64_t count, float scale, float top) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+// One line of every page: translations are looked up long before the rest of the pages is asked for.
+void touch_pages(const float* data, std::int64_t count) {
+  constexpr std::int64_t kPage = 1024;  // floats
+  for (std::int64_t i = 0; i < count; i += kPage) __builtin_prefetch(data + i, 0, 2);
+}
+
 }  // namespace
 
 AttentionLines::Floats AttentionLines::floats(std::int64_t count) {
@@ -134,6 +140,10 @@ AttentionLines::Keys AttentionLines::load_keys(std::int64_t begin, std::int64_t 
   const float* of_keys = k + begin * shape_.ldk;
   const float* of_values = v + begin * shape_.ldv;
   const bool more = begin + kBlock < end;
+  if (begin + 2 * kBlock < end) {
+    touch_pages(of_keys + 2 * kBlock * shape_.ldk, kBlock * shape_.ldk);
+    touch_pages(of_values + 2 * kBlock * shape_.ldv, kBlock * shape_.ldv);
+  }
   scores_.pack(keys.count, of_keys, keys_.get(), more ? of_keys + kBlock * shape_.ldk : nullptr);
   if (keys.count == kBlock) {
     values_.pack(shape_.v_dim, of_values, packed_.get(), more ? of_values + kBlock * shape_.ldv : nullptr);
