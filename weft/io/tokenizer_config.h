@@ -11,7 +11,6 @@ namespace weft {
 
 class TokenizerConfig {
  public:
-  // `vocab_size` bounds the ids of added tokens.
   static TokenizerConfig load(const std::string& folder);
 
   // Tokens of "added_tokens_decoder", of ids up to largest_id(vocab_size).
