@@ -130,6 +130,23 @@ bool Costs::first_with_weights(const Act& act) const {
   return true;
 }
 
+// What is rounded into a rank's own memory first is copied to the others as it is (exec/cpu/lane_runner.cc).
+double Costs::convert(const Act& act) const {
+  constexpr double kNarrow = 3, kWiden = 2;  // passes
+  const auto targets = m_.pieces_of(act.targets), sources = m_.pieces_of(act.sources);
+  const auto dtype = [&](const VPiece& p) { return m_.plan->buffers[p.buffer].dtype; };
+  const auto is_narrow = [&](const VPiece& p) { return dtype(p) == Dtype::bf16 || dtype(p) == Dtype::int8; };
+  if (targets.empty()) return 0;
+  if (!act.is_step && !act.finish && sources.size() == 1 && dtype(sources[0]) == dtype(targets[0])) return 0;
+  double passes = 0;
+  for (const VPiece& p : sources) passes += is_narrow(p) ? kWiden : 0;
+  for (const VPiece& p : targets) {
+    passes += is_narrow(p) ? kNarrow : 0;
+    if (p.rank == act.rank) break;
+  }
+  return passes * static_cast<double>(m_.boxes[targets[0].box].volume()) * 4 / cluster_.cache_bytes_per_s;
+}
+
 Cost Costs::of(const Act& act) const {
   const Memory& memory = memory_[act.rank];
   double read = 0, store = 0;
@@ -138,7 +155,8 @@ Cost Costs::of(const Act& act) const {
   double tiles = static_cast<double>(act.lanes) * cluster_.step_s;
   for (const verifying::VSignal& g : m_.signals_of(act))
     if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
-  if (!act.is_step || act.box < 0) return {tiles + pass(read, store), 0};
+  const double converted = convert(act);
+  if (!act.is_step || act.box < 0) return {tiles + converted + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
   const Producer& p = m_.plan->producers[act.producer];
   const ProducerKind kind = p.kind;
@@ -151,7 +169,7 @@ Cost Costs::of(const Act& act) const {
       kind == ProducerKind::gemm ? values * memory.tile + kExposed * own_read : pass(own_read, values * memory.write);
   const double moved =
       made_in_place(act) ? values * memory.tile + kExposed * (read + own_read) : pass(read + own_read, store);
-  return {tiles + made + moved, a_tile + made + kept};
+  return {tiles + made + converted + moved, a_tile + made + kept};
 }
 
 }  // namespace weft::estimating
