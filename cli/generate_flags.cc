@@ -79,7 +79,7 @@ class PromptReader {
   void add_text(const std::string& text, const char* where) {
     if (task_->tokenizer == nullptr) bad_input("{}: a model that is made up has no tokenizer; use --prompt-ids", where);
     const Tokenizer& tokenizer = *task_->tokenizer;
-    std::vector<int> tokens = tokenizer.encode(text);
+    std::vector<int> tokens = tokenizer.encode_with_special(text);
     if (tokenizer.adds_bos() && tokenizer.bos()) tokens.insert(tokens.begin(), *tokenizer.bos());
     add(std::move(tokens), text, where);
   }

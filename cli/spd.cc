@@ -8,18 +8,21 @@ namespace weft::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "From a model folder to a faster one, at 4 ranks over 1 Gbit/s (the docs are in docs/spd.md):\n"
-    "  1  weft eval --model DIR --ranks 4 --text heldout.txt\n"
-    "     what the model can do: perplexity, and with --tasks FILE.jsonl accuracy\n"
-    "  2  weft spd analyze --model DIR --tp 4 --text calibration.txt --link 1gbit,20us --max-loss 1% --out a.spd\n"
-    "     how much each block suffers without its first all-reduce, and the fastest set of modes within the bound\n"
-    "  3  weft spd distill --model DIR --spd a.spd --text calibration.txt --out b\n"
-    "     repairs the blocks that suffer, so that more of them can be dropped\n"
-    "  4  weft generate --model DIR --ranks 4 --spd b/repaired.spd --link 1gbit,20us --prompt \"...\"\n"
-    "     generates with it; weft eval --spd b/repaired.spd --against none says what it costs, with a paired test\n"
+    "From a model folder to a faster one, for 4 ranks joined by 1 Gbit/s (docs/spd.md says more):\n"
+    "  1  weft spd analyze --model DIR --tp 4 --text calibration.txt --drop all --out all.spd\n"
+    "     how much each block suffers without its first all-reduce; all.spd drops every block\n"
+    "  2  weft spd distill --model DIR --spd all.spd --text calibration.txt --out repaired\n"
+    "     repairs the blocks that suffer; leave it out to do without training\n"
+    "  3  weft spd analyze --model DIR --tp 4 --spd repaired/repaired.spd --text calibration.txt \\\n"
+    "         --heldout heldout.txt --link 1gbit,20us --max-loss 1% --out fast.spd\n"
+    "     the fastest mode of every block that loses at most 1 % on held-out text\n"
+    "  4  weft generate --model DIR --ranks 4 --spd fast.spd --link 1gbit,20us --prompt \"...\"\n"
+    "     uses it; weft eval --model DIR --ranks 4 --spd fast.spd --against none says what it costs, in pairs\n"
     "An spd file holds the mode of every block (sync, bf16, int8, drop, drop+bf16, drop+int8), the number of ranks it "
     "is\n"
-    "for, the model's hash, and where its repaired weights are. Every command takes --json and --help.";
+    "for, the model's hash, and where its repaired weights are. models/weft-16 has a model, calibration.txt, "
+    "heldout.txt\n"
+    "and tasks.jsonl to try it on. Every command takes --json and --help.";
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -91,9 +92,22 @@ Modes dropped_by_flag(const AnalyzeFlags& flags, const Analyzed& found) {
   return dropped_in_order(found.order)[static_cast<std::size_t>(count)];
 }
 
+// The weights of --spd as a path from the folder of --out, which spd files may name only downwards.
+std::string weights_from(const std::string& out, const SpdFile& spd) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::absolute(out).parent_path();
+  const fs::path weights =
+      fs::absolute(spd.weights_path()).lexically_normal().lexically_relative(folder.lexically_normal());
+  if (weights.empty() || *weights.begin() == "..")
+    bad_input("--out {}: the weights of {} must lie beside it or below; write it into {}", out, spd.path,
+              fs::absolute(spd.weights_path()).parent_path().string());
+  return weights.string();
+}
+
 SpdFile file_of(const AnalyzeFlags& flags, const AnalyzeInputs& inputs, const Analyzed& found) {
   SpdFile spd;
   if (inputs.spd) spd = *inputs.spd;
+  if (!spd.weights.empty()) spd.weights = weights_from(flags.out, *inputs.spd);
   spd.model = model_hash(flags.model);
   spd.tp = flags.tp;
   spd.sensitivity = found.sensitivity.s;
@@ -126,6 +140,7 @@ int run(AnalyzeFlags flags) {
     open_model(flags.model, *inputs.spd, flags.tp);
     if (!launched()) check_spd_weights(*inputs.spd);
   }
+  if (!flags.out.empty() && inputs.spd && !inputs.spd->weights.empty()) weights_from(flags.out, *inputs.spd);
   Worlds worlds(flags);
   Progress progress(worlds.prints() ? Progress::Who::speaks : Progress::Who::is_silent);
   const auto timed = [&](const std::function<void(World&, const Model&)>& body) {

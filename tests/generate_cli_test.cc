@@ -68,12 +68,15 @@ TEST(GenerateCommand, DroppingEveryBlockHalvesTheirBytes) {
   EXPECT_EQ(some["blocks"][4], "int8");
 }
 
+std::string joined(const std::vector<int>& ids) {
+  std::string out;
+  for (const int id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
+  return out;
+}
+
 TEST(GenerateCommand, UnderWeftRun) {
-  const std::string words = fmt::format("generate --model {} --prompt-ids {} --max-tokens 24 --json", kModel, [] {
-    std::string ids;
-    for (const int id : golden_prompts(kModel)[0].ids) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-    return ids;
-  }());
+  const std::string words = fmt::format("generate --model {} --prompt-ids {} --max-tokens 24 --json", kModel,
+                                        joined(golden_prompts(kModel)[0].ids));
   const Json direct = object(weft(words));
   const Json run = object(weft(fmt::format("run -n 3 -- {} {}", WEFT_BINARY, words)));
   EXPECT_EQ(run["tokens"], direct["tokens"]);
@@ -85,10 +88,8 @@ TEST(GenerateCommand, WritesTheLogitsOfEveryPromptPosition) {
   const std::string path = folder.file("logits.npy");
   for (const std::string& model : golden_folders()) {
     const GoldenPrompt prompt = golden_prompts(model)[2];
-    std::string ids;
-    for (const int id : prompt.ids) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-    object(generate({"--model", model, "--prompt-ids", ids, "--max-tokens", "1", "--ranks", "3", "--rows", "16",
-                     "--logits", path, "--json"}));
+    object(generate({"--model", model, "--prompt-ids", joined(prompt.ids), "--max-tokens", "1", "--ranks", "3",
+                     "--rows", "16", "--logits", path, "--json"}));
     const NpyArray logits = read_npy(path);
     EXPECT_EQ(logits.shape[0], static_cast<std::int64_t>(prompt.ids.size()));
     EXPECT_LT(golden_error(prompt, logits.values), 1e-4) << model;

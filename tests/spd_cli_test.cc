@@ -41,8 +41,8 @@ class SpdCommand : public ::testing::Test {
 TEST_F(SpdCommand, HelpAloneTellsTheWay) {
   const Ended ended = weft("spd --help");
   EXPECT_EQ(ended.code, 0);
-  for (const char* part : {"weft eval --model DIR", "weft spd analyze --model DIR", "weft spd distill", "weft generate",
-                           "--max-loss 1%", "drop+int8", "docs/spd.md"})
+  for (const char* part : {"weft eval --model DIR", "weft spd analyze --model DIR", "weft spd distill --model DIR",
+                           "weft generate", "--max-loss 1%", "drop+int8", "docs/spd.md"})
     EXPECT_NE(ended.out.find(part), std::string::npos) << part;
 }
 

@@ -17,7 +17,7 @@ import subprocess
 from page import Page, row
 from page_chart import COLOURS, apart, text
 
-WAYS = {"zero-shot": None, "distilled": [], "head-grouped": ["--group"]}  # further words of `weft spd distill`
+WAYS = {"zero-shot": None, "distilled": ["--head-groups", "none"], "head-grouped": ["--head-groups", "auto"]}  # further words of `weft spd distill`
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 400, 70, 140, 70, 50
 
 
@@ -62,13 +62,15 @@ class Points:
                                                    "--samples", str(self.samples), "--no-curve", "--drop", "all", "--out", str(folder / "zero-shot.spd")])
 
     def repaired(self, tp, way):
-        """The spd file of a way with all blocks dropped; made by `weft spd distill` where the way asks for it."""
-        folder = self.work / f"tp{tp}"
+        """The spd file of a way with all blocks dropped; made by `weft spd distill`, which goes on where it was cut off, where the way asks for it."""
         self.sensitivity(tp)
-        if WAYS[way] is not None and not (folder / f"{way}.spd").exists():
-            self.call(["spd", "distill", "--model", str(self.model), "--spd", str(folder / "zero-shot.spd"), "--text", self.calibration, *WAYS[way],
-                       "--out", str(folder / f"{way}.spd"), *self.common])
-        return folder / f"{way}.spd"
+        zero_shot = self.work / f"tp{tp}" / "zero-shot.spd"
+        if WAYS[way] is None:
+            return zero_shot
+        made = self.work / f"tp{tp}" / way / "repaired.spd"
+        if not made.exists():
+            self.call(["spd", "distill", "--model", str(self.model), "--spd", str(zero_shot), "--text", self.calibration, *WAYS[way], "--out", str(made.parent), *self.common])
+        return made
 
     def evaluate(self, tp, way, count):
         """`count` blocks dropped, the least sensitive first, against none."""
@@ -80,7 +82,7 @@ class Points:
         spd = json.loads(self.repaired(tp, way).read_text(encoding="utf-8"))
         first = set(self.sensitivity(tp)["order"][:count])
         spd["blocks"] = ["drop" if block in first else "sync" for block in range(self.blocks)]
-        path = folder / f"{way}-{count}.spd"
+        path = self.repaired(tp, way).parent / f"{way}-{count}.spd"  # its weights are named from there
         path.write_text(json.dumps(spd) + "\n", encoding="utf-8")
         return self.kept(folder / f"{way}-{count}.json", [*words, "--spd", str(path), "--against", str(folder / "none.found.json")])
 

@@ -43,7 +43,7 @@ def arguments():
 def main():
     args = arguments()
     for way in ("distilled", "head-grouped"):
-        page_spd.WAYS[way] = [*page_spd.WAYS[way], "--rate", args.rate]
+        page_spd.WAYS[way] = [*page_spd.WAYS[way], "--lr", args.rate]
     points = Points(args)
     if args.limit:
         points.asked += ["--limit", str(args.limit)]

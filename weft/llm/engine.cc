@@ -67,6 +67,15 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
     for (std::int64_t i = 0; i < c.blocks * options.sequences; ++i)
       cache_memory.emplace_back(new float[static_cast<std::size_t>(2 * attention->cache_floats())]);
   }
+  allot_memory();
+  tell_few = gather_op(few, kToldFloats);
+  tell_many = gather_op(head_rows, kToldFloats);
+  set_modes(std::vector<BlockMode>(static_cast<std::size_t>(c.blocks)));
+}
+
+void Engine::State::allot_memory() {
+  const ModelConfig& c = config();
+  const ModelShard& s = shard();
   for (auto* memory : {&embedded, &normed, &kept, &seen, &hidden}) allot(memory, options.rows, c.hidden);
   allot(&qkv, options.rows, (s.heads.size() + 2 * s.kv_heads.size()) * c.head_dim);
   allot(&attended, options.rows, s.attention_width);
@@ -78,8 +87,6 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
   told.resize(static_cast<std::size_t>(head_rows));
   joined.resize(told.size());
   for (int rank = 0; rank < s.ranks; ++rank) vocab_of.push_back(shard_of(c, rank, s.ranks).vocab);
-  tell_few = gather_op(few, kToldFloats);
-  tell_many = gather_op(head_rows, kToldFloats);
   for (std::int64_t b = 0; b < c.blocks; ++b) {
     const BlockWeights& w = model.block(b);
     auto& both = both_biases.emplace_back();
@@ -90,7 +97,6 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
   }
   runs.reserve(static_cast<std::size_t>(options.sequences));
   attention_rows.reserve(static_cast<std::size_t>(options.sequences));
-  set_modes(std::vector<BlockMode>(static_cast<std::size_t>(c.blocks)));
 }
 
 std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t cols) {

@@ -72,8 +72,8 @@ class Engine {
   std::span<const BlockMode> modes() const;
 
   // Appends the feeds' tokens to their sequences, all rows in one pass; a sequence comes once at most. Throws bad_input
-  // beyond `rows` rows or `capacity` tokens, and for tokens outside the vocabulary. Allocates nothing after the first of a
-  // size.
+  // beyond `rows` rows or `capacity` tokens, and for tokens outside the vocabulary. Buffers are allotted
+  // by the constructor; a forward allots none.
   void forward(std::span<const Feed> feeds);
   // The same for blocks [first, last) alone: rows enter block `first` as x, (rows, hidden), or as embeddings where x is empty
   // and first 0; residual() has them as they leave, hidden() and the head only where last is the number of blocks. Keys and

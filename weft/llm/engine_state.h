@@ -41,6 +41,7 @@ struct Engine::State {
   State(World& world, const Model& model, const EngineOptions& options);
 
   // engine.cc
+  void allot_memory();
   void set_modes(std::span<const BlockMode> modes);
   void compile(Projection projection, BlockWire wire, Dtype weight);
   Reduction& reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t rows);

@@ -18,10 +18,11 @@ void parallel_rows(ThreadPool& threads, std::int64_t rows, std::int64_t cols, co
     if (rows > 0) work(std::int64_t{0}, rows);
     return;
   }
-  threads.run([&](int thread) {
+  const auto part = [&](int thread) {
     const std::int64_t begin = rows * thread / count, end = rows * (thread + 1) / count;
     if (begin < end) work(begin, end);
-  });
+  };
+  threads.run(std::cref(part));  // a reference, for which std::function allocates nothing
 }
 
 }  // namespace weft

@@ -45,7 +45,6 @@ Producer fused_producer(const ReductionShape& shape) {
   p.bias = shape.bias;
   p.residual = true;
   p.addend = shape.addend;
-  if (shape.rows > kMostGemvRows) p.tile = {64, 64};  // as a gemm's: weights are read once for 64 rows
   return p;
 }
 
