@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -129,33 +130,24 @@ void write_text(const std::string& path, const std::string& text) {
   if (!file.flush()) bad_input("cannot write {}; is its folder there?", path);
 }
 
-int run(AnalyzeFlags flags) {
-  if (launched()) flags.tp = launched_size();
-  if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / flags.tp)));
-  check_flags(flags);
-  const std::int64_t start = now_ns();
-  const ModelConfig config = load_config(flags.model);
-  const AnalyzeInputs inputs = read_analyze_inputs(flags, config);
-  if (inputs.spd) {
-    open_model(flags.model, *inputs.spd, flags.tp);
-    if (!launched()) check_spd_weights(*inputs.spd);
-  }
-  if (!flags.out.empty() && inputs.spd && !inputs.spd->weights.empty()) weights_from(flags.out, *inputs.spd);
-  Worlds worlds(flags);
-  Progress progress(worlds.prints() ? Progress::Who::speaks : Progress::Who::is_silent);
-  const auto timed = [&](const std::function<void(World&, const Model&)>& body) {
-    worlds.run(true, [&](World& world) {
-      const Model model(open_model(flags.model), world.rank(), world.size());
-      body(world, model);
-    });
-  };
+// What is timed, in a world of its own where ranks are local.
+void in_timed_world(Worlds& worlds, const AnalyzeFlags& flags, const std::function<void(World&, const Model&)>& body) {
+  worlds.run(true, [&](World& world) {
+    const Model model(open_model(flags.model), world.rank(), world.size());
+    body(world, model);
+  });
+}
+
+// Times, sensitivity, choice and its time. All ranks of mpirun end with the same; of local ones the first one's is kept.
+Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalyzeInputs& inputs, Progress& progress) {
+  const auto keeps = [](const World& world) { return world.rank() == 0 || launched(); };
   std::vector<ModeTime> times;
   if (!flags.max_loss.empty()) {
     progress.show("timing the modes");
     const std::vector<BlockMode> modes = parse_modes(flags.modes);
-    timed([&](World& world, const Model& model) {
+    in_timed_world(worlds, flags, [&](World& world, const Model& model) {
       auto measured = measure_modes(world, model, flags, modes);
-      if (world.rank() == 0 || launched()) times = std::move(measured);
+      if (keeps(world)) times = std::move(measured);
     });
   }
   Analyzed found;
@@ -164,21 +156,34 @@ int run(AnalyzeFlags flags) {
       if (world.rank() == 0) progress.show(what, static_cast<int>(done), static_cast<int>(of));
     };
     Analyzed analyzed = analyze(world, flags, inputs, times, show);
-    if (world.rank() == 0 || launched()) found = std::move(analyzed);
+    if (keeps(world)) found = std::move(analyzed);
   });
-  if (found.chosen) {
-    progress.show("timing the choice");
-    timed([&](World& world, const Model& model) {
-      const ChoiceTime time = measure_choice(world, model, flags, found.chosen->modes);
-      if (world.rank() == 0 || launched()) found.chosen->time = time;
-    });
+  if (!found.chosen) return found;
+  progress.show("timing the choice");
+  in_timed_world(worlds, flags, [&](World& world, const Model& model) {
+    const ChoiceTime time = measure_choice(world, model, flags, found.chosen->modes);
+    if (keeps(world)) found.chosen->time = time;
+  });
+  return found;
+}
+
+int run(AnalyzeFlags flags) {
+  if (launched()) flags.tp = launched_size();
+  if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / flags.tp)));
+  check_flags(flags);
+  const std::int64_t start = now_ns();
+  const AnalyzeInputs inputs = read_analyze_inputs(flags, load_config(flags.model));
+  if (inputs.spd) {
+    open_model(flags.model, *inputs.spd, flags.tp);
+    if (!launched()) check_spd_weights(*inputs.spd);
+    if (!flags.out.empty() && !inputs.spd->weights.empty()) weights_from(flags.out, *inputs.spd);
   }
+  Worlds worlds(flags);
+  Progress progress(worlds.prints() ? Progress::Who::speaks : Progress::Who::is_silent);
+  Analyzed found = find(worlds, flags, inputs, progress);
   found.seconds = static_cast<double>(now_ns() - start) * 1e-9;
   if (!worlds.prints()) return 0;
-  if (!flags.out.empty()) {
-    SpdFile spd = file_of(flags, inputs, found);
-    save_spd(spd, flags.out);
-  }
+  if (!flags.out.empty()) save_spd(file_of(flags, inputs, found), flags.out);
   if (!flags.svg.empty()) write_text(flags.svg, analyze_svg(flags, found));
   progress.show("");
   fmt::print("{}", flags.json ? analyze_json(flags, found) : analyze_text(flags, found));
