@@ -138,7 +138,7 @@ int run(DistillFlags flags) {
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
   progress.show("");
   if (flags.json) fmt::print("{}", distill_json(flags, blocks, seconds));
-  if (!flags.json) fmt::print("{}", distill_text(flags, {}, seconds));
+  if (!flags.json) fmt::print("{}", distill_text(flags, blocks, seconds));
   return 0;
 }
 

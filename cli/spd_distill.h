@@ -34,6 +34,7 @@ struct DistillChoice {
 DistillChoice choose_blocks(const DistillFlags& flags, int num_blocks, const SpdFile* spd);
 
 std::string distill_line(const DistilledBlock& block);  // one block, when it is done
+// What follows the lines of all blocks.
 std::string distill_text(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds);
 std::string distill_json(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds);
 
