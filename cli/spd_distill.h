@@ -18,7 +18,7 @@ struct DistillFlags {
   double tau1 = 0.05, tau2 = 10;     // classes, as of `weft spd analyze`
   int samples = 0;                   // 0: all of the text
   int window = 0;
-  std::string inputs = "sync", dtype = "f32";
+  std::string inputs = "sync", dtype = "bf16";
   DistillOptions options;
   bool json = false;
 };
