@@ -138,7 +138,7 @@ int run(DistillFlags flags) {
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
   progress.show("");
   if (flags.json) fmt::print("{}", distill_json(flags, blocks, seconds));
-  if (!flags.json) fmt::print("{}", distill_text(flags, {}, seconds));
+  if (!flags.json) fmt::print("{}", distill_text(flags, blocks, seconds));
   return 0;
 }
 
@@ -181,7 +181,7 @@ void add_training(CLI::App& command, DistillFlags* flags) {
                   "what enters a block in training: sync (through original blocks, as the paper), dropped (through "
                   "repaired ones), chained (through repaired ones, and the target is the original model's)")
       ->type_name("HOW");
-  command.add_option("--dtype", flags->dtype, "of the repaired weights: f32 or bf16 (f32)")->type_name("TYPE");
+  command.add_option("--dtype", flags->dtype, "of the repaired weights: f32 or bf16 (bf16)")->type_name("TYPE");
   command.add_option("--seed", options.seed, "order of the samples (1)")->type_name("S");
   command.add_option("--threads", options.threads, "threads of each rank (the cores there are, shared)")
       ->type_name("T");

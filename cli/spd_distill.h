@@ -18,7 +18,7 @@ struct DistillFlags {
   double tau1 = 0.05, tau2 = 10;     // classes, as of `weft spd analyze`
   int samples = 0;                   // 0: all of the text
   int window = 0;
-  std::string inputs = "sync", dtype = "f32";
+  std::string inputs = "sync", dtype = "bf16";
   DistillOptions options;
   bool json = false;
 };
@@ -34,6 +34,7 @@ struct DistillChoice {
 DistillChoice choose_blocks(const DistillFlags& flags, int num_blocks, const SpdFile* spd);
 
 std::string distill_line(const DistilledBlock& block);  // one block, when it is done
+// What follows the lines of all blocks.
 std::string distill_text(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds);
 std::string distill_json(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds);
 

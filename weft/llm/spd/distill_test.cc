@@ -153,7 +153,7 @@ TEST(Distill, RefusesWhatCannotBe) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
   };
-  refuses([](DistillJob& job) { job.options.batch = 40; }, "fewer than the batch");
+  refuses([](DistillJob& job) { job.options.batch = 400; }, "fewer than the batch");
   refuses([](DistillJob& job) { job.samples[3].pop_back(); }, "one length");
   refuses([](DistillJob& job) { job.tasks.pop_back(); }, "one a block");
   refuses([](DistillJob& job) { job.options.lr = 0; }, "lr is 0");
