@@ -37,23 +37,26 @@ namespace {
 
 // 250 Mbit/s between every two ranks: for the default workload and 4 ranks on two cores the products that communicate
 // and their collectives then take about the same time.
-constexpr const char* kDefaultLink = "250mbit,10us";
+constexpr const char* kBlockLink = "250mbit,10us";
+// A few machines joined by slow links, which is where a model gains by sending less.
+constexpr const char* kModelLink = "100mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 constexpr int kModelRounds = 5, kBlockRounds = 9;
 
 struct Flags {
-  std::string workload, link = kDefaultLink, svg, trace, save;
+  std::string workload, link, svg, trace, save;
   ModelFlags model;
   int ranks = 4, rounds = 0;
   bool full = false, json = false;
 
   bool of_model() const { return workload.empty(); }
+  std::string link_text() const { return !link.empty() ? link : of_model() ? kModelLink : kBlockLink; }
 
   std::string svg_path() const { return svg.empty() && !json ? kDefaultSvg : svg; }
   // Between hosts there are links already: only ranks of one are paced, unless somebody insists and is refused.
   std::optional<Link> paced() const {
-    if (link == "shm" || (link == kDefaultLink && launched_on_several_hosts())) return {};
-    return parse_link(link);
+    if (link == "shm" || (link.empty() && launched_on_several_hosts())) return {};
+    return parse_link(link_text());
   }
 };
 
@@ -97,7 +100,7 @@ void tell_rates(int ranks) {
 }
 
 std::string link_name_of(const Flags& flags) {
-  return flags.paced() ? flags.link : launched_on_several_hosts() ? "network" : "shm";
+  return flags.paced() ? flags.link_text() : launched_on_several_hosts() ? "network" : "shm";
 }
 
 World world_of(const Flags& flags) {
@@ -191,7 +194,10 @@ void add_ledger(CLI::App& app, Run* chosen) {
       ->type_name("NAME|FILE");
   add_model_flags(*command, &flags->model);
   command->add_option("--ranks", flags->ranks, fmt::format("ranks, 2 to {} (4)", kMaxLocalRanks))->type_name("N");
-  command->add_option("--link", flags->link, fmt::format("between ranks: shm, or RATE[,LATENCY] ({})", kDefaultLink))
+  command
+      ->add_option(
+          "--link", flags->link,
+          fmt::format("between ranks: shm, or RATE[,LATENCY] ({} of a model, {} of a block)", kModelLink, kBlockLink))
       ->type_name("LINK");
   command
       ->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (5 of a model, 9 of a block)")

@@ -28,12 +28,12 @@ constexpr const char* kHelp =
 
 void add_spd(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("spd", "which synchronisations a model can spare, and repairing what suffers");
-  add_spd_predict(*command, chosen);
   command->require_subcommand(1);
   command->footer(kHelp);
   add_spd_analyze(*command, chosen);
   add_spd_ablate(*command, chosen);
   add_spd_distill(*command, chosen);
+  add_spd_predict(*command, chosen);
 }
 
 }  // namespace weft::cli
