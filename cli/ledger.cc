@@ -46,7 +46,9 @@ constexpr int kModelRounds = 5, kBlockRounds = 9;
 struct Flags {
   std::string workload, link, svg, trace, save;
   ModelFlags model;
-  int ranks = 4, rounds = 0;
+  int ranks = 4;
+  std::optional<int> asked_rounds;
+  int rounds = 0;  // as asked, or what suits
   bool full = false, json = false;
 
   bool of_model() const { return workload.empty(); }
@@ -170,7 +172,7 @@ void check_and_print_title(const Flags& flags) {
 }
 
 int run(Flags flags) {
-  if (flags.rounds == 0) flags.rounds = flags.of_model() ? kModelRounds : kBlockRounds;
+  flags.rounds = flags.asked_rounds.value_or(flags.of_model() ? kModelRounds : kBlockRounds);
   if (under_mpirun()) {  // nobody came before these ranks to measure: they have the rates that were saved, or the default
     flags.ranks = launched_size();
     check_and_print_title(flags);

@@ -22,7 +22,8 @@ constexpr const char* kHelp =
     "is\n"
     "for, the model's hash, and where its repaired weights are. models/weft-16 has a model, calibration.txt, "
     "heldout.txt\n"
-    "and tasks.jsonl to try it on. Every command takes --json and --help.";
+    "and tasks.jsonl to try it on. Every command takes --json and --help.\n\n"
+    "Example:\n  weft spd analyze --model models/weft-16 --tp 4 --text models/weft-16/calibration.txt --samples 8";
 
 }  // namespace
 

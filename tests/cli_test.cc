@@ -21,7 +21,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::vector<std::string> kCommands{"ledger", "demo", "bench", "plan", "run", "reshard", "sim", "cluster", "info"};
+const std::vector<std::string> kCommands{"ledger", "demo",    "bench",    "plan", "run", "reshard",
+                                         "sim",    "cluster", "generate", "eval", "spd", "info"};
 
 class CliFile : public ::testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -257,6 +258,46 @@ TEST_F(LedgerCommand, RefusalsNameTheValue) {
   refused({"--workload", file, "--link", "fast"}, "fast");
   refused({"--workload", file, "--rounds", "0"}, "--rounds is 0");
   refused({"--workload", file, "--svg", folder_ + "/none/x.svg"}, "none/x.svg");
+}
+
+// A model's ledger has a row for every form, the floor last; what changes no value gives the same token, and halves of
+// bytes are exact.
+TEST_F(LedgerCommand, AModelHasARowForEveryForm) {
+  const Ended ended = weft({"ledger", "--json", "--model", "weft-16", "--ranks", "2", "--tokens", "96", "--link",
+                            "1gbit,10us", "--rounds", "1"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto json = nlohmann::json::parse(ended.out);
+  std::map<std::string, nlohmann::json> rows;
+  for (const auto& row : json["rows"]) rows[row["name"]] = row;
+  for (const char* name :
+       {"sequential", "decomposed", "fused", "fused_int8", "dropped", "dropped_int8", "track_and_trigger", "compute"})
+    ASSERT_TRUE(rows.count(name)) << name << ended.out;
+  EXPECT_EQ(json["rows"].back()["name"], "compute");
+  EXPECT_TRUE(json["same_token"].get<bool>());
+  EXPECT_EQ(rows["fused"]["sync_points"], 32);
+  EXPECT_EQ(rows["dropped"]["sync_points"], 32 - rows["dropped"]["dropped"].get<int>());
+  EXPECT_EQ(rows["compute"]["sent_bytes"], 0);
+  EXPECT_LT(rows["fused_int8"]["sent_bytes"].get<double>(), 0.3 * rows["fused"]["sent_bytes"].get<double>());
+  EXPECT_LT(std::abs(rows["fused_int8"]["loss"].get<double>()), 0.01);
+  EXPECT_GT(rows["dropped"]["loss"].get<double>(), rows["fused_int8"]["loss"].get<double>());
+  EXPECT_FALSE(json["text"].get<std::string>().empty());
+  for (const auto& [name, row] : rows) EXPECT_GT(row["predicted_us"].get<double>(), 0) << name;
+}
+
+TEST_F(LedgerCommand, RefusalsOfAModelNameTheValue) {
+  const auto refused = [&](std::vector<std::string> words, const std::string& name) {
+    words.insert(words.begin(), {"ledger", "--json"});
+    const Ended ended = weft(words);
+    EXPECT_EQ(ended.code, 2) << name << ended.err;
+    EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  };
+  refused({"--model", "weft-17"}, "weft-17");
+  refused({"--model", folder_}, "config.json");
+  refused({"--tokens", "0"}, "--tokens is 0");
+  refused({"--tokens", "2000"}, "--tokens is 2000");
+  refused({"--spd", folder_ + "/none.spd"}, "none.spd");
+  refused({"--rounds", "0"}, "--rounds is 0");
 }
 
 }  // namespace
