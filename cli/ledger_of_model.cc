@@ -45,7 +45,7 @@ std::string prompt_of(const ModelFlags& flags, const std::string& folder) {
 
 // What the rows with dropped synchronisations do: the spd file asked for; that of the model's folder; or drop all.
 void set_dropped(const ModelFlags& flags, ModelTask* task) {
-  const std::string own = fmt::format("{}/spd/tp{}.json", task->folder, task->ranks);
+  const std::string own = fmt::format("{}/spd/tp{}.spd", task->folder, task->ranks);
   const std::string path = !flags.spd.empty() ? flags.spd : fs::exists(own) ? own : "";
   const auto blocks = static_cast<std::size_t>(task->source.config.blocks);
   if (path.empty()) {
@@ -64,7 +64,7 @@ void set_dropped(const ModelFlags& flags, ModelTask* task) {
 void add_model_flags(CLI::App& app, ModelFlags* flags) {
   app.add_option("--model", flags->model, "a model's folder, or a name in models/ (weft-16)")->type_name("DIR|NAME");
   app.add_option("--tokens", flags->tokens, "--model: tokens of the prompt (512)")->type_name("N");
-  app.add_option("--spd", flags->spd, "--model: what to drop (DIR/spd/tp<ranks>.json, or every block)")
+  app.add_option("--spd", flags->spd, "--model: what to drop (DIR/spd/tp<ranks>.spd, or every block)")
       ->type_name("FILE");
   app.add_option("--prompt", flags->prompt, "--model: the prompt, its first tokens (DIR/prompt.txt, or the text's)")
       ->type_name("FILE");

@@ -18,6 +18,8 @@ from page import Page, row
 from page_chart import COLOURS, apart, text
 
 WAYS = {"zero-shot": None, "distilled": ["--head-groups", "none"], "head-grouped": ["--head-groups", "auto"]}  # further words of `weft spd distill`
+TPS = (4, 8)
+LINKS = ("100mbit,10us", "1gbit,10us", "10gbit,10us")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 400, 70, 140, 70, 50
 
 
@@ -78,6 +80,8 @@ class Points:
         words = ["eval", "--model", str(self.model), "--ranks", str(tp), *self.asked, *self.transport] + (["--limit", "40"] if self.quick else [])
         if count == 0:
             return self.kept(folder / "none.json", [*words, "--save", str(folder / "none.found.json")])
+        if (folder / f"{way}-{count}.json").exists():
+            return json.loads((folder / f"{way}-{count}.json").read_text(encoding="utf-8"))
         self.evaluate(tp, way, 0)
         spd = json.loads(self.repaired(tp, way).read_text(encoding="utf-8"))
         first = set(self.sensitivity(tp)["order"][:count])
@@ -171,8 +175,8 @@ def curves(tp, runner):
 
 
 def sensitivity(runner):
-    lines = ["| block | " + " | ".join(f"S, TP {tp} | class" for tp in (2, 4, 8)) + " |", "|---:|" + "---:|---|" * 3]
-    seen = [runner.sensitivity(tp) for tp in (2, 4, 8)]
+    lines = ["| block | " + " | ".join(f"S, TP {tp} | class" for tp in TPS) + " |", "|---:|" + "---:|---|" * len(TPS)]
+    seen = [runner.sensitivity(tp) for tp in TPS]
     for block in range(runner.blocks):
         lines.append(f"| {block} | " + " | ".join(f"{s['blocks'][block]['sensitivity']:.4f} | {s['blocks'][block]['class']}" for s in seen) + " |")
     return [], [], [*lines, "", "Commands: " + "; ".join(f"`{s['command']}`" for s in seen), ""]
@@ -180,9 +184,9 @@ def sensitivity(runner):
 
 def ablation(runner):
     rows, lines = [], ["| model | order | perplexity | against synchronised |", "|---|---|---:|---:|"]
-    for tp in (4, 8):
+    for tp in TPS:
         seen = runner.kept(runner.work / f"ablate{tp}.json", ["spd", "ablate", "--model", str(runner.model), "--text", str(runner.model / "heldout.txt"), "--tp", str(tp),
-                                                              "--samples", "2" if runner.quick else "16"])
+                                                              "--samples", "2" if runner.quick else "8"])
         by = {(kind, r["order"]): r for kind in ("partial_sums", "biases") for r in seen[kind]}
         for (kind, order), r in by.items():
             lines.append(f"| TP {tp}, {'partial sums' if kind == 'partial_sums' else 'biases of ' + seen['biases_of']} | {order} | {r['perplexity']:.3f} | {r['loss']:+.2%} |")
@@ -193,14 +197,82 @@ def ablation(runner):
     return rows, [], [*lines, ""]
 
 
-SECTIONS = {"sensitivity": sensitivity, "ablation": ablation, "curves-tp4": lambda runner: curves(4, runner), "curves-tp8": lambda runner: curves(8, runner)}
+NAMES = {"sequential": "plain", "decomposed": "in panels", "fused": "fused", "fused_int8": "fused + int8", "dropped": "fused + dropped", "dropped_int8": "fused + dropped + int8"}
+
+
+def pareto_chart(link, points, floor):
+    """`points`: name -> (loss, milliseconds). Those that no other beats in both are joined."""
+    most = 1.1 * max(ms for _, ms in points.values())
+    widest = max(0.01, *(loss for loss, _ in points.values())) * 1.15
+
+    def at(loss, ms):
+        return LEFT + (WIDTH - LEFT - RIGHT) * max(loss, 0) / widest, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ms / most
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+             text(LEFT, 26, f"Time to first token against loss, 4 ranks, {link}", 16), text(LEFT, 46, "weft-16, 512 tokens; grey: compute alone; the line joins what nothing else beats in both", 11, colour="#555555")]
+    for i in range(6):
+        (x0, y), (x1, _) = at(0, most * i / 5), at(widest, most * i / 5)
+        parts += [f'<line x1="{x0:.1f}" y1="{y:.1f}" x2="{x1:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>', text(x0 - 8, y + 4, f"{most * i / 5:.0f} ms", 11, "end"),
+                  text(at(widest * i / 5, 0)[0], HEIGHT - BOTTOM + 18, f"{widest * i / 5:.2%}", 11, "middle")]
+    (x0, y), (x1, _) = at(0, floor), at(widest, floor)
+    parts += [f'<line x1="{x0:.1f}" y1="{y:.1f}" x2="{x1:.1f}" y2="{y:.1f}" stroke="#888888" stroke-dasharray="5 4"/>', text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "growth of perplexity", 12, "middle")]
+    best = sorted((max(loss, 0), ms) for loss, ms in points.values() if not any(l < loss and m < ms for l, m in points.values()))
+    parts.append(f'<polyline points="{" ".join("{:.1f},{:.1f}".format(*at(*p)) for p in best)}" fill="none" stroke="#bbbbbb" stroke-width="2"/>')
+    heights = apart({name: at(*p)[1] for name, p in points.items()})
+    for colour, (name, p) in zip(COLOURS * 2, points.items()):
+        parts += ['<circle cx="{:.1f}" cy="{:.1f}" r="5" fill="{}"/>'.format(*at(*p), colour), text(at(*p)[0] + 9, heights[name] + 4, f"{name}, {p[1]:.0f} ms", 11, colour=colour)]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def pareto(runner):
+    rows, svgs, lines = [], [], ["| link | " + " | ".join(NAMES.values()) + " | compute alone |", "|---|" + "---:|" * (len(NAMES) + 1)]
+    for link in LINKS:
+        words = ["ledger", "--model", str(runner.model), "--link", link]
+        seen = {**json.loads(runner.call([*words, "--json"])), "command": "weft " + " ".join(words)}
+        by = {r["name"]: r for r in seen["rows"]}
+        loss = {name: (by[name]["loss"] or 0.0) for name in NAMES}
+        points = {NAMES[name]: (loss[name], by[name]["measured_us"] * 1e-3) for name in NAMES}
+        floor = by["compute"]["measured_us"] * 1e-3
+        lines.append(f"| {link} | " + " | ".join(f"{ms:.0f} ms, {value:+.2%}" for value, ms in points.values()) + f" | {floor:.0f} ms |")
+        svg = f"spd_pareto_{link.split(',')[0]}.svg"
+        (runner.out / svg).write_text(pareto_chart(link, points, floor), encoding="utf-8")
+        svgs.append({"op": f"Time against loss, {link}", "svg": svg, "command": seen["command"]})
+        best = min((by[name]["measured_us"], name) for name in ("dropped", "dropped_int8") if loss[name] < 0.01)
+        rows.append(row(f"{link}: time saved by dropping and fusion together ({NAMES[best[1]]}, {loss[best[1]]:+.2%}) over plain", 0.2, ">=", 1 - best[0] / by["sequential"]["measured_us"], seen,
+                        "" if link == LINKS[0] else "shown; the bar is for one bandwidth"))
+    return rows, svgs, [*lines, ""]
+
+
+def large(runner):
+    words = ["spd", "predict", "--workload", "llama-2-70b", "--tp", "8"]
+    return [], [], ["```", runner.call(words).strip(), "```", "", f"`weft {' '.join(words)}`", ""]
+
+
+def decode(runner):
+    words = ["generate", "--random", "tests/models/llama-1b.json", "--prompt-ids", "1,2,3", "--threads", "2", "--bandwidth", "--max-tokens", "24", "--ignore-eos"]
+    seen = {**json.loads(runner.call([*words, "--json"])), "command": "weft " + " ".join(words)}
+    rows = [row("1.1 B random Llama, bf16, one rank, two threads: weights read a second over what memory gives (median of 9 passes)", 0.85, ">=",
+                seen["read_share"], seen, f"{seen['weight_gbytes_per_s']:.1f} of {seen['read_gbytes_per_s']:.1f} GB/s")]
+    shares = []
+    for _ in range(5):
+        ms = {}
+        for form in ("fused", "alone"):
+            words = ["generate", "--model", str(runner.model), "--ranks", "2", "--threads", "1", "--prompt", "The kernel is", "--max-tokens", "200", "--ignore-eos", "--sync", form]
+            ms[form] = json.loads(runner.call([*words, "--json"]))["ms_per_token"]
+        shares.append(1 - ms["alone"] / ms["fused"])
+    rows.append(row("weft-16, two ranks: synchronisation's share of a token (fused against none, median of 5 pairs)", 0.1, "<=", sorted(shares)[2],
+                    {"command": "weft " + " ".join(words)}, f"last pair {ms['fused']:.3f} and {ms['alone']:.3f} ms a token; shares " + ", ".join(f"{s:.1%}" for s in shares)))
+    return rows, [], []
+
+
+SECTIONS = {"decode": decode, "pareto": pareto, "large": large, "sensitivity": sensitivity, "ablation": ablation, "curves-tp4": lambda runner: curves(4, runner), "curves-tp8": lambda runner: curves(8, runner)}
 
 
 def head(report):
     return ["# Sync-point drop on weft-16, measured", "",
             f"{report['machine']}. Written by `tools/page_spd.py`; every number has its command, its section a date and commit. What the words mean: [../spd.md](../spd.md).", "",
-            "Sensitivity is measured and blocks are distilled on models/weft-16/calibration.txt; perplexity and accuracy on heldout.txt (242 windows of 1024 tokens) and tasks.jsonl (6000 last_word, 4400 "
-            "continuation items). Accuracy is the mean of the two tasks. Losses are against nothing dropped on the same windows and items, intervals of 95 % are paired (bootstrap over windows; Bonett and Price)."]
+            "Sensitivity is measured and blocks are distilled on models/weft-16/calibration.txt; perplexity and accuracy on heldout.txt (242 windows of 1024 tokens) and tasks.jsonl (as many "
+            "last_word and continuation items as the command says). Accuracy is the mean of the two tasks. Losses are against nothing dropped on the same windows and items, intervals of 95 % are paired (bootstrap over windows; Bonett and Price)."]
 
 
 def add_flags(parser):

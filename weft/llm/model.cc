@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/pages.h"
 #include "weft/io/safetensors.h"
 #include "weft/llm/tensor_names.h"
 
@@ -95,6 +96,7 @@ class ModelLoader {
 
   std::byte* allot(std::size_t bytes) {
     auto& block = model_->copies_.emplace_back(new std::byte[bytes + kLine]);
+    ask_for_huge_pages(block.get(), bytes + kLine);
     model_->copied_bytes_ += static_cast<std::int64_t>(bytes);
     const auto address = reinterpret_cast<std::uintptr_t>(block.get());
     return block.get() + (kLine - address % kLine) % kLine;

@@ -10,6 +10,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
+#include "weft/base/pages.h"
 #include "weft/base/thread_pool.h"
 #include "weft/io/safetensors.h"
 #include "weft/llm/tensor_names.h"
@@ -97,6 +98,7 @@ class RandomSource final : public TensorSource {
     const std::size_t size = dtype == StoredDtype::f32 ? 4 : 2;
     auto& memory = memory_.emplace_back(new std::byte[count * size]);
     std::byte* out = memory.get();
+    ask_for_huge_pages(out, count * size);
     threads.run([&](int thread) {
       for (std::size_t s = static_cast<std::size_t>(thread); s * kStretch < count;
            s += static_cast<std::size_t>(threads.size()))
