@@ -26,6 +26,7 @@ bench: setup-test release
 	@python3 tools/bench.py
 	@python3 tools/page_cpu.py
 	@python3 tools/page_ledger.py
+	@python3 tools/page_spd.py --only decode pareto large ablation
 	@python3 tools/page_t3.py --cpu
 	@python3 tools/page_t3.py
 

@@ -59,7 +59,8 @@ void print_result(const Measurement& m) {
   fmt::print("{}\n{}", time_table(m), verdict_sentence(m));
   fmt::print("Checked against float64 on a sample of elements, every round (largest error {:.1e}).\n\n", m.max_rel_err);
   fmt::print("Try next:\n");
-  fmt::print("  build/weft ledger                          a whole block of a model on links that cost something\n");
+  fmt::print("  build/weft ledger                          a whole model on links that cost something\n");
+  fmt::print("  build/weft generate --model models/weft-16 --ranks 2 --prompt 'The kernel'   text, tensor-parallel\n");
   fmt::print("  build/weft plan gemm-rs --ranks 4          the plan, rule by rule\n");
   fmt::print("  build/weft bench gemm-ar --ranks 2         another op; also ag-gemm, embedding-a2a, ...\n");
   fmt::print("  build/weft reshard plan --case 3           sharded tensors from one mesh to another, drawn per NIC\n");
