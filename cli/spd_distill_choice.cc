@@ -88,8 +88,8 @@ std::string distill_line(const DistilledBlock& b) {
 }
 
 std::string distill_text(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds) {
-  const std::string out = fmt::format("{} blocks repaired for {} ranks in {:.0f} s: {}/repaired.spd\n", blocks.size(),
-                                      flags.tp, seconds, flags.out);
+  const std::string out = fmt::format("{} block{} repaired for {} ranks in {:.0f} s: {}/repaired.spd\n", blocks.size(),
+                                      blocks.size() == 1 ? "" : "s", flags.tp, seconds, flags.out);
   return out + fmt::format("Try next: weft eval --model {} --ranks {} --spd {}/repaired.spd --text FILE\n", flags.model,
                            flags.tp, flags.out);
 }
