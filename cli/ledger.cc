@@ -202,7 +202,8 @@ void add_ledger(CLI::App& app, Run* chosen) {
           fmt::format("between ranks: shm, or RATE[,LATENCY] ({} of a model, {} of a block)", kModelLink, kBlockLink))
       ->type_name("LINK");
   command
-      ->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (5 of a model, 9 of a block)")
+      ->add_option("--rounds", flags->asked_rounds,
+                   "rounds; every figure is a median over them (5 of a model, 9 of a block)")
       ->type_name("K");
   command->add_flag("--full", flags->full, "--workload: the model's own sizes, not its stated scale-down");
   command
