@@ -26,7 +26,10 @@ constexpr int kNewTokens = 32;
 
 std::string folder_of(const std::string& model) {
   if (model.find('/') != std::string::npos || fs::is_directory(model)) return model;
-  return fs::path(find_data_file("models/" + model, "model", "config")).parent_path().string();
+  const std::string folder = "models/" + model;
+  if (data_file_names(folder).empty())  // a model has at least its config.json
+    bad_input("unknown model \"{}\"; give a model's folder, or a name in models/, as weft-16", model);
+  return fs::path(find_data_file(folder, "model", "config")).parent_path().string();
 }
 
 // What losses are measured on; and the prompt, where the folder has none.
