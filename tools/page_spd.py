@@ -6,7 +6,7 @@ the calibration text; every point is one spd file and one `weft eval` on text an
 is measured, with the spd files beside it: a run that is cut off loses one point at most, and the same command goes on.
 
 usage: tools/page_spd.py [--build build] [--out docs/results] [--work build/spd] [--model models/weft-16] [--only SECTION ...] [--missing] [--quick] [--list] [--write]
-                         [--counts 0,2,4,...] [--threads T] [--transport shm|threads]
+                         [--counts 0,2,4,...] [--threads T] [--transport shm|threads] [--kept]
 """
 
 import json
@@ -37,10 +37,16 @@ class Points:
         self.transport = ["--transport", options.transport]
         self.calibration = getattr(options, "calibration", None) or str(self.model / "calibration.txt")
         self.samples = getattr(options, "samples", None) or (4 if self.quick else 64)
+        self.kept_only = options.kept
         self.asked = []  # text and tasks of `weft eval`; the model folder's own where empty
         for flag in ("text", "tasks"):
             if getattr(options, flag, None):
                 self.asked += [f"--{flag}", getattr(options, flag)]
+
+    def where(self):
+        """What WORK/where.txt says of points that were measured elsewhere."""
+        path = self.work / "where.txt"
+        return [path.read_text(encoding="utf-8").strip(), ""] if path.exists() else []
 
     def call(self, words):
         done = subprocess.run([self.weft, *words], capture_output=True, text=True, check=False)
@@ -82,6 +88,8 @@ class Points:
             return self.kept(folder / "none.json", [*words, "--save", str(folder / "none.found.json")])
         if (folder / f"{way}-{count}.json").exists():
             return json.loads((folder / f"{way}-{count}.json").read_text(encoding="utf-8"))
+        if self.kept_only:
+            return None
         self.evaluate(tp, way, 0)
         spd = json.loads(self.repaired(tp, way).read_text(encoding="utf-8"))
         first = set(self.sensitivity(tp)["order"][:count])
@@ -143,15 +151,21 @@ def curves(tp, runner):
     for way in WAYS:
         for count in runner.counts:
             seen = runner.evaluate(tp, way, count)
+            if seen is None:
+                continue
             all_seen[way, count] = seen
             share, base = count / runner.blocks, all_seen[way, 0] if (way, 0) in all_seen else runner.evaluate(tp, way, 0)
             losses.setdefault(way, []).append((share, *mean_loss(base, seen)))
             perplexities.setdefault(way, []).append((share, *perplexity_loss(seen)))
     lines = ["| dropped | " + " | ".join(f"{way}: perplexity | accuracy | loss of accuracy [95 %]" for way in WAYS) + " |", "|---:|" + "---:|---:|---|" * len(WAYS)]
-    for i, count in enumerate(runner.counts):
+    for count in runner.counts:
         cells = []
         for way in WAYS:
-            seen, (_, loss, low, high) = all_seen[way, count], losses[way][i]
+            if (way, count) not in all_seen:
+                cells.append("– | – | –")
+                continue
+            seen = all_seen[way, count]
+            _, loss, low, high = next(p for p in losses[way] if p[0] == count / runner.blocks)
             cells.append(f"{seen['perplexity']:.3f} | {seen['accuracy']:.2%} | {loss:+.2%} [{low:+.2%}, {high:+.2%}]")
         lines.append(f"| {count} of {runner.blocks} | " + " | ".join(cells) + " |")
     rows, within = [], ["", "| | share dropped with under 1 % relative loss of accuracy | with the whole interval under 1 % |", "|---|---:|---:|"]
@@ -171,7 +185,7 @@ def curves(tp, runner):
         svg = f"spd_tp{tp}_{name}.svg"
         (runner.out / svg).write_text(curves_chart(f"{title}, {tp} ranks", "weft-16, held-out text and tasks; bands: paired intervals of 95 %; dashed: 1 %", "loss", series, limit), encoding="utf-8")
         svgs.append({"op": f"{title}, {tp} ranks", "svg": svg, "command": all_seen["zero-shot", runner.counts[-1]]["command"]})
-    return rows, svgs, [*lines, *within, ""]
+    return rows, svgs, [*runner.where(), *lines, *within, ""]
 
 
 def sensitivity(runner):
@@ -179,7 +193,7 @@ def sensitivity(runner):
     seen = [runner.sensitivity(tp) for tp in TPS]
     for block in range(runner.blocks):
         lines.append(f"| {block} | " + " | ".join(f"{s['blocks'][block]['sensitivity']:.4f} | {s['blocks'][block]['class']}" for s in seen) + " |")
-    return [], [], [*lines, "", "Commands: " + "; ".join(f"`{s['command']}`" for s in seen), ""]
+    return [], [], [*runner.where(), *lines, "", "Commands: " + "; ".join(f"`{s['command']}`" for s in seen), ""]
 
 
 def ablation(runner):
@@ -281,6 +295,7 @@ def add_flags(parser):
     parser.add_argument("--counts", default="", metavar="LIST", help="numbers of blocks to drop (all)")
     parser.add_argument("--threads", type=int, default=0, help="threads of each rank")
     parser.add_argument("--transport", default="shm")
+    parser.add_argument("--kept", action="store_true", help="curves: only points that WORK has")
 
 
 if __name__ == "__main__":
