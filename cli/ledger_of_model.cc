@@ -29,7 +29,9 @@ std::string folder_of(const std::string& model) {
   const std::string folder = "models/" + model;
   if (data_file_names(folder).empty())  // a model has at least its config.json
     bad_input("unknown model \"{}\"; give a model's folder, or a name in models/, as weft-16", model);
-  return fs::path(find_data_file(folder, "model", "config")).parent_path().string();
+  const fs::path found = fs::path(find_data_file(folder, "model", "config")).parent_path();
+  const std::string near = fs::proximate(found).string();  // shorter to read and to type, where it is below us
+  return near.rfind("..", 0) == 0 ? found.string() : near;
 }
 
 // What losses are measured on; and the prompt, where the folder has none.

@@ -118,7 +118,7 @@ Measured and predicted, ms:
 """
 
 
-def screen_one(model_text, stamp):
+def screen_one(text, stamp):
     body = text.strip().split("What to try next")[0].rstrip()
     return f"""`make run` prints this (`build/weft ledger`; {stamp}):
 
