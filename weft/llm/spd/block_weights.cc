@@ -107,7 +107,8 @@ std::vector<std::int64_t> stored_shape(const ModelConfig& config, const NamedPar
 
 }  // namespace
 
-BlockShape block_shape(const ModelConfig& config, const ModelShard& shard, std::int64_t sequence, std::int64_t sequences) {
+BlockShape block_shape(const ModelConfig& config, const ModelShard& shard, std::int64_t sequence,
+                       std::int64_t sequences) {
   const bool llama = config.family == ModelFamily::llama;
   BlockShape shape{.hidden = config.hidden,
                    .mlp = shard.mlp.size(),
