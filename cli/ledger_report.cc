@@ -19,25 +19,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kBar = 34;
 
-std::string duration(double us) { return us < 0.05 ? "0 us" : format_duration(us * 1e-6); }
-// Differences of measured times: what is below the floor is noise, and said so by its sign.
-std::string difference(double us) { return us < -0.05 ? "-" + duration(-us) : duration(us); }
-
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-std::string repeated(const char* what, int count) {
-  std::string out;
-  for (int i = 0; i < count; ++i) out += what;
-  return out;
-}
-
-// Compute, then what is exposed, on one scale for all rows.
-std::string bar(double floor, double measured, double longest) {
-  const int whole = static_cast<int>(std::lround(measured / longest * kBar));
-  const int solid = std::min(whole, static_cast<int>(std::lround(std::min(floor, measured) / longest * kBar)));
-  return repeated("█", solid) + repeated("░", whole - solid);
-}
 
 std::string name_of(const LedgerRow& row) {
   if (row.name == "decomposed") return "by hand, in panels";
@@ -50,10 +33,11 @@ std::string main_table(const Ledger& ledger) {
   double longest = 1;
   for (const LedgerRow& row : ledger.rows) longest = std::max(longest, row.measured_us.value_or(0));
   std::vector<std::vector<std::string>> rows{{"", "measured", "predicted", "exposed", ""}};
-  const auto cell = [](const std::optional<double>& us) { return us ? difference(*us) : "-"; };
+  const auto cell = [](const std::optional<double>& us) { return us ? difference_cell(*us) : "-"; };
   for (const LedgerRow& row : ledger.rows)
-    rows.push_back({name_of(row), cell(row.measured_us), cell(row.predicted_us), cell(row.exposed_us),
-                    row.measured_us ? bar(ledger.measured(Style::compute), *row.measured_us, longest) : row.note});
+    rows.push_back(
+        {name_of(row), cell(row.measured_us), cell(row.predicted_us), cell(row.exposed_us),
+         row.measured_us ? ledger_bar(ledger.measured(Style::compute), *row.measured_us, longest, kBar) : row.note});
   return aligned(rows);
 }
 
@@ -80,11 +64,12 @@ std::string sub_layer_table(const Ledger& ledger) {
   for (const SubLayerRow& row : folded(ledger.sub_layers)) {
     const double floor = row.of(Style::compute);
     if (row.collective.empty()) {
-      rows.push_back({row.name, duration(floor), "", "", "", "", ""});
+      rows.push_back({row.name, duration_cell(floor), "", "", "", "", ""});
       continue;
     }
-    rows.push_back({row.name, duration(floor), duration(row.comm_us), difference(row.of(Style::sequential) - floor),
-                    difference(row.of(Style::decomposed) - floor), difference(row.of(Style::fused) - floor),
+    rows.push_back({row.name, duration_cell(floor), duration_cell(row.comm_us),
+                    difference_cell(row.of(Style::sequential) - floor),
+                    difference_cell(row.of(Style::decomposed) - floor), difference_cell(row.of(Style::fused) - floor),
                     fmt::format("{}{}{}", row.collective, row.route.empty() ? "" : ", " + row.route,
                                 row.panels > 0 ? fmt::format("; {} panels", row.panels) : "")});
   }
@@ -107,8 +92,8 @@ std::string weights_text(const Ledger& ledger) {
       "Weights came from another sharding by reshard plans, proved in {:.2g} ms: {} matrices of {}, of which {} "
       "crossed, in "
       "{} (predicted {}).\n",
-      w.verify_ms, w.matrices, format_bytes(w.bytes), format_bytes(w.sent_bytes), duration(w.measured_us),
-      duration(w.predicted_us));
+      w.verify_ms, w.matrices, format_bytes(w.bytes), format_bytes(w.sent_bytes), duration_cell(w.measured_us),
+      duration_cell(w.predicted_us));
 }
 
 Json weights_json(const Ledger& ledger) {
@@ -144,6 +129,17 @@ Json sub_layer_json(const SubLayerRow& row) {
 
 }  // namespace
 
+std::string duration_cell(double us) { return us < 0.05 ? "0 us" : format_duration(us * 1e-6); }
+std::string difference_cell(double us) { return us < -0.05 ? "-" + duration_cell(-us) : duration_cell(us); }
+
+std::string ledger_bar(double floor, double measured, double longest, int width) {
+  const int whole = static_cast<int>(std::lround(measured / longest * width));
+  const int solid = std::min(whole, static_cast<int>(std::lround(std::min(floor, measured) / longest * width)));
+  std::string out;
+  for (int i = 0; i < whole; ++i) out += i < solid ? "█" : "░";
+  return out;
+}
+
 std::string link_text(const std::optional<Link>& link) {
   if (!link) return launched_on_several_hosts() ? "the network between their hosts" : "shared memory";
   const double bits = link->bytes_per_s * 8;
@@ -173,10 +169,10 @@ std::string headline(const Ledger& ledger) {
   const double noise = ledger.aa_band * sequential;
   if (exposed <= noise)
     return fmt::format("Communication takes less than this machine's noise ({:.1f} %) of {}: there is nothing to hide.",
-                       ledger.aa_band * 100, duration(sequential));
+                       ledger.aa_band * 100, duration_cell(sequential));
   return fmt::format("Communication takes {} of {}; fused leaves {} of it exposed, panels by hand {}.",
-                     duration(exposed), duration(sequential), duration(std::max(0.0, left)),
-                     duration(std::max(0.0, ledger.exposed(Style::decomposed))));
+                     duration_cell(exposed), duration_cell(sequential), duration_cell(std::max(0.0, left)),
+                     duration_cell(std::max(0.0, ledger.exposed(Style::decomposed))));
 }
 
 std::string ledger_text(const Ledger& ledger, const std::string& svg_path) {

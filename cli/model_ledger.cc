@@ -28,7 +28,7 @@ std::vector<BlockMode> with_int8(std::vector<BlockMode> modes) {
 // One engine for every form that needs its own: by how synchronisations are made, and by the weights.
 class Contestants {
  public:
-  Contestants(World& world, const ModelTask& task, const Say& say) : task_(task) {
+  Contestants(World& world, const ModelTask& task, const Say& say) {
     ModelSource plain = task.source;
     plain.repaired = nullptr;
     models_.push_back(std::make_unique<Model>(plain, world.rank(), world.size()));
@@ -59,7 +59,6 @@ class Contestants {
     return nullptr;
   }
 
-  const ModelTask& task_;
   std::vector<std::unique_ptr<Model>> models_;
   std::vector<Made> made_;
 };

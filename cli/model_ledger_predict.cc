@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/collective/build.h"
+#include "weft/llm/reduction.h"
 #include "weft/llm/shard.h"
 #include "weft/plan/estimate.h"
 
@@ -11,10 +12,6 @@
 
 namespace weft::cli {
 namespace {
-
-Dtype wire_of(BlockWire wire) {
-  return wire == BlockWire::f32 ? Dtype::f32 : wire == BlockWire::bf16 ? Dtype::bf16 : Dtype::int8;
-}
 
 struct Product {
   std::int64_t m, n, k;
@@ -61,7 +58,7 @@ class Pricer {
   double kept(const Product& p) const { return estimate(build(producer(p), keep(), cluster_), cluster_).seconds; }
 
   double sync_s(const Product& p, SyncForm sync, BlockWire wire) const {
-    const Space space = all_reduce(mesh_, "tp", {.wire = wire_of(wire)});
+    const Space space = all_reduce(mesh_, "tp", sync_options(wire));
     if (sync == SyncForm::alone || task_.ranks == 1) return kept(p);
     if (sync == SyncForm::fused) return estimate(build(producer(p), space, cluster_), cluster_).seconds;
     const std::int64_t panels = sync == SyncForm::decomposed ? EngineOptions{}.panels : 1;

@@ -1,6 +1,5 @@
 // A model's ledger for people and for programs.
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -18,8 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kBar = 28;
 
-std::string duration(double us) { return std::abs(us) < 0.05 ? "0 us" : format_duration(std::abs(us) * 1e-6); }
-std::string signed_duration(double us) { return us < -0.05 ? "-" + duration(us) : duration(us); }
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 std::string name_of(const ModelRow& row, const ModelLedger& ledger) {
@@ -32,25 +29,17 @@ std::string name_of(const ModelRow& row, const ModelLedger& ledger) {
   return row.name;
 }
 
-std::string bar(double floor, double measured, double longest) {
-  const int whole = static_cast<int>(std::lround(measured / longest * kBar));
-  const int solid = std::min(whole, static_cast<int>(std::lround(std::min(floor, measured) / longest * kBar)));
-  std::string out;
-  for (int i = 0; i < whole; ++i) out += i < solid ? "█" : "░";
-  return out;
-}
-
 std::string table(const ModelLedger& ledger) {
   double longest = 1;
   for (const ModelRow& row : ledger.rows) longest = std::max(longest, row.measured_us.value_or(0));
   const double floor = ledger.find("compute")->measured_us.value_or(0);
   std::vector<std::vector<std::string>> rows{{"", "measured", "predicted", "exposed", "sent", "perplexity", ""}};
-  const auto cell = [](const std::optional<double>& us) { return us ? signed_duration(*us) : "-"; };
+  const auto cell = [](const std::optional<double>& us) { return us ? difference_cell(*us) : "-"; };
   for (const ModelRow& row : ledger.rows)
     rows.push_back({name_of(row, ledger), cell(row.measured_us), cell(row.predicted_us), cell(row.exposed_us),
                     row.sent_bytes && *row.sent_bytes > 0 ? format_bytes(*row.sent_bytes) : "-",
                     row.loss ? fmt::format("{:+.2f} %", row.loss->loss * 100) : "-",
-                    row.measured_us ? bar(floor, *row.measured_us, longest) : row.note});
+                    row.measured_us ? ledger_bar(floor, *row.measured_us, longest, kBar) : row.note});
   return aligned(rows);
 }
 
@@ -60,7 +49,7 @@ std::string headline(const ModelLedger& ledger) {
   return fmt::format(
       "Until the first token: {} as products and all-reduces one after another, {} fused, {} fused with {} of {} "
       "synchronisations dropped and int8 on the wire.",
-      duration(*sequential->measured_us), duration(*fused->measured_us), duration(*dropped->measured_us),
+      duration_cell(*sequential->measured_us), duration_cell(*fused->measured_us), duration_cell(*dropped->measured_us),
       dropped->dropped, 2 * ledger.config.blocks);
 }
 

@@ -243,15 +243,17 @@ TEST_F(LedgerCommand, TextSaysWhatWasMeasuredAndWhatToTry) {
     EXPECT_NE(ended.out.find(part), std::string::npos) << part << "\n" << ended.out;
 }
 
+// Expects exit code 2 and one sentence that names the value.
+void refused(std::vector<std::string> words, const std::string& name) {
+  words.insert(words.begin(), {"ledger", "--json"});
+  const Ended ended = weft(words);
+  EXPECT_EQ(ended.code, 2) << name << ended.err;
+  EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+}
+
 TEST_F(LedgerCommand, RefusalsNameTheValue) {
   const std::string file = write(kTransformer);
-  const auto refused = [&](std::vector<std::string> words, const std::string& name) {
-    words.insert(words.begin(), {"ledger", "--json"});
-    const Ended ended = weft(words);
-    EXPECT_EQ(ended.code, 2) << name << ended.err;
-    EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
-    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
-  };
   refused({"--workload", "gpt-9"}, "gpt-9");
   refused({"--workload", file, "--ranks", "1"}, "--ranks is 1");
   refused({"--workload", file, "--ranks", "5"}, "5 ranks");
@@ -288,13 +290,6 @@ TEST_F(LedgerCommand, AModelHasARowForEveryForm) {
 }
 
 TEST_F(LedgerCommand, RefusalsOfAModelNameTheValue) {
-  const auto refused = [&](std::vector<std::string> words, const std::string& name) {
-    words.insert(words.begin(), {"ledger", "--json"});
-    const Ended ended = weft(words);
-    EXPECT_EQ(ended.code, 2) << name << ended.err;
-    EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
-    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
-  };
   refused({"--model", "weft-17"}, "weft-17");
   refused({"--model", folder_}, "config.json");
   refused({"--tokens", "0"}, "--tokens is 0");

@@ -11,7 +11,7 @@
 
 #include "weft/llm/spd_file.h"
 
-#include "tests/cli_runs.h"
+#include "tests/cli_json.h"
 
 namespace weft::testing {
 namespace {
@@ -19,12 +19,6 @@ namespace {
 using Json = nlohmann::json;
 
 const std::string kModel = std::string(WEFT_SOURCE) + "/models/weft-16";
-
-Json parsed(const Ended& ended) {
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1) << "one object on one line: " << ended.out;
-  return Json::parse(ended.out, nullptr, false);
-}
 
 class SpdCommand : public ::testing::Test {
  protected:

@@ -141,7 +141,7 @@ void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight)
   }
 }
 
-Reduction& Engine::State::reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t for_rows) {
+ReducedProduct& Engine::State::reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t for_rows) {
   return *reductions.at({projection, wire, weight, for_rows <= few});
 }
 

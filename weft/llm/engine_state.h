@@ -44,7 +44,7 @@ struct Engine::State {
   void allot_memory();
   void set_modes(std::span<const BlockMode> modes);
   void compile(Projection projection, BlockWire wire, Dtype weight);
-  Reduction& reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t rows);
+  ReducedProduct& reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t rows);
   KvCache cache(std::int64_t block, int sequence);
   void check_sequence(int sequence) const;
 
@@ -77,7 +77,7 @@ struct Engine::State {
 
   // One for every kind that a mode has asked for, and both sizes.
   using Key = std::tuple<Projection, BlockWire, Dtype, bool>;
-  std::map<Key, std::unique_ptr<Reduction>> reductions;
+  std::map<Key, std::unique_ptr<ReducedProduct>> reductions;
 
   std::optional<RopeTable> rope;
   std::optional<CachedAttention> attention;            // none where this rank has no head

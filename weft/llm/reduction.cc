@@ -33,9 +33,7 @@ Dtype dtype_of(BlockWire wire) {
 }
 
 Space space_of(World& world, const ReductionShape& shape, Route route) {
-  SpaceOptions options;
-  options.wire = dtype_of(shape.wire);
-  if (shape.wire == BlockWire::bf16) options.wire_sums = Dtype::bf16;  // the sums on their way back too
+  SpaceOptions options = sync_options(shape.wire);
   options.route = route;
   return all_reduce(world.mesh({{"tp", world.size()}}), "tp", options);
 }
@@ -56,7 +54,7 @@ Route best_route(World& world, ReductionShape shape, std::int64_t priced_k) {
 }
 
 // Product into all_reduce, one op. Two copies take turns, so that one's output can be the other's residual.
-class Fused final : public Reduction {
+class Fused final : public ReducedProduct {
  public:
   Fused(World& world, const ReductionShape& shape, const ReductionOptions& options) {
     const Space space = space_of(world, shape, best_route(world, shape, options.priced_k));
@@ -93,7 +91,7 @@ class Product {
 };
 
 // The product, and nobody else's.
-class Alone final : public Reduction {
+class Alone final : public ReducedProduct {
  public:
   Alone(const ReductionShape& shape, ThreadPool& threads) : shape_(shape), threads_(threads), product_(shape, threads) {
     for (auto& copy : y_) copy.resize(static_cast<std::size_t>(shape.rows * shape.n));
@@ -117,7 +115,7 @@ class Alone final : public Reduction {
 };
 
 // The whole product first, then an all_reduce of it whose epilogue is the same as the fused one's.
-class Sequential final : public Reduction {
+class Sequential final : public ReducedProduct {
  public:
   Sequential(World& world, const ReductionShape& shape, const ReductionOptions& options)
       : product_(shape, *options.threads), made_(static_cast<std::size_t>(shape.rows * shape.n)) {
@@ -145,6 +143,13 @@ class Sequential final : public Reduction {
 
 }  // namespace
 
+SpaceOptions sync_options(BlockWire wire) {
+  SpaceOptions options;
+  options.wire = dtype_of(wire);
+  if (wire == BlockWire::bf16) options.wire_sums = Dtype::bf16;
+  return options;
+}
+
 std::string_view to_string(SyncForm form) { return name_of(kForms, form); }
 SyncForm parse_sync_form(std::string_view name) { return parse_name(kForms, "sync", name); }
 
@@ -160,7 +165,8 @@ void add_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const floa
   finish_rows(threads, rows, n, nullptr, addend, y);
 }
 
-std::unique_ptr<Reduction> make_reduction(World& world, const ReductionShape& shape, const ReductionOptions& options) {
+std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShape& shape,
+                                               const ReductionOptions& options) {
   if (world.size() == 1 || options.form == SyncForm::alone) return std::make_unique<Alone>(shape, *options.threads);
   if (options.form == SyncForm::decomposed) return make_panel_reduction(world, shape, options);
   if (options.form == SyncForm::sequential) return std::make_unique<Sequential>(world, shape, options);

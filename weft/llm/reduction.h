@@ -8,6 +8,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/llm/engine.h"
+#include "weft/plan/space.h"
 
 namespace weft {
 
@@ -21,6 +22,9 @@ struct ReductionShape {
   bool bias = false, addend = false;
 };
 
+// What an all_reduce of that wire format asks for: bf16 sums come back as bf16 too.
+SpaceOptions sync_options(BlockWire wire);
+
 struct ReductionInputs {
   const float* x = nullptr;         // (rows, k)
   const void* w = nullptr;          // (n, k)
@@ -29,9 +33,9 @@ struct ReductionInputs {
   const float* residual = nullptr;  // (rows, n), the same on every rank; may be the output of the run before
 };
 
-class Reduction {
+class ReducedProduct {
  public:
-  virtual ~Reduction() = default;
+  virtual ~ReducedProduct() = default;
   // Collective. The output, (rows, n), is readable until the next run but one.
   virtual const float* run(const ReductionInputs& inputs, std::int64_t rows) = 0;
   virtual std::int64_t bytes_sent() const = 0;  // to other ranks, over all runs
@@ -47,10 +51,11 @@ struct ReductionOptions {
 };
 
 // Collective.
-std::unique_ptr<Reduction> make_reduction(World& world, const ReductionShape& shape, const ReductionOptions& options);
+std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShape& shape,
+                                               const ReductionOptions& options);
 // The form decomposed; rows in panels. Of the library: make_reduction calls it.
-std::unique_ptr<Reduction> make_panel_reduction(World& world, const ReductionShape& shape,
-                                                const ReductionOptions& options);
+std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
+                                                     const ReductionOptions& options);
 
 // y = sum + bias + residual, rows shared by the threads; bias and residual may be null, and y may be sum.
 void finish_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const float* bias, const float* residual,

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-class Panels final : public Reduction {
+class Panels final : public ReducedProduct {
  public:
   Panels(World& world, const ReductionShape& shape, const ReductionOptions& options)
       : shape_(shape), threads_(*options.threads), ranks_(world.size()) {
@@ -107,8 +107,8 @@ class Panels final : public Reduction {
 
 }  // namespace
 
-std::unique_ptr<Reduction> make_panel_reduction(World& world, const ReductionShape& shape,
-                                                const ReductionOptions& options) {
+std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
+                                                     const ReductionOptions& options) {
   if (shape.wire != BlockWire::f32)
     bad_input("sync decomposed sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
               to_string(BlockMode{shape.addend, shape.wire}));
