@@ -84,7 +84,7 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, bool, std::vect
   const std::string normal = normalised(text);
   const bool bpe = model_.kind == SentencePieceModel::Kind::bpe;
   bool after_unknown = false;
-  for (const Cut& cut : bpe ? cut_bpe(index_, normal) : cut_unigram(index_, normal)) {
+  for (const PieceCut& cut : bpe ? cut_bpe(index_, normal) : cut_unigram(index_, normal)) {
     const bool unknown = cut.id == model_.unknown;
     if (unknown && model_.byte_fallback)
       for (const char c : cut.text) tokens.push_back(byte_tokens_[static_cast<unsigned char>(c)]);

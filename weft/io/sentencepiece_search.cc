@@ -56,8 +56,8 @@ class BpeRun {
     }
   }
 
-  std::vector<Cut> cuts() {
-    std::vector<Cut> result;
+  std::vector<PieceCut> cuts() {
+    std::vector<PieceCut> result;
     for (int place = symbols_.empty() ? -1 : 0; place >= 0; place = at(place).next) add(at(place).text, result);
     return result;
   }
@@ -82,7 +82,7 @@ class BpeRun {
   }
 
   // Pieces marked unused serve as steps towards longer ones; one that is left over goes back to its halves.
-  void add(std::string_view text, std::vector<Cut>& result) const {
+  void add(std::string_view text, std::vector<PieceCut>& result) const {
     std::vector<std::string_view> left = {text};
     while (!left.empty()) {
       const std::string_view next = left.back();
@@ -128,14 +128,14 @@ PieceIndex::PieceIndex(const SentencePieceModel& source) : model(&source) {
   }
 }
 
-std::vector<Cut> cut_bpe(const PieceIndex& index, std::string_view text) {
+std::vector<PieceCut> cut_bpe(const PieceIndex& index, std::string_view text) {
   BpeRun run(index, text);
   run.merge_all();
   return run.cuts();
 }
 
 // Sums are kept in f32 and compared with >, shorter pieces first, as the library does: equal texts give equal cuts.
-std::vector<Cut> cut_unigram(const PieceIndex& index, std::string_view text) {
+std::vector<PieceCut> cut_unigram(const PieceIndex& index, std::string_view text) {
   constexpr float kUnknownPenalty = 10.0f;
   const float unknown_score = index.lowest_score - kUnknownPenalty;
   std::vector<BestPath> ends(text.size() + 1);
@@ -158,7 +158,7 @@ std::vector<Cut> cut_unigram(const PieceIndex& index, std::string_view text) {
     if (!has_character) offer(start, character, index.model->unknown, unknown_score);
     start += character;
   }
-  std::vector<Cut> cuts;
+  std::vector<PieceCut> cuts;
   for (std::size_t end = text.size(); end > 0; end = ends[end].start)
     cuts.push_back({text.substr(ends[end].start, end - ends[end].start), ends[end].id});
   std::reverse(cuts.begin(), cuts.end());

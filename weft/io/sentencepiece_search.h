@@ -22,16 +22,16 @@ struct PieceIndex {
   float highest_score = std::numeric_limits<float>::lowest();
 };
 
-struct Cut {
+struct PieceCut {
   std::string_view text;
   int id;  // the unknown piece where no piece has this text
 };
 
 // Merges the neighbours whose joined text is the piece of highest score, leftmost first, until none is left. n log n.
-std::vector<Cut> cut_bpe(const PieceIndex& index, std::string_view text);
+std::vector<PieceCut> cut_bpe(const PieceIndex& index, std::string_view text);
 
 // The pieces whose scores, log-probabilities, have the largest sum. A pass over the text; at each character the pieces
 // that begin there.
-std::vector<Cut> cut_unigram(const PieceIndex& index, std::string_view text);
+std::vector<PieceCut> cut_unigram(const PieceIndex& index, std::string_view text);
 
 }  // namespace weft

@@ -29,12 +29,12 @@ Patience patience_from_env();
 inline constexpr std::chrono::nanoseconds kSleepSlice = std::chrono::milliseconds(100);
 
 // A thread that looks after the wire by calling progress() now and then, as long as `on`.
-class Attention {
+class WireAttention {
  public:
-  explicit Attention(Wire* wire, bool on = true) : wire_(wire) { set(on); }
-  ~Attention() { set(false); }
-  Attention(const Attention&) = delete;
-  Attention& operator=(const Attention&) = delete;
+  explicit WireAttention(Wire* wire, bool on = true) : wire_(wire) { set(on); }
+  ~WireAttention() { set(false); }
+  WireAttention(const WireAttention&) = delete;
+  WireAttention& operator=(const WireAttention&) = delete;
 
   void set(bool on) {
     if (wire_ == nullptr || on == on_) return;
@@ -76,7 +76,7 @@ template <class Ready, class Moved>
 bool spin_until(Transport& transport, const Patience& patience, Ready& ready, Moved& moved) {
   if (ready()) return true;
   if (transport.crowded() || patience.spin.count() == 0) return false;
-  const Attention attention(transport.wire());
+  const WireAttention attention(transport.wire());
   auto stop = std::chrono::steady_clock::now() + patience.spin;
   for (auto now = stop - patience.spin; now < stop; now = std::chrono::steady_clock::now()) {
     if (moved()) stop = now + patience.spin;

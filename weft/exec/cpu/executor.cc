@@ -173,7 +173,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[static_cast<std::size_t>(thread)];
   fire_some(bench);  // opens its outputs before anything else
-  Attention attention(wire_);
+  WireAttention attention(wire_);
   std::size_t step = 0;
   for (;;) {
     const std::int64_t next = add<std::int64_t>(next_lane_, 1);
