@@ -7,7 +7,8 @@
 //   direct    every rank stores its tiles into the owner's inbox, one slot a source; the owner adds them all to its own.
 //   two_shot  direct, then the owner stores the sums to everybody; in slices, so that the sums of one travel while the
 //             next is made.
-//   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes.
+//   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes. Where a tile
+//             has all rows, each rank makes it in one go and sends it in one piece, whoever owns which of its rows.
 //
 // Where an all_reduce's sums go to everybody in a narrow format, they go into "sums", the owner's copy too, and every
 // rank takes its output from there, epilogue and all. A contribution is rounded once by direct, one_shot and two_shot, a
@@ -29,15 +30,20 @@ std::int64_t all_tiles(const Producer& p, int num_ranks) {
   return sum * ceil_div(p.n, p.tile[1]);
 }
 
-Draft reduce_draft(const char* name, const Producer& p, const Space& space, Route route) {
+// Slots of inboxes hold `slot_rows` rows.
+Draft reduce_draft(const char* name, const Producer& p, const Space& space, Route route, std::int64_t slot_rows) {
   if (!p.n_of.empty()) bad_input("outputs of different widths cannot be summed; give every rank the same n");
   const int num_ranks = space.num_ranks();
   Draft draft(fmt::format("{} {} {}", to_string(p.kind), name, to_string(route)), p, num_ranks);
-  // Chunks end where owners change, so a slot holds at most `cap` rows and `slot` tiles.
-  draft.param("cap", ceil_div(p.m, num_ranks));
-  draft.param("slot", ceil_div(ceil_div(p.m, num_ranks), p.tile[0]) * ceil_div(p.n, p.tile[1]));
+  draft.param("cap", slot_rows);
+  draft.param("slot", ceil_div(slot_rows, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   draft.param("tiles", all_tiles(p, num_ranks));
   return draft;
+}
+
+// Chunks end where owners change: a slot holds the rows of one.
+Draft reduce_draft(const char* name, const Producer& p, const Space& space, Route route) {
+  return reduce_draft(name, p, space, route, ceil_div(p.m, space.num_ranks()));
 }
 
 // The owner's sum of chunk c, for s in 0 .. count - 1.
@@ -239,30 +245,34 @@ Plan one_shot_all_reduce(const Producer& p, const Space& space) {
   if (space.num_ranks() > kMaxOneShotRanks)
     bad_input("route one_shot is for at most {} ranks, not {}; use two_shot or ring", kMaxOneShotRanks,
               space.num_ranks());
-  Draft draft = reduce_draft("all_reduce", p, space, Route::one_shot);
-  const int inbox = draft.inbox(N * N, space.options.wire);
-  const int full = draft.counter("full", N * N * slot, 1), used = draft.counter("used", 1, tiles);
+  const bool whole = p.tile[0] >= p.m;
+  Draft draft = reduce_draft("all_reduce", p, space, Route::one_shot, whole ? p.m : ceil_div(p.m, space.num_ranks()));
+  const Expr slots = whole ? N : N * N;
+  const int inbox = draft.inbox(slots, space.options.wire);
+  const int full = draft.counter("full", slots * slot, 1), used = draft.counter("used", 1, tiles);
   const int credit = draft.counter("credit", N, 1);
   const int y = draft.output(m, n);
   const std::vector<Let> chunk = {{"c", (r + s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
-  // Chunk c has N slots, the contribution of rank c + 1 first: the order of the sum.
-  const auto place = [](const Expr& which) { return c * N + which; };
-  const auto slot_at = [&](const Expr& which) { return rows(place(which) * cap, place(which) * cap + (b - a)); };
-  const Expr mine = (r - c - 1) % N;
+  const auto place = [&](const Expr& from) { return whole ? from : c * N + from; };
+  const auto part_of = [&](const Expr& from) {
+    const Expr slot_begin = place(from) * cap;
+    return whole ? rows(slot_begin + a, slot_begin + b) : rows(slot_begin, slot_begin + (b - a));
+  };
 
   Rule rule = draft.step("scatter", rows(a, b));
-  rule.count = N;
-  rule.let = chunk;
+  rule.count = whole ? Expr(1) : N;
+  rule.let = whole ? std::vector<Let>{{"a", 0}, {"b", m}} : chunk;
   rule.waits = {{credit, other(j), 1, 1, 0, N - 1}};
-  rule.targets = {{(r + j) % N, inbox, slot_at(mine), N}};
-  rule.signals = {{(r + j) % N, full, place(mine) * slot, 1, N}};
+  rule.targets = {{(r + j) % N, inbox, part_of(r), N}};
+  rule.signals = {{(r + j) % N, full, place(r) * slot, 1, N}};
   draft.add(rule);
 
   Rule sum = draft.trigger("sum", rows(a, b));
   sum.count = N;
   sum.let = chunk;
-  sum.waits = {{full, place(j) * slot, 1, 0, 1, N}};
-  sum.sources = {{r, inbox, slot_at(j), N}};
+  const Expr maker = (c + 1 + j) % N;
+  sum.waits = {{full, place(maker) * slot, 1, 0, 1, N}};
+  sum.sources = {{r, inbox, part_of(maker), N}};
   sum.targets = {{r, y, rows(a, b)}};
   sum.signals = {{r, used, 0}};
   sum.finish = p.has_epilogue();

@@ -155,11 +155,11 @@ bool UcxMessenger::progress() {
   Lock lock(mutex_, std::try_to_lock);
   if (!lock) {
     // Whoever has it moves data; but he may be past what was held back here.
-    if (num_held_.load(std::memory_order_acquire) == 0) return false;
+    if (!held_for_long()) return false;
     lock.lock();
   }
   const std::uint64_t before = messages_received_.load(std::memory_order_relaxed);
-  post_all_held();
+  if (held_for_long()) post_all_held();
   ucp_worker_progress(worker_.get());
   const bool came = messages_received_.load(std::memory_order_relaxed) != before;
   tell(std::move(lock));

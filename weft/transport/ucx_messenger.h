@@ -41,7 +41,7 @@ class UcxMessenger : public UcxWire {
   void flush() override;
   bool progress() override;
   void attend() override { watch_->attend(); }
-  void leave() override { watch_->leave(); }
+  void leave() override { backlog() > 0 ? watch_->rest() : watch_->leave(); }
   void rest() override { watch_->rest(); }
 
  private:
@@ -75,6 +75,7 @@ class UcxMessenger : public UcxWire {
   void take_held(Peer& peer);  // into taken_
   void post_held(Peer& peer);
   void post_all_held();
+  bool held_for_long() const;
   void sent(Message& message);
   static void on_sent(void* request, ucs_status_t status, void* message);
 
@@ -107,6 +108,7 @@ class UcxMessenger : public UcxWire {
 
   std::mutex held_mutex_;
   std::atomic<std::size_t> num_held_{0};
+  std::atomic<std::int64_t> held_since_{0};  // ticks(), when the first of them was held back
 
   std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0}, messages_sent_{0}, messages_received_{0};
   Tempo tempo_;                   // of the watch's thread

@@ -30,6 +30,7 @@ class Watch {
   bool nap(std::chrono::nanoseconds time);  // false where the watch is to end
   void set_interest(bool interested);
   void linger();  // the thread takes over soon, unless somebody attends by then
+  void set_timer(long ns);
   void take_over();
   void on_timer();
 
@@ -40,6 +41,7 @@ class Watch {
   std::mutex mutex_;
   int attending_ = 0;
   bool interested_ = true, lingering_ = false;
+  bool came_back_ = false;  // somebody, since the timer was set
   std::thread thread_;
 };
 

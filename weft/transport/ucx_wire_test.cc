@@ -237,10 +237,27 @@ TEST_F(UcxWireTest, SignalsTravelTogether) {
   many.resize(200, counter_at(6));
   put(*all[0], 1, {kSegment, 0, 1, 8, 8}, 1, many);
   all[0]->wire->signal(1, counter_at(7));
-  all[0]->wire->progress();
-  ASSERT_TRUE(until([&] { return all[1]->counter(7) == 1; }));
+  ASSERT_TRUE(until([&] {
+    all[0]->wire->progress();
+    return all[1]->counter(7) == 1;
+  }));
   EXPECT_EQ(all[1]->counter(5), 1u);
   EXPECT_EQ(all[1]->counter(6), 263u);
+}
+
+// A rank that runs one small op after another keeps the wire's thread waiting; when it is gone, the thread does its work.
+TEST_F(UcxWireTest, WhatIsHeldBackLeavesWithoutItsSender) {
+  auto all = ends(2);
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    for (int i = 0; i < 40; ++i) {
+      all[0]->wire->attend();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (i == 39) all[0]->wire->signal(1, counter_at(0));
+      all[0]->wire->leave();
+      if (i < 39) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    ASSERT_TRUE(until([&] { return all[1]->counter(0) == round; })) << round;
+  }
 }
 
 // Far more than staging holds: the sender waits in stage(), in turn with the link.

@@ -54,17 +54,17 @@ class Wire {
   // Bytes that were staged and have not left yet. Who can wait with more does well to: what is not staged long before it
   // leaves is still in the cache then.
   virtual std::size_t backlog() const = 0;
-  // Raises a counter. May be held back to travel with what is next sent to that peer, until flush() or progress(), or
-  // until the wire's own thread takes over.
+  // Raises a counter. May be held back to travel with what is next sent to that peer: until flush(), or a progress() some
+  // 20 us later, or until the wire's own thread takes over.
   virtual void signal(int peer, const RemoteCounter& counter) = 0;
   virtual void flush() = 0;
 
-  // Sends what is held back, moves what can be moved without waiting; true where anything came in.
+  // Sends what has been held back for long, moves what can be moved without waiting; true where anything came in.
   virtual bool progress() = 0;
 
   // While a thread moves data itself, in a loop or between tiles, the wire's own thread stays asleep. Calls nest and
-  // count. After leave() it takes over, and sends what is held back, within a fraction of a millisecond: who comes back
-  // before that has paid nothing. After rest() it does so at once: for a thread that sleeps, and then attends again. A
+  // count. After leave() it takes over, and sends what is held back, within a millisecond, or at once where rows have not
+  // left yet: who comes back before that has paid nothing. After rest() it does so at once: for a thread that sleeps, and then attends again. A
   // thread that rests need not have attended: the count may be below zero.
   virtual void attend() = 0;
   virtual void leave() = 0;

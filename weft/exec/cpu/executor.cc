@@ -208,13 +208,13 @@ void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atom
   bool moved = false;
   const auto ready = [&] {
     if (there()) return true;
+    if (wire_ != nullptr) wire_->progress();
     while (fire_all(bench)) {
       moved = true;
       if (there()) return true;
     }
     due = links_ ? std::min(links_->deliver(), bench.held_until) : Transit::kNothing;
-    if (wire_ != nullptr) wire_->progress();
-    if (&bench == benches_.data()) due = std::min(due, poll_all());
+    if (&bench == benches_.data()) due = std::min(due, poll_others());
     return there();
   };
   if (options_.hooks != nullptr) {
@@ -242,10 +242,12 @@ void CpuExecutor::glance_at_others() {
     if (other != this && !other->finished()) other->fire_some(other->benches_[0]);
 }
 
-std::int64_t CpuExecutor::poll_all() {
+// This op's wait moves the wire, where it has one: each look at it is a system call.
+std::int64_t CpuExecutor::poll_others() {
   std::int64_t due = Transit::kNothing;
   if (options_.live != nullptr)
-    for (CpuExecutor* executor : *options_.live) due = std::min(due, executor->poll());
+    for (CpuExecutor* other : *options_.live)
+      if (other != this) due = std::min(due, wire_ != nullptr ? other->poll_triggers() : other->poll());
   return due;
 }
 
@@ -254,11 +256,16 @@ void CpuExecutor::finish() {
 }
 
 std::int64_t CpuExecutor::poll() {
-  // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   if (wire_ != nullptr) wire_->progress();
+  const std::int64_t due = poll_triggers();
+  if (wire_ != nullptr) wire_->flush();
+  return due;
+}
+
+std::int64_t CpuExecutor::poll_triggers() {
+  // Called while another op of the same thread waits: benches_[0] is not in use by this op then.
   while (fire_all(benches_[0])) {
   }
-  if (wire_ != nullptr) wire_->flush();
   return links_ ? std::min(links_->deliver(), benches_[0].held_until) : Transit::kNothing;
 }
 

@@ -86,7 +86,8 @@ class CpuExecutor {
   bool shared_waits_met(Trigger& trigger) const;
   void work(int thread);
   void glance_at_others();
-  std::int64_t poll_all();
+  std::int64_t poll_triggers();
+  std::int64_t poll_others();
   // Returns what was there before. On x86-64 every locked instruction waits until all earlier stores have left the core.
   template <typename T>
   T add(std::atomic<T>& value, T amount) const {
