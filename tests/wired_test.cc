@@ -1,5 +1,6 @@
 // Ops between ranks that do not reach each other's memory: the real wire, over the loopback device, thread ranks as
 // hosts. Bits must be those of the same plan over memory.
+#include <cstdlib>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,17 @@ TEST_F(Wired, BitsAreThoseOfSharedMemory) {
 TEST_F(Wired, HostMatesUseMemoryAndOthersTheWire) { expect_equal_bits(4, 11, wired(2)); }
 
 TEST_F(Wired, ThreadsOfARankShareTheWire) { expect_equal_bits(2, 11, wired(1, 3)); }
+
+// As on devices that write remote memory: here UCX does it over TCP, with the same calls.
+TEST_F(Wired, BitsAreTheSameWhereRowsArePutIntoRemoteMemory) {
+  ASSERT_EQ(setenv("WEFT_WIRE_PUT", "always", 1), 0);
+  expect_equal_bits(2, 3, wired(1));
+  expect_equal_bits(4, 11, wired(2));
+  expect_equal_bits(2, 11, wired(1, 3));
+  ASSERT_EQ(setenv("WEFT_WIRE_PUT", "sometimes", 1), 0);
+  EXPECT_THROW(World::local(2, [](World&) {}, wired(1)), Error);
+  unsetenv("WEFT_WIRE_PUT");
+}
 
 // Rows of 4 MB cannot be staged whole, and tiles of 1 MB neither.
 TEST_F(Wired, WideRowsAndLargeTilesTravelInPieces) {

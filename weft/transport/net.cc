@@ -36,7 +36,8 @@ void NetTransport::make_wire() {
                          .device = net_.device,
                          .bell = &bell(rank()),
                          .lost = [client = net_.client.get()](int peer, std::string_view) { client->lost(peer); },
-                         .check = [this] { check(); }});
+                         .check = [this] { check(); },
+                         .remote_writes = UcxWire::remote_writes_wanted()});
   const auto addresses = all_gather(wire_->address());
   for (int peer = 0; peer < size(); ++peer)
     if (!reaches(peer)) wire_->connect(peer, addresses[peer]);

@@ -22,6 +22,18 @@ constexpr std::chrono::seconds kCloseAtMost{1};
 // A sleep in stage() ends when UCX has something to do; another thread may do it and free staging meanwhile.
 constexpr int kStageSleepMs = 1;
 
+void listen(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback, void* wire) {
+  ucp_am_handler_param_t param{};
+  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                     UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  param.id = id;
+  param.flags = UCP_AM_FLAG_WHOLE_MSG;
+  param.cb = callback;
+  param.arg = wire;
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &param);
+  if (status != UCS_OK) fail(Code::io, "UCX refuses a message handler: {}", ucs_status_string(status));
+}
+
 std::uint64_t random_key() {
   std::uint64_t key = 0;
   if (getrandom(&key, sizeof key, 0) != sizeof key) fail(Code::io, "getrandom failed: {}", std::strerror(errno));
@@ -34,21 +46,15 @@ UcxMessenger::UcxMessenger(WireHost host)
     : host_(std::move(host)),
       key_(random_key()),
       staging_(host_.staging_bytes, host_.staging_bytes / 8),
-      worker_(host_.device) {
+      worker_(host_.device, host_.remote_writes),
+      registrations_(worker_.context()) {
   for (int rank = 0; rank < host_.size; ++rank) {
     Peer& peer = peers_.emplace_back();
     peer.wire = this;
     peer.rank = rank;
   }
-  ucp_am_handler_param_t param{};
-  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                     UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  param.id = 0;
-  param.flags = UCP_AM_FLAG_WHOLE_MSG;
-  param.cb = &on_message;
-  param.arg = this;
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &param);
-  if (status != UCS_OK) fail(Code::io, "UCX refuses a message handler: {}", ucs_status_string(status));
+  listen(worker_.get(), kMessages, &on_message, this);
+  listen(worker_.get(), kGrants, &on_grant, this);
   while (!worker_.arm()) ucp_worker_progress(worker_.get());
   watch_ = std::make_unique<Watch>(
       worker_.descriptor(), [this] { serve(); },
@@ -75,6 +81,7 @@ void UcxMessenger::flush_for(std::chrono::nanoseconds at_most) {
 void UcxMessenger::close_all(std::chrono::nanoseconds at_most) {
   std::vector<void*> requests;
   for (Peer& peer : peers_) {
+    peer.grants.clear();
     if (peer.endpoint == nullptr) continue;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -108,17 +115,25 @@ void UcxMessenger::connect(int rank, std::string_view address) {
   peer.endpoint = worker_.connect(address.substr(sizeof peer.key), &on_failure, &peer);
   // An empty message makes the connection now, so that a peer that dies before anything is sent to it is noticed.
   post(peer, fresh_message(peer), nullptr);
+  for (const Registrations::Entry& segment : registrations_.all()) grant(peer, segment);
   tell(std::move(lock));
 }
 
 void UcxMessenger::add_segment(std::uint32_t id, std::byte* base, std::size_t bytes) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   segments_.add(id, base, bytes);
+  const Registrations::Entry* segment = host_.remote_writes ? registrations_.add(id, base, bytes) : nullptr;
+  if (segment != nullptr)
+    for (Peer& peer : peers_) grant(peer, *segment);
+  tell(std::move(lock));
 }
 
+// Ranks have the same segments: what peers granted of this one is not asked for any more.
 void UcxMessenger::remove_segment(std::uint32_t id) {
   const Lock lock(mutex_);
   segments_.remove(id);
+  registrations_.remove(id);
+  for (Peer& peer : peers_) peer.grants.remove(id);
 }
 
 UcxWire::Counts UcxMessenger::counts() const {
@@ -203,6 +218,17 @@ ucs_status_t UcxMessenger::receive(std::span<const std::byte> header, std::span<
   return UCS_OK;
 }
 
+ucs_status_t UcxMessenger::on_grant(void* arg, const void* header, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param) {
+  auto& wire = *static_cast<UcxMessenger*>(arg);
+  GrantHeader fields;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || header_bytes != sizeof fields) return UCS_OK;
+  std::memcpy(&fields, header, sizeof fields);
+  if (fields.key != wire.key_ || fields.from >= wire.peers_.size()) return UCS_OK;  // a stranger
+  if (wire.host_.remote_writes) wire.peers_[fields.from].grants.add(fields, {static_cast<const char*>(data), bytes});
+  return UCS_OK;
+}
+
 void UcxMessenger::apply(Peer& peer, std::span<const std::byte> header, std::span<const std::byte> data) {
   if (peer.failed) return;
   MessageHeader fields;
@@ -244,6 +270,7 @@ void UcxMessenger::tell(Lock lock) {
 
 // By force: nothing is to be had from it any more, and what is under way to it comes back to staging.
 void UcxMessenger::close(Peer& peer) {
+  peer.grants.clear();
   if (peer.endpoint == nullptr) return;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/transport/ucx_grants.h"
 #include "weft/transport/ucx_message.h"
 #include "weft/transport/ucx_order.h"
 #include "weft/transport/ucx_staging.h"
@@ -62,11 +63,13 @@ class UcxMessenger : public UcxWire {
     std::uint64_t key = 0, sequence = 0;
     std::vector<MessageCounter> held;  // under held_mutex_
     InOrder order;
+    Grants grants;
     bool failed = false, told = false;
     std::string reason;
   };
 
   using Lock = std::unique_lock<std::mutex>;
+  static constexpr unsigned kMessages = 0, kGrants = 1;  // UCX's numbers of the two kinds
 
   // ucx_messenger_send.cc; all with mutex_ held
   Message& fresh_message(Peer& peer);
@@ -76,6 +79,8 @@ class UcxMessenger : public UcxWire {
   void post_held(Peer& peer);
   void post_all_held();
   bool held_for_long() const;
+  bool write_rows(Peer& peer, const Rows& to, std::byte* staged);
+  void grant(Peer& peer, const Registrations::Entry& segment);
   void sent(Message& message);
   static void on_sent(void* request, ucs_status_t status, void* message);
 
@@ -83,6 +88,8 @@ class UcxMessenger : public UcxWire {
   ucs_status_t receive(std::span<const std::byte> header, std::span<const std::byte> data);
   void apply(Peer& peer, std::span<const std::byte> header, std::span<const std::byte> data);
   void blame(Peer& peer, std::string reason);
+  static ucs_status_t on_grant(void* wire, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                               const ucp_am_recv_param_t* param);
   static ucs_status_t on_message(void* wire, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* param);
   static void on_failure(void* peer, ucp_ep_h endpoint, ucs_status_t status);
@@ -98,6 +105,7 @@ class UcxMessenger : public UcxWire {
   mutable std::mutex mutex_;
   Staging staging_;
   UcxWorker worker_;
+  Registrations registrations_;
   std::deque<Peer> peers_;  // never moved: UCX holds pointers
   SegmentTable segments_;
   std::deque<Message> messages_;

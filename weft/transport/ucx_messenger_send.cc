@@ -14,6 +14,9 @@ namespace {
 // midst it would take as long to send as the rows, is over. About 20 us.
 constexpr std::int64_t kHoldTicks = 60'000;
 
+// Shorter runs of bytes are worth no put of their own: packed into messages they cost the receiver a copy.
+constexpr std::uint64_t kLeastRun = 1024;
+
 void address_rows(MessageHeader& header, const Rows& box) {
   header.segment = box.segment;
   header.offset = box.offset;
@@ -57,7 +60,7 @@ void UcxMessenger::post(Peer& peer, Message& message, const std::byte* data) {
   param.cb.send = &on_sent;
   param.user_data = &message;
   const ucs_status_ptr_t request = ucp_am_send_nbx(
-      peer.endpoint, 0, &header, sizeof header + num_counters * sizeof(MessageCounter), data, bytes, &param);
+      peer.endpoint, kMessages, &header, sizeof header + num_counters * sizeof(MessageCounter), data, bytes, &param);
   if (UCS_PTR_IS_PTR(request)) return;
   if (UCS_PTR_IS_ERR(request)) blame(peer, ucs_status_string(UCS_PTR_STATUS(request)));
   sent(message);
@@ -109,6 +112,62 @@ bool UcxMessenger::held_for_long() const {
          ticks() - held_since_.load(std::memory_order_relaxed) > kHoldTicks;
 }
 
+// Puts, and a fence: what is sent to the peer after this arrives after the rows.
+bool UcxMessenger::write_rows(Peer& peer, const Rows& to, std::byte* staged) {
+  const bool gapless = to.rows == 1 || to.stride == to.row_bytes;
+  const std::uint64_t runs = gapless ? 1 : to.rows, run_bytes = gapless ? to.bytes() : to.row_bytes;
+  if (peer.endpoint == nullptr || run_bytes < kLeastRun || to.landing != Landing::as_it_is) return false;
+  const std::optional<Grants::Place> place = peer.grants.find(peer.endpoint, to);
+  if (!place) return false;
+  if (runs > 1) staging_.split(staged, static_cast<std::uint32_t>(runs));
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    Message& message = fresh_message(peer);  // gives its block back when the run has left
+    message.block = staged;
+    bytes_sent_.fetch_add(run_bytes, std::memory_order_relaxed);
+    ++under_way_;
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    param.cb.send = &on_sent;
+    param.user_data = &message;
+    const ucs_status_ptr_t request = ucp_put_nbx(peer.endpoint, staged + run * run_bytes, run_bytes,
+                                                 place->address + to.offset + run * to.stride, place->key, &param);
+    if (UCS_PTR_IS_PTR(request)) continue;
+    if (UCS_PTR_IS_ERR(request)) blame(peer, ucs_status_string(UCS_PTR_STATUS(request)));
+    sent(message);
+  }
+  ucp_worker_fence(worker_.get());
+  return true;
+}
+
+void UcxMessenger::grant(Peer& peer, const Registrations::Entry& segment) {
+  if (peer.endpoint == nullptr) return;
+  struct Letter {
+    GrantHeader header;
+    std::string packed_key;
+    UcxMessenger* wire;
+  };
+  auto letter = std::make_unique<Letter>(
+      Letter{{peer.key, reinterpret_cast<std::uint64_t>(segment.base), segment.bytes,
+              static_cast<std::uint32_t>(host_.rank), segment.segment},
+             segment.packed_key,
+             this});
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  param.user_data = letter.get();
+  param.cb.send = [](void* request, ucs_status_t, void* sent) {
+    ucp_request_free(request);
+    const std::unique_ptr<Letter> gone(static_cast<Letter*>(sent));
+    --gone->wire->under_way_;
+  };
+  const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, kGrants, &letter->header, sizeof letter->header,
+                                                   letter->packed_key.data(), letter->packed_key.size(), &param);
+  if (UCS_PTR_IS_ERR(request)) return blame(peer, ucs_status_string(UCS_PTR_STATUS(request)));
+  if (!UCS_PTR_IS_PTR(request)) return;
+  ++under_way_;
+  letter.release();  // the callback's
+}
+
 void UcxMessenger::put(int peer_rank, const Rows& to, std::byte* staged, std::span<const RemoteCounter> counters) {
   Lock lock(mutex_);
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
@@ -116,6 +175,11 @@ void UcxMessenger::put(int peer_rank, const Rows& to, std::byte* staged, std::sp
   if (taken_.size() + counters.size() > kMostCounters) {
     post_counters(peer, taken_);
     taken_.clear();
+  }
+  if (write_rows(peer, to, staged)) {
+    for (const RemoteCounter& counter : counters) taken_.push_back({counter.offset, counter.segment, 1});
+    post_counters(peer, taken_);
+    return tell(std::move(lock));
   }
   const Cut cut(to, kMessageBytes);
   if (staged != nullptr && cut.size() > 1) staging_.split(staged, static_cast<std::uint32_t>(cut.size()));

@@ -1,5 +1,9 @@
 #include "weft/transport/ucx_wire.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
 #include "weft/base/error.h"
 #ifdef WEFT_UCX
 #include <ucp/api/ucp.h>
@@ -8,6 +12,16 @@
 #endif
 
 namespace weft {
+
+bool UcxWire::remote_writes_wanted() {
+  const char* text = std::getenv("WEFT_WIRE_PUT");
+  const std::string_view asked = text == nullptr || *text == '\0' ? "auto" : text;
+  if (asked == "always") return true;
+  if (asked == "never") return false;
+  if (asked != "auto") bad_input("WEFT_WIRE_PUT=\"{}\" is not known; use auto, always or never", asked);
+  std::error_code none;
+  return std::filesystem::directory_iterator("/sys/class/infiniband", none) != std::filesystem::directory_iterator();
+}
 
 #ifdef WEFT_UCX
 bool UcxWire::available() { return true; }

@@ -1,5 +1,5 @@
-// The wire over UCX: rows and counters as active messages, each one fragment, from fixed staging. Shared memory is never
-// used, and nothing listens on a device other than the named one. Where Weft is built without UCX, make() throws.
+// The wire over UCX: rows and counters as active messages, each one fragment, from fixed staging; or, where a device writes
+// remote memory, rows as puts and their counters as the message behind them (ucx_grants.h). Shared memory is never used, and nothing listens on a device other than the named one. Where Weft is built without UCX, make() throws.
 //
 // Set-up: make(), tell the peers address(), connect() to each of theirs, add_segment() for memory that they may write to.
 #pragma once
@@ -27,6 +27,7 @@ struct WireHost {
   std::function<void(int peer, std::string_view reason)> lost;
   std::function<void()> check;  // throws when a rank has failed
   std::size_t staging_bytes = 16 << 20;
+  bool remote_writes = false;  // rows are put into peers' memory and a message follows: see remote_writes_wanted()
 };
 
 class UcxWire : public Wire {
@@ -35,6 +36,8 @@ class UcxWire : public Wire {
   static std::unique_ptr<UcxWire> make(WireHost host);
   static bool available();
   static std::string version();  // of UCX, "1.13.1"; empty where it is not available
+  // WEFT_WIRE_PUT=always or never; auto, or not set: where this machine has RDMA devices.
+  static bool remote_writes_wanted();
 
   // What a peer needs to connect to this rank: binary. It holds a secret, without which messages are ignored.
   virtual std::string address() const = 0;
@@ -46,7 +49,7 @@ class UcxWire : public Wire {
   virtual void remove_segment(std::uint32_t id) = 0;
 
   struct Counts {
-    std::uint64_t bytes_sent = 0, bytes_received = 0;  // of rows
+    std::uint64_t bytes_sent = 0, bytes_received = 0;  // of rows; received: those in messages
     std::uint64_t messages_sent = 0, messages_received = 0;
   };
   virtual Counts counts() const = 0;

@@ -32,7 +32,7 @@ bool settings_are_prefixed() {
   return major > 1 || minor > 13;
 }
 
-ucp_context_h make_context(std::string_view device) {
+ucp_context_h make_context(std::string_view device, bool remote_writes) {
   // UCX goes on without a device that is not there. Names with a port, as mlx5_0:1, are not the kernel's to judge.
   const bool named = !device.empty() && device.find(':') == device.npos && std::getenv("UCX_NET_DEVICES") == nullptr;
   if (named && if_nametoindex(std::string(device).c_str()) == 0) refuse(device, "there is no such device");
@@ -51,7 +51,7 @@ ucp_context_h make_context(std::string_view device) {
   if (status == UCS_OK) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (remote_writes ? UCP_FEATURE_RMA : 0);
     params.mt_workers_shared = 0;
     status = ucp_init(&params, config, &context);
   }
@@ -63,9 +63,9 @@ ucp_context_h make_context(std::string_view device) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(std::string_view device) {
+UcxWorker::UcxWorker(std::string_view device, bool remote_writes) {
   const SignalsBlocked blocked;  // UCX starts a thread of its own
-  context_ = make_context(device);
+  context_ = make_context(device, remote_writes);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;

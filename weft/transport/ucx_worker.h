@@ -12,12 +12,13 @@ namespace weft {
 class UcxWorker {
  public:
   // Throws bad_input where the device or the transports asked for are not there.
-  explicit UcxWorker(std::string_view device);
+  UcxWorker(std::string_view device, bool remote_writes);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
 
   ucp_worker_h get() const { return worker_; }
+  ucp_context_h context() const { return context_; }
   std::string address() const;
   int descriptor() const { return descriptor_; }  // readable when there is something to progress, once armed
 

@@ -2,6 +2,8 @@
 // looking now and then whether a peer has failed and letting the caller give up.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 
 #include "weft/base/pause.h"
@@ -17,8 +19,10 @@ struct Patience {
   // No wait is longer, however alive the peers are.
   std::chrono::nanoseconds total = std::chrono::seconds(100);
   // Before sleeping: about what falling asleep and waking cost (the fence of quiet signals 8 us here, a futex 10 to 50).
-  // Crowded ranks (ranks > cores) sleep at once.
+  // Crowded ranks (ranks > cores) sleep at once, unless they yield.
   std::chrono::nanoseconds spin = std::chrono::microseconds(30);
+  // Between two looks the core is offered to others.
+  bool yields = false;
 };
 
 // WEFT_DEADLINE_S sets silence, and total to ten times as much unless WEFT_WAIT_S sets that; bad_input where
@@ -67,21 +71,21 @@ class Absence {
 
 // Polls until ready or the spin is over; where things move, one begins anew with each that did: whoever sends the next
 // then need not wake anybody. A pause takes 4 to 140 cycles, depending on the core, so the clock
-// decides; it is read every 16 polls to cost little beside them. No sched_yield: it helps on idle cores and
-// ruins busy ones. Ring of 8 thread ranks on 2 cores, us a hop, one run of 1.5 s each on a shared machine:
+// decides; it is read every 16 polls to cost little beside them. No sched_yield unless asked for: it helps on idle
+// cores and ruins busy ones. Ring of 8 thread ranks on 2 cores, us a hop, one run of 1.5 s each on a shared machine:
 //                     one yield   4 us of spin   asleep at once
 //   cores idle           1.5           8.7             4.7
 //   2 threads compute    271           31              12
 template <class Ready, class Moved>
 bool spin_until(Transport& transport, const Patience& patience, Ready& ready, Moved& moved) {
   if (ready()) return true;
-  if (transport.crowded() || patience.spin.count() == 0) return false;
+  if (patience.spin.count() == 0 || (transport.crowded() && !patience.yields)) return false;
   const WireAttention attention(transport.wire());
   auto stop = std::chrono::steady_clock::now() + patience.spin;
   for (auto now = stop - patience.spin; now < stop; now = std::chrono::steady_clock::now()) {
     if (moved()) stop = now + patience.spin;
     for (int poll = 0; poll < 16; ++poll) {
-      cpu_pause();
+      patience.yields ? static_cast<void>(sched_yield()) : cpu_pause();
       if (ready()) return true;
     }
   }

@@ -20,6 +20,7 @@ class WiredTransport final : public Transport {
     host.rank = rank();
     host.size = size();
     host.device = kLoopback;
+    host.remote_writes = UcxWire::remote_writes_wanted();
     host.bell = &inner.bell(rank());
     host.lost = [this](int peer, std::string_view reason) {
       if (!inner_.has_left(peer)) inner_.abort(reason, peer);
