@@ -85,9 +85,13 @@ void Draft::credit(int used, Expr total, int counter, Expr rank, Expr each, Expr
   add(std::move(rule));
 }
 
-std::vector<Let> slice_lets(const Producer& p, int slices) {
+SlicedBy columns_first(const Producer& p, int slices) {
+  return ceil_div(p.n, p.tile[1]) >= slices ? SlicedBy::columns : SlicedBy::rows;
+}
+
+std::vector<Let> slice_lets(SlicedBy by) {
   const Expr tile_rows = up(b - a, tm);
-  if (ceil_div(p.n, p.tile[1]) >= slices)
+  if (by == SlicedBy::columns)
     return {{"u", tile_rows * cut(cols, S, q)},
             {"lo", a},
             {"hi", b},

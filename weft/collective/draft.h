@@ -55,9 +55,12 @@ inline Expr tiles_of(Expr rows) { return up(std::move(rows), var::tm) * var::col
 inline Expr chunk_rows(const Expr& c) { return cut(var::m, var::N, c + 1) - cut(var::m, var::N, c); }
 inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 
-// A slice of a chunk is a range of its tile columns, or, where there are too few, of its tile rows: rows lo to hi and
-// columns x to z of the chunk's a to b, its tiles numbered from u on.
-std::vector<Let> slice_lets(const Producer& producer, int slices);
+// A slice of a chunk is a range of its tile columns or of its tile rows: rows lo to hi and columns x to z of the chunk's
+// a to b, its tiles numbered from u on.
+enum class SlicedBy { rows, columns };
+std::vector<Let> slice_lets(SlicedBy by);
+// By columns, unless there are too few.
+SlicedBy columns_first(const Producer& producer, int slices);
 
 // Gathers: the rows of rank q stand at q * m, so all ranks need the same width.
 void check_same_width(const Producer& producer);

@@ -58,30 +58,23 @@ Owed owed_sum(const Draft& draft, int y, Expr count, const Expr& chunk, Expr lo,
   return owed;
 }
 
-BoxRule slot_rows(const Expr& at) { return rows(at * cap + (lo - a), at * cap + (hi - a)); }
+BoxRule slot_part(const Expr& at) { return {{at * cap + (lo - a), x}, {at * cap + (hi - a), z}}; }
 
 struct Ring {
   int inbox, full, used, credit;
 };
 
 // Steps of a ring in S slices, slices outermost, so that the first slice's sums are ready early.
-Rule ring_step(Draft& draft, const Ring& ring) {
-  Rule rule = draft.step("ring", rows(lo, hi));
-  const Expr rows_of = up(b - a, tm);
+Rule ring_step(Draft& draft, const Ring& ring, SlicedBy sliced) {
+  Rule rule = draft.step("ring", {{lo, x}, {hi, z}});
   rule.count = N * S;
-  rule.let = {{"i", s % N},
-              {"q", s / N},
-              {"c", (r - 1 - i) % N},
-              {"a", cut(m, N, c)},
-              {"b", cut(m, N, c + 1)},
-              {"u", cut(rows_of, S, q)},
-              {"lo", min(b, a + tm * u)},
-              {"hi", min(b, a + tm * cut(rows_of, S, q + 1))}};
-  rule.waits = {{ring.full, (i - 1) * slot + u * cols, 1, 0, 1, 1, gt(i, 0)},
-                {ring.credit, 0, 1, 1, 0, 1, lt(i, N - 1)}};
-  rule.sources = {{r, ring.inbox, slot_rows(i - 1), 1, gt(i, 0)}};
-  rule.targets = {{next, ring.inbox, slot_rows(i), 1, lt(i, N - 1)}};
-  rule.signals = {{next, ring.full, i * slot + u * cols, 1, 1, lt(i, N - 1)}, {r, ring.used, 0, 0, 1, gt(i, 0)}};
+  rule.let = {
+      {"i", s % N}, {"q", s / N}, {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
+  for (Let& let : slice_lets(sliced)) rule.let.push_back(std::move(let));
+  rule.waits = {{ring.full, (i - 1) * slot + u, 1, 0, 1, 1, gt(i, 0)}, {ring.credit, 0, 1, 1, 0, 1, lt(i, N - 1)}};
+  rule.sources = {{r, ring.inbox, slot_part(i - 1), 1, gt(i, 0)}};
+  rule.targets = {{next, ring.inbox, slot_part(i), 1, lt(i, N - 1)}};
+  rule.signals = {{next, ring.full, i * slot + u, 1, 1, lt(i, N - 1)}, {r, ring.used, 0, 0, 1, gt(i, 0)}};
   rule.finish = draft.producer.has_epilogue() ? eq(i, N - 1) : Expr(0);
   return rule;
 }
@@ -146,6 +139,7 @@ void take_sums(Draft& draft, const Sums& sums, const Rule& like, const BoxRule& 
   draft.add(take);
 }
 
+// By rows, unless there are too few: weights are read in wide panels then.
 Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   Draft draft = reduce_draft("all_reduce", p, space, Route::ring);
   const Ring ring = ring_parts(draft, space, slices);
@@ -155,37 +149,36 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
 
   const bool narrow = sums_format(space) != Dtype::f32;
   const int sums = narrow ? draft.inbox(N, sums_format(space), "sums") : y;
-  const BoxRule box = narrow ? slot_rows(c) : rows(lo, hi);
-  Rule rule = ring_step(draft, ring);
+  const std::int64_t tile_rows = ceil_div(ceil_div(p.m, space.num_ranks()), p.tile[0]);
+  Rule rule = ring_step(draft, ring, tile_rows >= slices ? SlicedBy::rows : SlicedBy::columns);
+  const BoxRule box = narrow ? slot_part(c) : rule.box;
   const Expr own = eq(i, N - 1);
   if (narrow) rule.finish = 0;
-  if (narrow) rule.signals.push_back({r, got, c * slot + u * cols, 1, 1, own});
+  if (narrow) rule.signals.push_back({r, got, c * slot + u, 1, 1, own});
   rule.waits.push_back({open, 0, 1, 0, 0, 1, own});
   rule.targets.push_back({r, sums, box, 1, own});
   rule.targets.push_back({next, sums, box, 1, own});
-  rule.signals.push_back({next, got, c * slot + u * cols, 1, 1, own});
+  rule.signals.push_back({next, got, c * slot + u, 1, 1, own});
   draft.add(rule);
 
   // Chunk c goes round until its owner is next.
-  Rule forward = draft.trigger("gather", rows(lo, hi));
+  Rule forward = draft.trigger("gather", rule.box);
   forward.count = (N - 1) * S;
   forward.let = rule.let;
   forward.let[0] = {"i", s % (N - 1)};
   forward.let[1] = {"q", s / (N - 1)};
   const Expr onward = lt(i, N - 2);
-  forward.waits = {{got, c * slot + u * cols, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
+  forward.waits = {{got, c * slot + u, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
   forward.sources = {{r, sums, box, 1, onward}};
   forward.targets = {{next, sums, box, 1, onward}};
-  forward.signals = {{next, got, c * slot + u * cols, 1, 1, onward}};
+  forward.signals = {{next, got, c * slot + u, 1, 1, onward}};
   draft.add(forward);
-  if (narrow) take_sums(draft, {sums, y, got}, rule, box, u * cols);
+  if (narrow) take_sums(draft, {sums, y, got}, rule, box, u);
 
   draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;
 }
-
-BoxRule slot_part(const Expr& at) { return {{at * cap + (lo - a), x}, {at * cap + (hi - a), z}}; }
 
 // Turn d makes slice d of the others' chunks and then slice d - 1 of this rank's own: what the others send for a slice
 // has a whole turn to arrive, so a slow link holds no thread up that has something else to make.
@@ -197,7 +190,7 @@ Rule two_shot_step(Draft& draft, const Direct& parts, int slices) {
   rule.when = own * gt(d, 0) + foreign * lt(d, S);
   rule.let = {{"i", s % N},           {"d", s / N},        {"q", (d - own) % S},
               {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
-  for (Let& let : slice_lets(draft.producer, slices)) rule.let.push_back(std::move(let));
+  for (Let& let : slice_lets(columns_first(draft.producer, slices))) rule.let.push_back(std::move(let));
   rule.waits = {{parts.credit, c, 1, 1, 0, 1, foreign}, {parts.full, j * slot + u, 1, 0, 1, N - 1, own}};
   rule.sources = {{r, parts.inbox, slot_part(j), N - 1, own}};
   rule.targets = {{c, parts.inbox, slot_part(i), 1, foreign}};
@@ -290,8 +283,8 @@ Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
   if (route == Route::ring) {
     const Ring ring = ring_parts(draft, space, 1);
     const int y = draft.output(mine, n);
-    Rule rule = ring_step(draft, ring);
-    rule.targets.push_back({r, y, rows(lo - a, hi - a), 1, eq(i, N - 1)});
+    Rule rule = ring_step(draft, ring, SlicedBy::rows);
+    rule.targets.push_back({r, y, {{lo - a, x}, {hi - a, z}}, 1, eq(i, N - 1)});
     draft.add(rule);
     draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
     draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};
@@ -310,7 +303,7 @@ Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
 
 Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
   // In one slice the second half of an all-reduce has nothing to hide behind. A slice is at least one row of tiles, or
-  // by two_shot one column. gemm-ar 256 x 2128 x 2128, 4 ranks, 250 Mbit/s, two_shot in 1 / 2 / 4 / 8 slices: 63.4, 61.1,
+  // one column. gemm-ar 256 x 2128 x 2128, 4 ranks, 250 Mbit/s, two_shot in 1 / 2 / 4 / 8 slices: 63.4, 61.1,
   // 55.2, 54.6 ms (compute 49). Many ranks have small chunks anyway, and a proof that looks at each.
   const int n = space.num_ranks();
   const std::int64_t tile_rows = ceil_div(ceil_div(p.m, n), p.tile[0]), tile_cols = ceil_div(p.n, p.tile[1]);
@@ -320,7 +313,7 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
   };
   switch (route) {
     case Route::ring:
-      return ring_all_reduce(p, space, slices(n >= 4 ? 4 : 2, tile_rows));
+      return ring_all_reduce(p, space, slices(n >= 4 ? 4 : 2, n <= 32 ? std::max(tile_rows, tile_cols) : tile_rows));
     case Route::two_shot:
       return two_shot_all_reduce(p, space, slices(std::clamp(128 / n, 1, 8), std::max(tile_rows, tile_cols)));
     case Route::one_shot:

@@ -69,7 +69,7 @@ Rule fold_step(Draft& draft, const Fold& fold, int slices) {
               {"a", cut(m, N, c)},
               {"b", cut(m, N, c + 1)}};
   rule.when = lt(d, S) * (1 - lt(d, 0));
-  for (Let& let : slice_lets(draft.producer, slices)) rule.let.push_back(std::move(let));
+  for (Let& let : slice_lets(columns_first(draft.producer, slices))) rule.let.push_back(std::move(let));
   const Expr mate_of_chunk = host * L + c % L;
   rule.waits = {{fold.credit, c % L, 1, 1, 0, 1, foreign},
                 {fold.credit, L + g, 1, 1, 0, 1, sends},
@@ -178,7 +178,7 @@ Plan build_two_level_all_reduce(const Producer& producer, const Space& space, in
                  {"c", g * L + place},
                  {"a", cut(m, N, c)},
                  {"b", cut(m, N, c + 1)}};
-  for (Let& let : slice_lets(producer, slices)) forward.let.push_back(std::move(let));
+  for (Let& let : slice_lets(columns_first(producer, slices))) forward.let.push_back(std::move(let));
   spread.forward(forward, spread_box, u);
   spread.arrive();
   if (narrow) take_sums(draft, spread, forward, sums, slot_box);
