@@ -198,7 +198,7 @@ def axis(hosts):
     with hosts.up(TWO):
         for op, shape in ops.items():
             svg = f"cluster_axis_{op}.svg"
-            seen = hosts.bench(2, f"{op}{shape} --axis --svg {hosts.out / svg}", 5)
+            seen = hosts.bench(2, f"{op}{shape} --axis --svg {hosts.out / svg}", 3)
             for p in seen["points"]:
                 p["link"] = "2 hosts, 1 Gbit/s"
             all_seen += seen["points"] + [{"op": op, "svg": svg, "command": seen["command"]}]

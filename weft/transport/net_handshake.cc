@@ -32,7 +32,7 @@ struct Challenge {
   char nonce[kNonce];
 };
 struct Answer {
-  Verdict verdict;
+  Reception verdict;
   Digest proof;
 };
 
@@ -69,15 +69,15 @@ Message receive(const Fd& socket, Clock::time_point deadline) {
   return message;
 }
 
-std::string_view words(Verdict verdict) {
+std::string_view words(Reception verdict) {
   switch (verdict) {
-    case Verdict::wrong_secret:
+    case Reception::wrong_secret:
       return "their secrets differ; give all hosts the same one in WEFT_SECRET_FILE or WEFT_SECRET";
-    case Verdict::wrong_size:
+    case Reception::wrong_size:
       return "its world has another number of ranks; give all hosts the same --world-size";
-    case Verdict::taken:
+    case Reception::taken:
       return "it has a rank of this number already; start every rank once (--first-rank and -n of all hosts)";
-    case Verdict::welcome:
+    case Reception::welcome:
       break;
   }
   return "it speaks another version of Weft; use one version on all hosts";
@@ -137,7 +137,7 @@ void introduce(const Fd& socket, const Introduction& self, Clock::time_point dea
   const Digest proof = proof_of("rank", self.secret, nonces, self.rank, self.size);
   if (!send_all(socket, proof.data(), proof.size())) hung_up(socket);
   const auto answer = receive<Answer>(socket, deadline);
-  if (answer.verdict != Verdict::welcome)
+  if (answer.verdict != Reception::welcome)
     bad_input("rank 0 at {} refused rank {}: {}", where, self.rank, words(answer.verdict));
   if (!same_digest(answer.proof, proof_of("hub", self.secret, nonces, self.rank, self.size)))
     bad_input("what listens at {} does not hold the secret of this world; check the rendezvous", where);
@@ -171,21 +171,21 @@ Guest::State Guest::turn(const std::string& secret, int size) {
   Digest proof;
   std::memcpy(proof.data(), message.data(), proof.size());
   if (!same_digest(proof, proof_of("rank", secret, nonces_, rank_, size_)))
-    refuse(Verdict::wrong_secret, "it does not hold the secret of this world");
+    refuse(Reception::wrong_secret, "it does not hold the secret of this world");
   else if (size_ != size)
-    refuse(Verdict::wrong_size, fmt::format("it is of a world of {} ranks, not {}", size_, size));
+    refuse(Reception::wrong_size, fmt::format("it is of a world of {} ranks, not {}", size_, size));
   else if (rank_ < 1 || rank_ >= size)
-    refuse(Verdict::taken, "there is no place for such a rank");
+    refuse(Reception::taken, "there is no place for such a rank");
   return refusal_.empty() ? State::proved : State::refused;
 }
 
 Fd Guest::accept(const std::string& secret, int size) {
-  const Answer answer{Verdict::welcome, proof_of("hub", secret, nonces_, rank_, size)};
+  const Answer answer{Reception::welcome, proof_of("hub", secret, nonces_, rank_, size)};
   send_all(socket_, &answer, sizeof answer);
   return std::move(socket_);
 }
 
-void Guest::refuse(Verdict verdict, std::string why) {
+void Guest::refuse(Reception verdict, std::string why) {
   const Answer answer{verdict, {}};
   send_all(socket_, &answer, sizeof answer);
   refusal_ = fmt::format("a peer at {}, calling itself rank {}, was refused: {}", to_string(from_), rank_, why);

@@ -24,7 +24,7 @@ std::string secret_from_env();
 
 std::string random_bytes(std::size_t count);
 
-enum class Verdict : std::uint32_t { welcome = 1, wrong_secret, wrong_size, taken };
+enum class Reception : std::uint32_t { welcome = 1, wrong_secret, wrong_size, taken };
 
 // The rank's side, all of it. Throws bad_input where either side refuses, peer_failed where the hub hangs up, deadline.
 struct Introduction {
@@ -47,7 +47,7 @@ class Guest {
   // Proved: it holds the secret, and waits for accept(). Refused: it has been told, and refusal() says why.
   State turn(const std::string& secret, int size);
   Fd accept(const std::string& secret, int size);
-  void refuse(Verdict verdict, std::string why);
+  void refuse(Reception verdict, std::string why);
   const std::string& refusal() const { return refusal_; }
 
  private:

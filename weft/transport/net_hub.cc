@@ -106,7 +106,7 @@ void NetHub::admit() {
   for (Guest& guest : guests_) {
     Guest::State state = guest.turn(secret_, static_cast<int>(seats_.size()));
     if (state == Guest::State::proved && seats_[guest.rank()].seated) {
-      guest.refuse(Verdict::taken, "that rank has joined already");
+      guest.refuse(Reception::taken, "that rank has joined already");
       state = Guest::State::refused;
     }
     if (state == Guest::State::proved) seat(guest.rank(), guest.accept(secret_, static_cast<int>(seats_.size())));
