@@ -224,7 +224,11 @@ void check_all(const Flags& flags, const OpSpec& spec) {
 
 int run(const Flags& flags) {
   check_flags(flags);
-  if (under_mpirun()) check_all(flags, spec_of(flags, launched_size()));  // nobody did before
+  if (under_mpirun()) {  // nobody did before
+    Flags placed = flags;
+    if (launched_here() < launched_size()) placed.op.ranks_per_host = std::max(launched_here(), 0);
+    check_all(placed, spec_of(placed, launched_size()));
+  }
   if (launched()) {
     {
       World world = World::init(0, nullptr, world_options(flags));

@@ -63,6 +63,8 @@ void print_result(const Measurement& m) {
   fmt::print("  build/weft generate --model models/weft-16 --ranks 2 --prompt 'The kernel'   text, tensor-parallel\n");
   fmt::print("  build/weft plan gemm-rs --ranks 4          the plan, rule by rule\n");
   fmt::print("  build/weft bench gemm-ar --ranks 2         another op; also ag-gemm, embedding-a2a, ...\n");
+  fmt::print("  build/weft cluster up --hosts 2 --pin      virtual hosts with real links (root); then, between them:\n");
+  fmt::print("  build/weft cluster run -n 2 -- build/weft bench gemm-rs\n");
   fmt::print("  build/weft reshard plan --case 3           sharded tensors from one mesh to another, drawn per NIC\n");
   fmt::print("  build/weft sim t3 --table                  what hardware that tracks tiles would buy, simulated\n");
   fmt::print("  build/weft info --calibrate                what this machine can do\n");

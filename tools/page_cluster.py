@@ -180,7 +180,7 @@ def rates(hosts):
     for rate, name in names.items():
         with hosts.up(f"--hosts 2 --rate {name} --pin"):
             for op, shape in shapes.items():
-                for p in on_axis(hosts, 2, f"{op} {shape}", "1", 5, f"2 hosts, {name}"):
+                for p in on_axis(hosts, 2, f"{op} {shape}", "1", 3, f"2 hosts, {name}"):
                     points.append(p)
                     if p["hidden"] is not None:
                         lines[op].append((rate, p["hidden"]))

@@ -218,13 +218,16 @@ std::string remark(const Space& space, Route route) {
 // took 635 ms.
 constexpr double kAlike = 1.03;
 
-// What rank 0 sends to other hosts.
+// What the ranks of the first host send to others.
 std::int64_t bytes_to_hosts(const Plan& plan, int ranks_per_host) {
-  const Program program = Expander(plan).program(0);
+  const Expander expander(plan);
   std::int64_t bytes = 0;
-  for (const Action& action : program.actions)
-    for (const Piece& target : program.targets(action))
-      if (target.rank >= ranks_per_host) bytes += travel_bytes(plan, program, action, target);
+  for (int rank = 0; rank < std::min(ranks_per_host, plan.num_ranks); ++rank) {
+    const Program program = expander.program(rank);
+    for (const Action& action : program.actions)
+      for (const Piece& target : program.targets(action))
+        if (target.rank >= ranks_per_host) bytes += travel_bytes(plan, program, action, target);
+  }
   return bytes;
 }
 

@@ -31,6 +31,7 @@ bool launched();
 int launched_rank();
 // Of how many.
 int launched_size();
+int launched_here();  // how many of them are on this host, as far as mpirun says
 // Whether some of them are on other hosts, so that links are what lies between.
 bool launched_on_several_hosts();
 
