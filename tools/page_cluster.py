@@ -173,14 +173,15 @@ def transport_cpu(hosts):
 
 
 def rates(hosts):
-    """hidden at 1 : 1 over link rates. One shape for all: what changes is k or n."""
+    """hidden at 1 : 1 over link rates. Slow links get smaller matrices; k or n is what makes it 1 : 1."""
     names = {50: "50mbit", 100: "100mbit", 250: "250mbit", 500: "500mbit", 1000: "1gbit"}
-    shapes = {"gemm-rs": "--m 1024 --n 1024", "gemm-ar": "--m 1024 --n 1024", "ag-gemm": "--m 512 --k 512"}
+    shapes = {"gemm-rs": "--m {0} --n {0}", "gemm-ar": "--m {0} --n {0}", "ag-gemm": "--m {1} --k {1}"}
     points, lines = [], {op: [] for op in shapes}
     for rate, name in names.items():
         with hosts.up(f"--hosts 2 --rate {name} --pin"):
             for op, shape in shapes.items():
-                for p in on_axis(hosts, 2, f"{op} {shape}", "1", 3, f"2 hosts, {name}"):
+                side = 1024 if rate >= 250 else 512
+                for p in on_axis(hosts, 2, f"{op} {shape.format(side, side // 2)}", "1", 3, f"2 hosts, {name}"):
                     points.append(p)
                     if p["hidden"] is not None:
                         lines[op].append((rate, p["hidden"]))
