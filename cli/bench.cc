@@ -226,7 +226,7 @@ int run(const Flags& flags) {
   check_flags(flags);
   if (under_mpirun()) {  // nobody did before
     Flags placed = flags;
-    if (launched_here() < launched_size()) placed.op.ranks_per_host = std::max(launched_here(), 0);
+    if (launched_on_several_hosts()) placed.op.ranks_per_host = std::max(launched_here(), 0);
     check_all(placed, spec_of(placed, launched_size()));
   }
   if (launched()) {

@@ -177,6 +177,43 @@ TEST(Build, GroupsAcrossHostsArePricedByTheNetwork) {
   EXPECT_NE(build(p, all_reduce(mesh, "dp"), cluster).why.find("network"), std::string::npos);
 }
 
+// Hosts of half a core over a wire, a rank each.
+Cluster small_hosts(int num_hosts) {
+  Cluster cluster = with_cores(with_wire(default_cluster(num_hosts)), 0.5);
+  cluster.num_hosts = num_hosts;
+  cluster.ranks_per_host = 1;
+  cluster.network = {.bytes_per_s = 29.9e6, .latency_s = 22.5e-6};
+  return cluster;
+}
+
+// Bound by computing, all routes cost alike; one_shot sends twice what the ring does.
+TEST(Build, OfRoutesThatCostAlikeBetweenHostsTheOneThatSendsLeast) {
+  const Producer p = gemm({.m = 1024, .n = 1024, .k = 20000});
+  const Cluster cluster = small_hosts(4);
+  const auto price = [&](Route route) {
+    return estimate(build(p, by_route(SpaceKind::all_reduce, 4, route), cluster), cluster).seconds;
+  };
+  ASSERT_LT(price(Route::one_shot), 1.01 * price(Route::ring));
+  EXPECT_NE(build(p, space_of(SpaceKind::all_reduce, 4), cluster).name.find("ring"), std::string::npos);
+}
+
+TEST(Build, AGatherBetweenHostsIsSentInStrips) {
+  for (const auto& [rows, least] : {std::pair{2048, 8}, {512, 8}, {256, 4}, {128, 4}}) {
+    const Plan plan = build(space_of(SpaceKind::all_gather, 4), gemm({.m = rows, .n = 8192, .k = 512}), small_hosts(4));
+    EXPECT_GE(ceil_div(rows, plan.producers[0].tile[0]), least) << rows;
+  }
+}
+
+TEST(Build, OneShotOfFewRowsIsOneTileForEveryPeer) {
+  const Plan plan = build(copy({.rows = 6, .cols = 64}), by_route(SpaceKind::all_reduce, 4, Route::one_shot));
+  for (int rank = 0; rank < 4; ++rank) {
+    const Program program = Expander(plan).program(rank);
+    std::int64_t made = 0;
+    for (const Action& action : program.actions) made += action.kind == ActionKind::step ? action.lanes : 0;
+    EXPECT_EQ(made, 1) << rank;
+  }
+}
+
 TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
   const Producer p = gemm({.m = 8, .n = 8, .k = 8});
   const auto refusal_of = [&](const Producer& producer, const Space& space) {

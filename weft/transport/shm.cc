@@ -81,7 +81,7 @@ int launched_rank() { return number_or_less(under_mpirun() ? kMpiRankEnv : kRank
 int launched_size() { return number_or_less(under_mpirun() ? kMpiSizeEnv : kSizeEnv); }
 int launched_here() { return under_mpirun() ? number_or_less(kMpiLocalSizeEnv) : launched_size(); }
 bool launched_on_several_hosts() {
-  if (under_mpirun()) return number_or_less(kMpiLocalSizeEnv) < launched_size();
+  if (under_mpirun()) return launched_here() < launched_size();
   return std::getenv(kRendezvousEnv) != nullptr;
 }
 

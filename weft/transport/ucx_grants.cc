@@ -59,9 +59,7 @@ std::optional<Grants::Place> Grants::find(ucp_ep_h endpoint, const Rows& rows) {
   const auto entry = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& candidate) { return candidate.segment == rows.segment; });
   if (entry == entries_.end()) return {};
-  const auto end = static_cast<unsigned __int128>(rows.offset) +
-                   static_cast<unsigned __int128>(rows.rows - 1) * rows.stride + rows.row_bytes;
-  if (rows.rows == 0 || end > entry->bytes) return {};
+  if (rows.rows == 0 || !rows.fit(entry->bytes)) return {};
   if (entry->key == nullptr && ucp_ep_rkey_unpack(endpoint, entry->packed_key.data(), &entry->key) != UCS_OK) return {};
   return Place{entry->address, entry->key};
 }

@@ -77,10 +77,9 @@ void SegmentTable::check_rows(const MessageHeader& header, const Entry& entry) c
   if (header.landing > kWidened || (header.landing == kWidened && header.row_bytes % 2 != 0))
     bad_input("it sent rows of {} bytes to land in way {}, which is none", header.row_bytes, header.landing);
   const std::uint64_t landed = std::uint64_t{header.row_bytes} * (header.landing == kWidened ? 2 : 1);
-  // 128 bits: an offset near 2^64 must not wrap round into the segment.
-  const auto end = static_cast<unsigned __int128>(header.offset) +
-                   static_cast<unsigned __int128>(header.rows - 1) * header.stride + landed;
-  if (end > entry.bytes)
+  const Rows rows{header.segment,   header.offset, header.rows,
+                  header.row_bytes, header.stride, static_cast<Landing>(header.landing)};
+  if (!rows.fit(entry.bytes))
     bad_input("it sent {} rows of {} bytes, {} apart, to offset {} of segment {}, which has {} bytes", header.rows,
               landed, header.stride, header.offset, header.segment, entry.bytes);
 }

@@ -81,6 +81,7 @@ class UcxMessenger : public UcxWire {
   bool held_for_long() const;
   bool write_rows(Peer& peer, const Rows& to, std::byte* staged);
   void grant(Peer& peer, const Registrations::Entry& segment);
+  void handed_over(Peer& peer, Message& message, ucs_status_ptr_t request);
   void sent(Message& message);
   static void on_sent(void* request, ucs_status_t status, void* message);
 

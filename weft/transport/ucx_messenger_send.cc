@@ -59,8 +59,13 @@ void UcxMessenger::post(Peer& peer, Message& message, const std::byte* data) {
   param.flags = UCP_AM_SEND_FLAG_EAGER;
   param.cb.send = &on_sent;
   param.user_data = &message;
-  const ucs_status_ptr_t request = ucp_am_send_nbx(
-      peer.endpoint, kMessages, &header, sizeof header + num_counters * sizeof(MessageCounter), data, bytes, &param);
+  handed_over(peer, message,
+              ucp_am_send_nbx(peer.endpoint, kMessages, &header, sizeof header + num_counters * sizeof(MessageCounter),
+                              data, bytes, &param));
+}
+
+// To UCX: it is sent already, or on_sent will be called, or the peer is lost.
+void UcxMessenger::handed_over(Peer& peer, Message& message, ucs_status_ptr_t request) {
   if (UCS_PTR_IS_PTR(request)) return;
   if (UCS_PTR_IS_ERR(request)) blame(peer, ucs_status_string(UCS_PTR_STATUS(request)));
   sent(message);
@@ -129,11 +134,9 @@ bool UcxMessenger::write_rows(Peer& peer, const Rows& to, std::byte* staged) {
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     param.cb.send = &on_sent;
     param.user_data = &message;
-    const ucs_status_ptr_t request = ucp_put_nbx(peer.endpoint, staged + run * run_bytes, run_bytes,
-                                                 place->address + to.offset + run * to.stride, place->key, &param);
-    if (UCS_PTR_IS_PTR(request)) continue;
-    if (UCS_PTR_IS_ERR(request)) blame(peer, ucs_status_string(UCS_PTR_STATUS(request)));
-    sent(message);
+    handed_over(peer, message,
+                ucp_put_nbx(peer.endpoint, staged + run * run_bytes, run_bytes,
+                            place->address + to.offset + run * to.stride, place->key, &param));
   }
   ucp_worker_fence(worker_.get());
   return true;

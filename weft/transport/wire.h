@@ -31,6 +31,12 @@ struct Rows {
   Landing landing = Landing::as_it_is;
 
   std::uint64_t bytes() const { return rows * row_bytes; }
+  // Whether they land within a segment of that size. 128 bits: an offset near 2^64 must not wrap round into it.
+  bool fit(std::uint64_t segment_bytes) const {
+    const auto end = static_cast<unsigned __int128>(offset) + static_cast<unsigned __int128>(rows - 1) * stride +
+                     row_bytes * growth();
+    return rows == 0 || end <= segment_bytes;
+  }
   std::uint64_t growth() const { return landing == Landing::widened ? 2 : 1; }  // bytes landed for one that travels
 };
 
@@ -64,8 +70,8 @@ class Wire {
 
   // While a thread moves data itself, in a loop or between tiles, the wire's own thread stays asleep. Calls nest and
   // count. After leave() it takes over, and sends what is held back, within a millisecond, or at once where rows have not
-  // left yet: who comes back before that has paid nothing. After rest() it does so at once: for a thread that sleeps, and then attends again. A
-  // thread that rests need not have attended: the count may be below zero.
+  // left yet: who comes back before that has paid nothing. After rest() it does so at once: for a thread that sleeps, and
+  // then attends again. A thread that rests need not have attended: the count may be below zero.
   virtual void attend() = 0;
   virtual void leave() = 0;
   virtual void rest() = 0;
