@@ -13,11 +13,11 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/collective/build.h"
-#include "weft/plan/estimate.h"
+#include "weft/plan/price/estimate.h"
 #include "weft/weft.h"
 
-#include "cli/bench_clock.h"
-#include "cli/bench_inputs.h"
+#include "cli/bench/clock.h"
+#include "cli/bench/inputs.h"
 #include "cli/hint.h"
 #include "cli/ops.h"
 

@@ -16,8 +16,8 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
-#include "weft/kernel/gemv.h"
-#include "weft/transport/wait.h"
+#include "weft/kernel/gemm/gemv.h"
+#include "weft/transport/local/wait.h"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include <fmt/core.h>
 
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/cached_attention.h"
-#include "weft/kernel/gemm.h"
-#include "weft/kernel/gemv.h"
-#include "weft/kernel/matmul.h"
+#include "weft/kernel/attention/cached_attention.h"
+#include "weft/kernel/gemm/gemm.h"
+#include "weft/kernel/gemm/gemv.h"
+#include "weft/kernel/gemm/matmul.h"
 
 namespace weft::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/sum.h"
 #include "weft/weft.h"
 
 #include "tests/moves.h"

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/reshard/cases_test.h"
-#include "weft/reshard/exact.h"
+#include "weft/reshard/schedule/exact.h"
 
 namespace weft {
 namespace {

@@ -25,8 +25,8 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
-#include "weft/transport/bell.h"
-#include "weft/transport/ucx_wire.h"
+#include "weft/transport/local/bell.h"
+#include "weft/transport/wire/ucx_wire.h"
 
 namespace {
 

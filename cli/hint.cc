@@ -1,6 +1,6 @@
 #include "cli/hint.h"
 
-#include "cli/bench_inputs.h"
+#include "cli/bench/inputs.h"
 
 namespace weft::cli {
 

@@ -1,7 +1,7 @@
 // What a plan does not know of an op and a command does: hints for the estimate.
 #pragma once
 
-#include "weft/plan/estimate.h"
+#include "weft/plan/price/estimate.h"
 
 #include "cli/ops.h"
 

@@ -13,7 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/log.h"
-#include "weft/transport/shm.h"
+#include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
 #include "cli/ranks.h"

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "weft/plan/verify.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft::cli {
 

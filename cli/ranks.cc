@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
-#include "weft/transport/launch.h"
-#include "weft/transport/mpirun.h"
-#include "weft/transport/shm.h"
+#include "weft/transport/join/launch.h"
+#include "weft/transport/join/mpirun.h"
+#include "weft/transport/local/shm.h"
 
 namespace weft::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "weft/collective/build.h"
-#include "weft/plan/print.h"
-#include "weft/plan/save.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/text/print.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
 #include "weft/weft.h"
 
 namespace {

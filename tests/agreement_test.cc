@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "weft/transport/launch.h"
+#include "weft/transport/join/launch.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"

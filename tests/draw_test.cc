@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/draw/axis.h"
-#include "cli/draw/heat_map.h"
-#include "cli/draw/line_chart.h"
-#include "cli/draw/svg.h"
-#include "cli/draw/theme.h"
-#include "cli/draw/timeline.h"
+#include "weft/draw/axis.h"
+#include "weft/draw/heat_map.h"
+#include "weft/draw/line_chart.h"
+#include "weft/draw/svg.h"
+#include "weft/draw/theme.h"
+#include "weft/draw/timeline.h"
 
 namespace weft::draw {
 namespace {

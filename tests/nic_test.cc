@@ -9,8 +9,8 @@
 
 #include "weft/base/clock.h"
 #include "weft/exec/cpu/lane_runner.h"
-#include "weft/plan/estimate.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/verify/verify.h"
 #include "weft/weft.h"
 
 #include "tests/moves.h"

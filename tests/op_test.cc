@@ -10,7 +10,7 @@
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/compose.h"
-#include "weft/plan/traffic.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/clock.h"
-#include "weft/plan/traffic.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"

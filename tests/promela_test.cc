@@ -1,7 +1,7 @@
 // spin searches every timing of a few tiny plans, and must agree with verify(): nothing wrong with what
 // builders write, an error in what has lost a credit or a signal, waits in a circle, or writes two things to
 // one place.
-#include "weft/plan/promela.h"
+#include "weft/plan/text/promela.h"
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 #include "weft/collective/draft.h"
 #include "weft/collective/two_level.h"
 #include "weft/plan/program.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/reshard/build.h"
+#include "weft/reshard/build/build.h"
 
 namespace weft::testing {
 

@@ -5,7 +5,7 @@
 #include <climits>
 
 #include "weft/base/error.h"
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/sum.h"
 
 namespace weft::testing {
 

@@ -14,8 +14,8 @@
 #include "weft/base/refusal_test.h"
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
-#include "weft/plan/traffic.h"
-#include "weft/transport/launch.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/transport/join/launch.h"
 #include "weft/weft.h"
 
 #ifdef WEFT_HAVE_CBLAS

@@ -10,10 +10,10 @@
 
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
-#include "weft/plan/save.h"
-#include "weft/plan/traffic.h"
-#include "weft/plan/verify.h"
-#include "weft/transport/ucx_wire.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
+#include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"

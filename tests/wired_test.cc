@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "weft/exec/cpu/lane_runner.h"
-#include "weft/plan/traffic.h"
-#include "weft/transport/ucx_wire.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"
@@ -79,7 +79,9 @@ TEST_F(Wired, BitsAreTheSameWhereRowsArePutIntoRemoteMemory) {
   expect_equal_bits(4, 11, wired(2));
   expect_equal_bits(2, 11, wired(1, 3));
   ASSERT_EQ(setenv("WEFT_WIRE_PUT", "sometimes", 1), 0);
-  EXPECT_THROW(World::local(2, [](World&) {}, wired(1)), Error);
+  EXPECT_THROW(World::local(
+                   2, [](World&) {}, wired(1)),
+               Error);
   unsetenv("WEFT_WIRE_PUT");
 }
 

@@ -26,11 +26,16 @@ MAY_INCLUDE = {
     "reshard": ["base", "mesh", "cluster", "plan"],
     "transport": ["base"],
     "exec": ["base", "mesh", "plan", "transport", "kernel"],
-    "sim": ["base", "mesh", "cluster", "plan"],
+    "schedule": ["base", "mesh", "cluster"],
+    "sim": ["base", "io", "mesh", "cluster", "plan", "collective", "reshard", "schedule"],
+    "draw": ["base"],
+    "virtual": ["base", "cluster", "transport"],
     "world": BELOW_WORLD,
     "nn": ["base", "io", "kernel", "mesh", "plan", "collective", "world"],
     "pipeline": BELOW_WORLD + ["world", "nn"],
     "llm": BELOW_WORLD + ["world", "nn"],
+    "serve": BELOW_WORLD + ["world", "nn", "llm"],
+    "study": BELOW_WORLD + ["schedule", "sim", "draw", "world", "nn", "pipeline", "llm", "serve", "virtual"],
 }
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}

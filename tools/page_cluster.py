@@ -257,7 +257,7 @@ def head(report):
             f"{report['machine']}. Virtual hosts on one machine (../cluster.md); written by `tools/page_cluster.py`, needs root. Every number has its command, its section a date "
             "and commit. Ratios of medians of things timed in turn in one run; a bar holds within the A/A band of its cell.", "",
             "comm_cpu, what the collective costs the core it shares with the product, is measured by what it leaves of the core to a thread of the lowest priority that soaks up the rest "
-            "(cli/bench_soaker.h): over a wire most of it is the kernel's interrupts, which no process is charged with. With quotas in place of cores (four hosts) that cannot be done, and comm_cpu is what "
+            "(cli/bench/soaker.h): over a wire most of it is the kernel's interrupts, which no process is charged with. With quotas in place of cores (four hosts) that cannot be done, and comm_cpu is what "
             "processes are charged with, less than the truth. ideal = max(compute + comm_cpu, comm). \"At the ideal\" beside a bar is what would be seen if fused took the ideal time and no more.",
             *(["", "Where a bar is not met: [cluster-why.md](cluster-why.md)."] if why.exists() else [])]
 

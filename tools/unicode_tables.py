@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes weft/io/unicode_tables.inc: the code points of \\p{L} and \\p{N}, as ranges.
+"""Writes weft/io/text/unicode_tables.inc: the code points of \\p{L} and \\p{N}, as ranges.
 
 From the package unicodedata2 where it is installed (16.0.0 has the Unicode that the tokenizers library of tools/golden_tokens.py
 has), otherwise from Python's own unicodedata.
 
-usage: tools/unicode_tables.py > weft/io/unicode_tables.inc
+usage: tools/unicode_tables.py > weft/io/text/unicode_tables.inc
 """
 
 import sys

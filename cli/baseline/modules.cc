@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "weft/transport/mpirun.h"
+#include "weft/transport/join/mpirun.h"
 
 namespace weft::cli {
 namespace {

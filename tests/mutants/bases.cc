@@ -40,7 +40,7 @@ void deepen(Plan* plan) {
       if (wait.lag > 0) wait.lag = 2;
 }
 
-Plan exchange(Random& random, int num_ranks, Stack stack) {
+Plan exchange_plan(Random& random, int num_ranks, Stack stack) {
   Producer producer = random_producer(random, num_ranks, false, false);
   Space space = space_of(SpaceKind::all_to_all, num_ranks);
   space.options.stack = stack;
@@ -114,9 +114,9 @@ Plan built(Random& random, int which) {
       return build_broadcast(producer(false), space);
     }
     case 8:
-      return exchange(random, num_ranks, Stack::rows);
+      return exchange_plan(random, num_ranks, Stack::rows);
     case 9:
-      return exchange(random, num_ranks, Stack::columns);
+      return exchange_plan(random, num_ranks, Stack::columns);
     case 10:
       return build_gather_gemm(random_producer(random, num_ranks, true, false), gather, Route::ring);
     default:

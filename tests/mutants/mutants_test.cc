@@ -15,7 +15,7 @@
 #include "weft/collective/two_level.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/plan/program.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/verify/verify.h"
 
 #include "tests/mutants/adversary.h"
 #include "tests/mutants/mutate.h"

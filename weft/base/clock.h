@@ -2,6 +2,7 @@
 // is, for stamps taken tile by tile; it becomes nanoseconds later, by comparing both clocks at two moments.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 
@@ -12,6 +13,9 @@ inline std::int64_t now_ns() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
+
+inline double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+inline double seconds_since(std::int64_t start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
 
 inline std::int64_t ticks() {
 #if defined(__x86_64__)

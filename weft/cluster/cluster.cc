@@ -9,30 +9,12 @@
 #include "weft/base/json.h"
 #include "weft/base/names.h"
 #include "weft/base/units.h"
+#include "weft/cluster/link_json.h"
 
 namespace weft {
 namespace {
 
-// Wider than any hardware, narrow enough that no product of two overflows or vanishes.
-constexpr double kMinRate = 1.0;
-constexpr double kMaxRate = 1e18;
-constexpr double kMaxSeconds = 1e3;
 constexpr int kMaxRanksOfACluster = 1 << 20;
-
-double get_rate(const Json& object, std::string_view key, std::string_view where) {
-  return get_double(object, key, where, kMinRate, kMaxRate);
-}
-
-double get_seconds(const Json& object, std::string_view key, std::string_view where) {
-  return get_double(object, key, where, 0, kMaxSeconds);
-}
-
-Link get_link(const Json& object, std::string_view key, std::string_view where) {
-  const Json& link = get_object(object, key, where);
-  const std::string inside = fmt::format("{}: in \"{}\"", where, key);
-  check_fields(link, {"bytes_per_s", "latency_s"}, inside);
-  return {get_rate(link, "bytes_per_s", inside), get_seconds(link, "latency_s", inside)};
-}
 
 nlohmann::ordered_json to_value(const Link& link) {
   return {{"bytes_per_s", link.bytes_per_s}, {"latency_s", link.latency_s}};

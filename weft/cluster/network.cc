@@ -9,31 +9,20 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/cluster/link_json.h"
 
 namespace weft {
 namespace {
 
-constexpr double kMinRate = 1.0;
-constexpr double kMaxRate = 1e18;
-constexpr double kMaxSeconds = 1e3;
 constexpr int kMaxParts = 1 << 20;  // ranks, NICs, hosts or racks
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 int get_count(const Json& object, std::string_view key, std::string_view where, int min, int max) {
   return static_cast<int>(get_int(object, key, where, min, max));
 }
 
-Link get_link(const Json& object, std::string_view key, std::string_view where) {
-  const Json& link = get_object(object, key, where);
-  const std::string inside = fmt::format("{}: in \"{}\"", where, key);
-  check_fields(link, {"bytes_per_s", "latency_s"}, inside);
-  return {get_double(link, "bytes_per_s", inside, kMinRate, kMaxRate),
-          get_double(link, "latency_s", inside, 0, kMaxSeconds)};
-}
-
-std::vector<int> get_ints(const Json& object, std::string_view key, std::string_view where) {
+std::vector<int> get_indices(const Json& object, std::string_view key, std::string_view where) {
   std::vector<int> values;
   for (const Json& value : get_array(object, key, where)) {
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= kMaxParts)
@@ -53,8 +42,8 @@ Network parse_explicit(const Json& object, std::string_view where) {
     network.nics.push_back(
         {get_count(nic, "host", inside, 0, kMaxParts), get_double(nic, "bytes_per_s", inside, kMinRate, kMaxRate)});
   }
-  network.nic_of = get_ints(object, "nic_of", where);
-  network.rack_of = get_ints(object, "rack_of", where);
+  network.nic_of = get_indices(object, "nic_of", where);
+  network.rack_of = get_indices(object, "rack_of", where);
   for (const Json& uplink : get_array(object, "uplinks", where)) {
     const std::string inside = fmt::format("{}: uplink of rack {}", where, network.uplink.size());
     check_fields(uplink, {"bytes_per_s"}, inside);

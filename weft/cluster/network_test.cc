@@ -13,7 +13,7 @@ namespace {
 const Link kLink{1.25e9, 10e-6}, kLocal{19e9, 1e-7};
 
 // A network of 2 hosts x 2 ranks as a file, with one field changed, at a JSON pointer.
-std::string with(const std::string& pointer, const nlohmann::json& value) {
+std::string network_with(const std::string& pointer, const nlohmann::json& value) {
   auto object = nlohmann::json::parse(to_json(one_nic_a_host(2, 2, kLink, kLocal)));
   object[nlohmann::json::json_pointer(pointer)] = value;
   return object.dump();
@@ -63,17 +63,20 @@ TEST(Network, ShippedFilesLoad) {
 
 TEST(Network, HostileFilesAreRefusedByFieldName) {
   const auto refusal_of = [](const std::string& text) { return refusal([&] { parse_network(text, "n.json"); }); };
-  EXPECT_EQ(refusal_of(with("/nics/1/host", 2)),
+  EXPECT_EQ(refusal_of(network_with("/nics/1/host", 2)),
             "n.json: NIC 1 is in host 2, but there are 2 hosts; number hosts from 0 and give each a rack");
-  EXPECT_EQ(refusal_of(with("/nic_of/3", 9)), "n.json: rank 3 is near NIC 9, but there are 2 NICs; number them from 0");
-  EXPECT_EQ(refusal_of(with("/nic_of/0", -1)),
+  EXPECT_EQ(refusal_of(network_with("/nic_of/3", 9)),
+            "n.json: rank 3 is near NIC 9, but there are 2 NICs; number them from 0");
+  EXPECT_EQ(refusal_of(network_with("/nic_of/0", -1)),
             "n.json: entry 0 of \"nic_of\" is -1; give whole numbers from 0 to 1048575");
-  EXPECT_NE(refusal_of(with("/nic_of/0", "a")).find("entry 0 of \"nic_of\" is \"a\""), std::string::npos);
-  EXPECT_NE(refusal_of(with("/rack_of/1", 1)).find("host 1 is in rack 1, but there are 1 racks"), std::string::npos);
-  EXPECT_NE(refusal_of(with("/nics/0/bytes_per_s", 0)).find("NIC 0: \"bytes_per_s\" is 0"), std::string::npos);
-  EXPECT_NE(refusal_of(with("/uplinks/0/bytes_per_s", 0.5)).find("the uplink of rack 0 moves 0.5"), std::string::npos);
-  EXPECT_NE(refusal_of(with("/nic_of", nlohmann::json::array())).find("without ranks"), std::string::npos);
-  EXPECT_NE(refusal_of(with("/nicks", 1)).find("unknown field \"nicks\""), std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/nic_of/0", "a")).find("entry 0 of \"nic_of\" is \"a\""), std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/rack_of/1", 1)).find("host 1 is in rack 1, but there are 1 racks"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/nics/0/bytes_per_s", 0)).find("NIC 0: \"bytes_per_s\" is 0"), std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/uplinks/0/bytes_per_s", 0.5)).find("the uplink of rack 0 moves 0.5"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/nic_of", nlohmann::json::array())).find("without ranks"), std::string::npos);
+  EXPECT_NE(refusal_of(network_with("/nicks", 1)).find("unknown field \"nicks\""), std::string::npos);
   for (const char* text : {"", "[]", "3", "{}", "{\"num_hosts\": 0}", "{\"name\": 1e999}"})
     EXPECT_EQ(refusal_of(text).find("n.json"), 0u) << text;
 }

@@ -11,9 +11,9 @@
 #include "weft/base/units.h"
 #include "weft/collective/draft.h"
 #include "weft/collective/two_level.h"
-#include "weft/plan/estimate.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/plan/program.h"
-#include "weft/plan/traffic.h"
 
 namespace weft {
 namespace {
@@ -272,9 +272,8 @@ Plan cheapest(const Producer& p, const Space& space, const std::vector<Route>& k
   for (const Route route : known) {
     if (!candidate(p, space, route)) continue;
     Plan plan = builder(p, space, route, cluster.ranks_per_host);
-    prices.emplace_back(route, space.num_ranks() > kPricedRanks
-                                   ? price_by_twin(plan, p, space, route, builder, cluster)
-                                   : estimate(plan, cluster).seconds);
+    prices.emplace_back(route, space.num_ranks() > kPricedRanks ? price_by_twin(plan, p, space, route, builder, cluster)
+                                                                : estimate(plan, cluster).seconds);
     plans.push_back(std::move(plan));
   }
   const std::size_t best = best_of(prices, plans, cluster.ranks_per_host);

@@ -11,10 +11,10 @@
 #include "weft/base/error.h"
 #include "weft/base/refusal_test.h"
 #include "weft/base/units.h"
-#include "weft/plan/estimate.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/plan/program.h"
-#include "weft/plan/traffic.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {

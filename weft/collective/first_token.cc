@@ -2,8 +2,8 @@
 
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
-#include "weft/plan/estimate.h"
-#include "weft/plan/traffic.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/price/traffic.h"
 
 namespace weft {
 namespace {

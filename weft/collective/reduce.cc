@@ -68,8 +68,7 @@ struct Ring {
 Rule ring_step(Draft& draft, const Ring& ring, SlicedBy sliced) {
   Rule rule = draft.step("ring", {{lo, x}, {hi, z}});
   rule.count = N * S;
-  rule.let = {
-      {"i", s % N}, {"q", s / N}, {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
+  rule.let = {{"i", s % N}, {"q", s / N}, {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   for (Let& let : slice_lets(sliced)) rule.let.push_back(std::move(let));
   rule.waits = {{ring.full, (i - 1) * slot + u, 1, 0, 1, 1, gt(i, 0)}, {ring.credit, 0, 1, 1, 0, 1, lt(i, N - 1)}};
   rule.sources = {{r, ring.inbox, slot_part(i - 1), 1, gt(i, 0)}};

@@ -91,7 +91,7 @@ void give_credit(Draft& draft, const Fold& fold) {
   draft.add(rule);
 }
 
-Owed owed_sum(const Draft& draft, int y, Expr count, const Expr& chunk, Expr from, Expr to) {
+Owed owed_two_level(const Draft& draft, int y, Expr count, const Expr& chunk, Expr from, Expr to) {
   Owed owed;
   owed.count = std::move(count);
   owed.piece = {r, y, rows(std::move(from), std::move(to))};
@@ -150,7 +150,7 @@ Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space
   rule.targets.push_back({r, y, {{lo - a, x}, {hi - a, z}}, 1, eq(c, r)});
   draft.add(rule);
   give_credit(draft, fold);
-  draft.plan.owed = {owed_sum(draft, y, 1, r, 0, chunk_rows(r))};
+  draft.plan.owed = {owed_two_level(draft, y, 1, r, 0, chunk_rows(r))};
   return draft.plan;
 }
 
@@ -183,7 +183,7 @@ Plan build_two_level_all_reduce(const Producer& producer, const Space& space, in
   spread.arrive();
   if (narrow) take_sums(draft, spread, forward, sums, slot_box);
   give_credit(draft, fold);
-  draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  draft.plan.owed = {owed_two_level(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;
 }
 

@@ -9,10 +9,10 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/collective/build.h"
-#include "weft/plan/estimate.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/plan/program.h"
-#include "weft/plan/traffic.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {
@@ -37,7 +37,7 @@ Space space_of(SpaceKind kind, const Hosts& hosts, SpaceOptions options = {}) {
   return {kind, Mesh({{"tp", hosts.num_ranks()}}), "tp", std::move(options)};
 }
 
-void expect_proved(const Plan& plan, const std::string& what) {
+void expect_proved_two_level(const Plan& plan, const std::string& what) {
   const Verdict ranges = verify(plan);
   ASSERT_TRUE(ranges.ok()) << what << ": " << ranges.problems.front();
   const Verdict tiles = verify(written_out(plan, true));
@@ -56,8 +56,8 @@ TEST(TwoLevel, IsProvedOnEveryHostsAndShape) {
         return fmt::format("{} of {} x {}, {} hosts of {}", op, s.m, s.n, hosts.num_hosts, hosts.ranks_per_host);
       };
       for (const SpaceKind kind : kKinds)
-        expect_proved(build(p, space_of(kind, hosts), cluster_of(hosts)), what(to_string(kind)));
-      expect_proved(build(space_of(SpaceKind::all_gather, hosts), p, cluster_of(hosts)), what("gather gemm"));
+        expect_proved_two_level(build(p, space_of(kind, hosts), cluster_of(hosts)), what(to_string(kind)));
+      expect_proved_two_level(build(space_of(SpaceKind::all_gather, hosts), p, cluster_of(hosts)), what("gather gemm"));
     }
 }
 
@@ -65,16 +65,16 @@ TEST(TwoLevel, OptionsKeepPlansProved) {
   const Hosts hosts{3, 2};
   for (const int slices : {1, 2, 3, 7}) {
     const Producer p = gemm({.m = 37, .n = 9, .k = 2, .tile = {2, 4}, .residual = true});
-    expect_proved(build(p, space_of(SpaceKind::all_reduce, hosts, {.slices = slices}), cluster_of(hosts)),
-                  fmt::format("{} slices", slices));
+    expect_proved_two_level(build(p, space_of(SpaceKind::all_reduce, hosts, {.slices = slices}), cluster_of(hosts)),
+                            fmt::format("{} slices", slices));
   }
-  expect_proved(build(gemv({.n = 40, .k = 4, .tile = {1, 8}}),
-                      space_of(SpaceKind::reduce_scatter, hosts, {.wire = Dtype::bf16}), cluster_of(hosts)),
-                "bf16");
+  expect_proved_two_level(build(gemv({.n = 40, .k = 4, .tile = {1, 8}}),
+                                space_of(SpaceKind::reduce_scatter, hosts, {.wire = Dtype::bf16}), cluster_of(hosts)),
+                          "bf16");
   for (int root = 0; root < hosts.num_ranks(); ++root)
-    expect_proved(build(copy({.rows = 9, .cols = 4, .tile = {2, 2}}),
-                        space_of(SpaceKind::broadcast, hosts, {.root = root}), cluster_of(hosts)),
-                  fmt::format("root {}", root));
+    expect_proved_two_level(build(copy({.rows = 9, .cols = 4, .tile = {2, 2}}),
+                                  space_of(SpaceKind::broadcast, hosts, {.root = root}), cluster_of(hosts)),
+                            fmt::format("root {}", root));
 }
 
 // Each host sends and receives every byte that it must, once: B bytes of output, of one rank where ranks are summed.

@@ -5,13 +5,13 @@
 #include "weft/base/refusal_test.h"
 #include "weft/collective/build.h"
 #include "weft/plan/program.h"
-#include "weft/plan/save.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {
 
-Space space_of(SpaceKind kind, int num_ranks, SpaceOptions options = {}) {
+Space window_space(SpaceKind kind, int num_ranks, SpaceOptions options = {}) {
   return {kind, Mesh({{"tp", num_ranks}}), "tp", std::move(options)};
 }
 
@@ -19,7 +19,7 @@ TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (const std::int64_t m : {1, 3, 16, 23, 64})
       for (const SpaceKind kind : {SpaceKind::keep, SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
-        const Plan plan = build(window({.m = m, .n = 1000}), space_of(kind, ranks));
+        const Plan plan = build(window({.m = m, .n = 1000}), window_space(kind, ranks));
         const Verdict verdict = verify(plan);
         EXPECT_TRUE(verdict.ok()) << plan.name << ", " << ranks << " ranks, m " << m << ": " << verdict.problems[0];
         EXPECT_TRUE(verify(written_out(plan, true)).ok());
@@ -27,12 +27,12 @@ TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
       }
   SpaceOptions uneven;
   uneven.rows = {0, 8, 16, 0};
-  EXPECT_TRUE(verify(build(window({.m = 24, .n = 8}), space_of(SpaceKind::all_to_all, 2, uneven))).ok());
+  EXPECT_TRUE(verify(build(window({.m = 24, .n = 8}), window_space(SpaceKind::all_to_all, 2, uneven))).ok());
 }
 
 TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
   for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
-    const Plan plan = build(window({.m = 64, .n = 64}), space_of(kind, 4));
+    const Plan plan = build(window({.m = 64, .n = 64}), window_space(kind, 4));
     Plan broken = plan;
     for (Rule& rule : broken.rules)
       if (rule.kind == ActionKind::step) rule.waits.clear();
@@ -47,7 +47,7 @@ TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
 TEST(WindowPlan, RefusesWhatAPageCannotDo) {
   const Producer p = window({.m = 64, .n = 64});
   const auto said = [&](SpaceKind kind, SpaceOptions options = {}) {
-    return refusal([&] { build(p, space_of(kind, 4, options)); });
+    return refusal([&] { build(p, window_space(kind, 4, options)); });
   };
   for (const SpaceKind kind : {SpaceKind::all_reduce, SpaceKind::all_gather, SpaceKind::broadcast})
     EXPECT_NE(said(kind).find("use reduce_scatter, all_to_all or keep"), std::string::npos) << said(kind);

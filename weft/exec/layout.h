@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/sum.h"
 #include "weft/plan/program.h"
 
 namespace weft {

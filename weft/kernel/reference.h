@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-#include "weft/kernel/attention.h"
-#include "weft/kernel/embedding_bag.h"
-#include "weft/kernel/epilogue.h"
-#include "weft/kernel/norm.h"
-#include "weft/kernel/sum.h"
+#include "weft/kernel/attention/attention.h"
+#include "weft/kernel/rows/epilogue.h"
+#include "weft/kernel/rows/norm.h"
+#include "weft/kernel/rows/sum.h"
+#include "weft/kernel/table/embedding_bag.h"
 
 namespace weft {
 

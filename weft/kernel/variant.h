@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "weft/base/dtype.h"
-#include "weft/kernel/embedding_bag.h"
-#include "weft/kernel/epilogue.h"
-#include "weft/kernel/gemm.h"
+#include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/isa.h"
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/epilogue.h"
+#include "weft/kernel/rows/sum.h"
+#include "weft/kernel/table/embedding_bag.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "weft/kernel/gemm.h"
+#include "weft/kernel/gemm/gemm.h"
 
 namespace weft {
 namespace {

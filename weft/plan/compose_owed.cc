@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-const Expr kLoop = Expr::name("s");
+const Expr kLoopName = Expr::name("s");
 
 // The promises alone, so that they can be expanded.
 Plan promises(const Plan& plan, std::vector<Owed> owed) {
@@ -107,8 +107,8 @@ class Through {
       bad_input("\"{}\" would apply two epilogues to one output; leave one of them out", plan_.name);
     Renaming outer, inner;
     if (!made.count.is_number(1)) {
-      outer.names["s"] = wanted.count.is_number(1) ? Expr(0) : kLoop / made.count;
-      inner.names["s"] = wanted.count.is_number(1) ? kLoop : kLoop % made.count;
+      outer.names["s"] = wanted.count.is_number(1) ? Expr(0) : kLoopName / made.count;
+      inner.names["s"] = wanted.count.is_number(1) ? kLoopName : kLoopName % made.count;
     } else {
       inner.names["s"] = 0;
     }

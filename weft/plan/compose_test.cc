@@ -9,8 +9,8 @@
 #include "weft/base/refusal_test.h"
 #include "weft/plan/plans_test.h"
 #include "weft/plan/program.h"
-#include "weft/plan/save.h"
-#include "weft/plan/verify.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {

@@ -5,12 +5,12 @@
 namespace weft {
 namespace {
 
-constexpr Names<SpaceKind, 6> kKinds{{{SpaceKind::keep, "keep"},
-                                      {SpaceKind::reduce_scatter, "reduce_scatter"},
-                                      {SpaceKind::all_reduce, "all_reduce"},
-                                      {SpaceKind::all_gather, "all_gather"},
-                                      {SpaceKind::all_to_all, "all_to_all"},
-                                      {SpaceKind::broadcast, "broadcast"}}};
+constexpr Names<SpaceKind, 6> kSpaceKinds{{{SpaceKind::keep, "keep"},
+                                           {SpaceKind::reduce_scatter, "reduce_scatter"},
+                                           {SpaceKind::all_reduce, "all_reduce"},
+                                           {SpaceKind::all_gather, "all_gather"},
+                                           {SpaceKind::all_to_all, "all_to_all"},
+                                           {SpaceKind::broadcast, "broadcast"}}};
 constexpr Names<Route, 9> kRoutes{{{Route::automatic, "auto"},
                                    {Route::local, "local"},
                                    {Route::ring, "ring"},
@@ -28,9 +28,9 @@ Space make(SpaceKind kind, const Mesh& mesh, std::string_view axis, const SpaceO
 
 }  // namespace
 
-std::string_view to_string(SpaceKind kind) { return name_of(kKinds, kind); }
+std::string_view to_string(SpaceKind kind) { return name_of(kSpaceKinds, kind); }
 std::string_view to_string(Route route) { return name_of(kRoutes, route); }
-SpaceKind parse_space_kind(std::string_view name) { return parse_name(kKinds, "space", name); }
+SpaceKind parse_space_kind(std::string_view name) { return parse_name(kSpaceKinds, "space", name); }
 Route parse_route(std::string_view name) { return parse_name(kRoutes, "route", name); }
 
 Space keep() { return {}; }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/reshard/schedule.h"
+#include "weft/reshard/schedule/schedule.h"
 
 namespace weft {
 

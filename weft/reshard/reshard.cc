@@ -7,13 +7,12 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/mesh/regions.h"
-#include "weft/plan/traffic.h"
+#include "weft/plan/price/traffic.h"
 
 namespace weft {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 void check_placement(const Placement& placement, int num_ranks) {
   if (placement.ranks.size() != at(placement.mesh.size()))

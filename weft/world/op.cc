@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "weft/base/error.h"
-#include "weft/kernel/embedding_bag.h"
-#include "weft/transport/local.h"
+#include "weft/kernel/table/embedding_bag.h"
+#include "weft/transport/local/local.h"
 #include "weft/world/world_state.h"
 
 namespace weft {

@@ -1,6 +1,6 @@
 // Reshards of a world: its own hosts as a network, and plans over all its ranks.
 #include "weft/base/cores.h"
-#include "weft/reshard/build.h"
+#include "weft/reshard/build/build.h"
 #include "weft/transport/transport.h"
 #include "weft/world/world_state.h"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "weft/base/error.h"
-#include "weft/transport/local.h"
-#include "weft/transport/memory.h"
+#include "weft/transport/local/local.h"
+#include "weft/transport/local/memory.h"
 #include "weft/world/world_state.h"
 
 namespace weft {

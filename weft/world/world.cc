@@ -10,12 +10,12 @@
 #include "weft/base/error.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/collective/build.h"
-#include "weft/plan/estimate.h"
-#include "weft/plan/save.h"
-#include "weft/plan/verify.h"
-#include "weft/transport/shm.h"
-#include "weft/transport/threads.h"
-#include "weft/transport/wired.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
+#include "weft/transport/local/shm.h"
+#include "weft/transport/local/threads.h"
+#include "weft/transport/wire/wired.h"
 #include "weft/world/world_state.h"
 
 namespace weft {

@@ -14,7 +14,7 @@
 #include "weft/plan/plan.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
-#include "weft/reshard/build.h"
+#include "weft/reshard/build/build.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
 
@@ -70,7 +70,7 @@ class World {
 
   // A plan made elsewhere, over all ranks.
   Op compile(const Plan& plan);
-  // Moves sharded tensors (weft/reshard/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this world's own
+  // Moves sharded tensors (weft/reshard/build/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this world's own
   // where none is given.
   Op compile(const Reshard& reshard, const ReshardOptions& options = {});
   Op compile(const Reshard& reshard, const Network& network, const ReshardOptions& options = {});

@@ -7,7 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/hooks.h"
-#include "weft/transport/local.h"
+#include "weft/transport/local/local.h"
 #include "weft/transport/transport.h"
 
 namespace weft {

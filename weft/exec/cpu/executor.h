@@ -17,7 +17,7 @@
 #include "weft/exec/cpu/remote.h"
 #include "weft/exec/cpu/signals.h"
 #include "weft/plan/program.h"
-#include "weft/transport/wait.h"
+#include "weft/transport/local/wait.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "weft/exec/cpu/executor.h"
-#include "weft/transport/wire.h"
+#include "weft/transport/wire/wire.h"
 
 namespace weft {
 namespace {

@@ -2,17 +2,14 @@
 // goes well.
 #include <algorithm>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/log.h"
 #include "weft/exec/cpu/executor.h"
 #include "weft/transport/transport.h"
 
 namespace weft {
-namespace {
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 // After a sleep without news: is it time to give up, and on whom?
 void CpuExecutor::stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/sum.h"
 
 namespace weft {
 

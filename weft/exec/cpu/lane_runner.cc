@@ -9,8 +9,8 @@
 #include "weft/exec/cpu/hooks.h"
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/signals.h"
-#include "weft/kernel/epilogue.h"
-#include "weft/plan/traffic.h"
+#include "weft/kernel/rows/epilogue.h"
+#include "weft/plan/price/traffic.h"
 
 namespace weft {
 namespace {

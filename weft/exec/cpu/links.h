@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/exec/cpu/memory.h"
-#include "weft/transport/pace.h"
+#include "weft/transport/local/pace.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/exec/layout.h"
-#include "weft/transport/bell.h"
+#include "weft/transport/local/bell.h"
 
 namespace weft {
 

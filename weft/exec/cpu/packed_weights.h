@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "weft/kernel/gemm.h"
+#include "weft/kernel/gemm/gemm.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "weft/exec/cpu/memory.h"
-#include "weft/kernel/sum.h"
-#include "weft/transport/wire.h"
+#include "weft/kernel/rows/sum.h"
+#include "weft/transport/wire/wire.h"
 
 namespace weft {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "weft/kernel/embedding_bag.h"
-#include "weft/kernel/sum.h"
+#include "weft/kernel/rows/sum.h"
+#include "weft/kernel/table/embedding_bag.h"
 
 namespace weft {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/packed_weights.h"
-#include "weft/kernel/gemm.h"
-#include "weft/kernel/gemv.h"
+#include "weft/kernel/gemm/gemm.h"
+#include "weft/kernel/gemm/gemv.h"
 #include "weft/plan/program.h"
 
 namespace weft {

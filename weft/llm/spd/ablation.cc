@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "weft/base/error.h"
-#include "weft/io/safetensors.h"
-#include "weft/llm/tensor_names.h"
+#include "weft/io/tensor/safetensors.h"
+#include "weft/llm/model/tensor_names.h"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/llm/engine.h"
-#include "weft/llm/eval.h"
-#include "weft/llm/statistics.h"
+#include "weft/llm/engine/engine.h"
+#include "weft/llm/eval/eval.h"
+#include "weft/llm/eval/statistics.h"
 
 namespace weft {
 

@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/refusal_test.h"
-#include "weft/io/safetensors.h"
 #include "weft/io/scratch_folder_test.h"
+#include "weft/io/tensor/safetensors.h"
 #include "weft/llm/spd/ablation.h"
 #include "weft/llm/spd/simulated_ranks.h"
-#include "weft/llm/spd_model.h"
+#include "weft/llm/spd/spd_model.h"
 #include "weft/world/world.h"
 
 namespace weft {

@@ -8,16 +8,16 @@
 
 #include <gtest/gtest.h>
 
-#include "weft/llm/golden_test.h"
+#include "weft/llm/engine/golden_test.h"
+#include "weft/llm/model/tensor_names.h"
 #include "weft/llm/spd/distill_activations.h"
 #include "weft/llm/spd/head_groups.h"
-#include "weft/llm/tensor_names.h"
 #include "weft/nn/loss.h"
 
 namespace weft {
 namespace {
 
-const std::vector<std::string> kModels = {"llama-gqa", "llama-untied", "mistral-window", "opt-bias"};
+const std::vector<std::string> kBlockModels = {"llama-gqa", "llama-untied", "mistral-window", "opt-bias"};
 
 ModelSource model_of(const std::string& name) { return open_model(std::string(WEFT_SOURCE) + "/tests/models/" + name); }
 
@@ -57,7 +57,7 @@ std::vector<float> logits_of(const ModelSource& model, const std::vector<float>&
 }
 
 TEST(RankBlock, SynchronisedBlocksAreTheModelAtAnyRanksAndOrderOfHeads) {
-  for (const std::string& name : kModels)
+  for (const std::string& name : kBlockModels)
     for (const int ranks : {1, 3}) {
       const ModelSource model = model_of(name);
       const GoldenPrompt prompt = golden_prompts(std::string(WEFT_SOURCE) + "/tests/models/" + name)[2];
@@ -81,7 +81,7 @@ TEST(RankBlock, SynchronisedBlocksAreTheModelAtAnyRanksAndOrderOfHeads) {
 
 // One rank has nothing to synchronise, so dropping changes only the order of sums.
 TEST(RankBlock, DroppedIsSynchronisedAtOneRankAndNotAtTwo) {
-  for (const std::string& name : kModels)
+  for (const std::string& name : kBlockModels)
     for (const int ranks : {1, 2}) {
       const ModelSource model = model_of(name);
       World::local(ranks, [&](World& world) {
@@ -131,7 +131,7 @@ void check_direction(World& world, RankBlock& block, const ModelConfig& config, 
 }
 
 TEST(RankBlock, GradientsOfWhatRanksShareAreTheBlocks) {
-  for (const std::string& name : kModels)
+  for (const std::string& name : kBlockModels)
     for (const int ranks : {1, 3, 5}) {  // llama-gqa: 2 key/value heads on 5 ranks; opt-bias: 4 heads on 5
       const ModelConfig config = model_of(name).config;
       const BlockLayout layout(block_shape(config, shard_of(config, 0, 1)));
@@ -160,7 +160,7 @@ TEST(RankBlock, GradientsOfWhatRanksShareAreTheBlocks) {
 }
 
 TEST(BlockWeights, ShardsAddUpToTheWholeBlock) {
-  for (const std::string& name : kModels)
+  for (const std::string& name : kBlockModels)
     for (const int ranks : {1, 2, 3, 5, 8}) {
       const ModelSource model = model_of(name);
       const std::vector<float> whole = read_block(model.config, *model.tensors, 1);

@@ -5,7 +5,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
-#include "weft/llm/tensor_names.h"
+#include "weft/llm/model/tensor_names.h"
 
 namespace weft {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/io/safetensors.h"
-#include "weft/llm/config.h"
-#include "weft/llm/model.h"
-#include "weft/llm/shard.h"
+#include "weft/io/tensor/safetensors.h"
+#include "weft/llm/model/config.h"
+#include "weft/llm/model/model.h"
+#include "weft/llm/model/shard.h"
 #include "weft/nn/block.h"
 
 namespace weft {

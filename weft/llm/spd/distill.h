@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/llm/model.h"
+#include "weft/llm/model/model.h"
 #include "weft/llm/spd/distill_activations.h"
 #include "weft/world/world.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/io/safetensors.h"
-#include "weft/llm/tensor_names.h"
+#include "weft/io/tensor/safetensors.h"
+#include "weft/llm/model/tensor_names.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/llm/model.h"
+#include "weft/llm/model/model.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/sha256.h"
-#include "weft/io/safetensors.h"
+#include "weft/io/tensor/safetensors.h"
 #include "weft/llm/spd/block_weights.h"
 
 namespace weft {

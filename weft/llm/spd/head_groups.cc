@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
-#include "weft/llm/shard.h"
+#include "weft/llm/model/shard.h"
 #include "weft/llm/spd/block_weights.h"
 
 namespace weft {

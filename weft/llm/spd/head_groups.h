@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/llm/config.h"
+#include "weft/llm/model/config.h"
 
 namespace weft {
 

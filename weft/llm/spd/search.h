@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/llm/block_mode.h"
+#include "weft/llm/model/block_mode.h"
 
 namespace weft {
 

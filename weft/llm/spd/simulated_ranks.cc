@@ -6,12 +6,12 @@
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/cached_attention.h"
-#include "weft/kernel/elementwise.h"
-#include "weft/kernel/epilogue.h"
-#include "weft/kernel/matmul.h"
-#include "weft/kernel/norm.h"
-#include "weft/kernel/rope.h"
+#include "weft/kernel/attention/cached_attention.h"
+#include "weft/kernel/attention/rope.h"
+#include "weft/kernel/gemm/matmul.h"
+#include "weft/kernel/rows/elementwise.h"
+#include "weft/kernel/rows/epilogue.h"
+#include "weft/kernel/rows/norm.h"
 
 namespace weft {
 namespace {

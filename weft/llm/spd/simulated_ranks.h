@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/llm/model.h"
-#include "weft/llm/statistics.h"
+#include "weft/llm/eval/statistics.h"
+#include "weft/llm/model/model.h"
 
 namespace weft {
 

@@ -1,0 +1,293 @@
+// `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
+// rank 0 prints what bench_measure.h found.
+#include <algorithm>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cluster/cluster.h"
+#include "weft/exec/layout.h"
+#include "weft/plan/program.h"
+#include "weft/transport/join/mpirun.h"
+#include "weft/transport/join/rendezvous.h"
+#include "weft/transport/local/memory.h"
+#include "weft/transport/local/shm.h"
+#include "weft/world/world.h"
+
+#include "cli/baseline/modules.h"
+#include "cli/bench/inputs.h"
+#include "cli/bench/measure.h"
+#include "cli/bench/report.h"
+#include "cli/bench/sizes.h"
+#include "cli/bench/sweep.h"
+#include "cli/bench/variants.h"
+#include "cli/command.h"
+#include "cli/ops.h"
+#include "cli/progress.h"
+#include "cli/ranks.h"
+
+namespace weft::cli {
+namespace {
+
+struct Flags {
+  OpFlags op;
+  int threads = 1, rounds = 15;
+  std::string transport = "shm", link = "shm", trace;
+  std::string sizes = "4K:64M", svg;
+  bool axis = false, sweep = false;
+  std::string ratios{kWholeAxis};
+  int paired = 0;  // runs back to back; 0: where an op is short
+  bool json = false;
+};
+
+constexpr double kShortUs = 50;  // a common start costs more than this
+constexpr int kPairedRuns = 2000;
+constexpr int kSweepRounds = 41;
+constexpr double kSweepBudgetS = 1.5, kAxisBudgetS = 4;  // of a cell; of a point
+
+double op_bytes(const OpSpec& spec) {
+  const Plan plan = build(spec, laid_out(default_cluster(spec.ranks), spec));
+  return static_cast<double>(layout_of(plan, Expander(plan), 0).bytes);
+}
+
+void check_fits(const OpSpec& spec, double bytes_of_a_rank) {
+  const double bytes = bytes_of_a_rank * spec.ranks;
+  const auto free = static_cast<double>(available_memory_bytes());
+  if (bytes > 0.9 * free)
+    fail(Code::no_memory, "{} ranks of {} {} need {}, and {} are free; use smaller shapes or fewer ranks", spec.ranks,
+         spec.name, shape_text(spec), format_bytes(bytes), format_bytes(free));
+}
+
+// Refused here, before anything is touched: asking the kernel for too much brings its killer, not an error.
+void check_memory(const OpSpec& spec) {
+  double bytes = RankInputs::bytes(spec);
+  const Producer& p = spec.producer;
+  check_fits(spec, bytes + static_cast<double>(p.m) * static_cast<double>(p.n) * 4);  // what any plan takes
+  bytes += op_bytes(spec);
+  if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
+  if (has_collective(spec)) {
+    const OpSpec collective = collective_alone(spec);
+    const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    // Panels by hand are tried in three numbers, each with the memory of the whole op.
+    bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
+             3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));
+  }
+  check_fits(spec, bytes);
+}
+
+void check_flags(const Flags& flags) {
+  if (flags.threads < 1 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
+  if (flags.transport != "shm" && flags.transport != "threads")
+    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
+  if (flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
+  if (flags.op.ranks_per_host > 0 && flags.link == "shm")
+    bad_input("--ranks-per-host is {}, but no link joins hosts; add one, as --link 1gbit", flags.op.ranks_per_host);
+  if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
+}
+
+void check_walk(const Flags& flags, const OpSpec& spec) {
+  parse_ratios(flags.ratios);  // says so where they are none
+  if (flags.axis && flags.sweep) bad_input("--axis and --sweep are two walks; ask for one at a time");
+  if (!flags.svg.empty() && !flags.axis && !flags.sweep) bad_input("--svg draws --axis or --sweep; add one of them");
+  if ((flags.axis || flags.sweep) && !has_collective(spec))
+    bad_input("--axis and --sweep need a producer and a collective on 2 ranks or more; {} on {} has not", spec.name,
+              spec.ranks);
+}
+
+WorldOptions world_options(const Flags& flags) {
+  WorldOptions options;
+  options.threads = flags.threads;
+  options.wired = flags.link == "ucx";
+  if (flags.link != "shm" && !options.wired) options.link = parse_link(flags.link);
+  if (flags.op.ranks_per_host > 0) options.ranks_per_host = flags.op.ranks_per_host;
+  options.trace = flags.trace;
+  return options;
+}
+
+OpSpec spec_of(const Flags& flags, int ranks) {
+  OpFlags op = flags.op;
+  op.ranks = ranks;
+  return parse_op(op, kMaxLocalRanks);
+}
+
+// A collective alone, with no shape given, is shown over sizes.
+bool over_sizes(const Flags& flags, const OpSpec& spec) {
+  return spec.alone() && spec.space.kind != SpaceKind::keep && !flags.op.m && !flags.op.n;
+}
+
+MeasureOptions measure_options(const Flags& flags) {
+  MeasureOptions options;
+  options.rounds = flags.rounds;
+  options.threads = flags.threads;
+  return options;
+}
+
+std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
+  const SpaceKind kind = spec_of(flags, ranks).space.kind;
+  std::vector<OpSpec> out;
+  for (const std::int64_t bytes : parse_sizes(flags.sizes)) {
+    Flags one = flags;
+    set_size(kind, ranks, bytes, &one.op);
+    out.push_back(spec_of(one, ranks));
+  }
+  return out;
+}
+
+// Between hosts `shm` is only what nobody has chosen.
+std::string link_of(const World& world, const Flags& flags) {
+  return flags.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.link;
+}
+
+void bench_sizes(World& world, const Flags& flags, Progress& progress) {
+  std::vector<SizeRow> rows;
+  const auto specs = specs_of_sizes(flags, world.size());
+  for (const OpSpec& spec : specs) {
+    progress.show(spec.name, static_cast<int>(rows.size()), static_cast<int>(specs.size()));
+    rows.push_back({spec, measure(world, spec, measure_options(flags))});
+  }
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  fmt::print("{}", flags.json ? sizes_json(rows, context) : sizes_text(rows, context));
+}
+
+void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& progress) {
+  MeasureOptions options = measure_options(flags);
+  options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
+  const Measurement m = measure(world, spec, options);
+  ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  const bool paired = flags.paired > 0 || (has_collective(spec) && m.fused_us < kShortUs);
+  if (paired && !spec.alone())
+    context.paired = measure_paired(world, spec, {.runs = flags.paired > 0 ? flags.paired : kPairedRuns});
+  if (world.rank() == 0) fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
+}
+
+void write_svg(const std::string& path, const std::string& svg) {
+  if (path.empty()) return;
+  std::ofstream file(path, std::ios::binary);
+  file << svg;
+  if (!file) fail(Code::io, "cannot write {}; is its folder there?", path);
+}
+
+void bench_axis(World& world, const Flags& flags, Progress& progress) {
+  OpFlags op = flags.op;
+  op.ranks = world.size();
+  MeasureOptions options = measure_options(flags);
+  options.budget_s = kAxisBudgetS;
+  const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  write_svg(flags.svg, axis_svg(points, context));
+  fmt::print("{}", flags.json ? axis_json(points, context) : axis_text(points, context));
+}
+
+void bench_sweep(World& world, const Flags& flags, Progress& progress) {
+  OpFlags op = flags.op;
+  op.ranks = world.size();
+  MeasureOptions options = measure_options(flags);
+  options.rounds = std::max(flags.rounds, kSweepRounds);
+  options.budget_s = kSweepBudgetS;
+  options.decomposed = false;
+  options.routes = true;
+  const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
+  if (world.rank() != 0) return;
+  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  write_svg(flags.svg, sweep_svg(results, context));
+  fmt::print("{}", flags.json ? sweep_json(results, context) : sweep_text(results, context));
+}
+
+void bench_rank(World& world, const Flags& flags) {
+  Progress progress(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
+  const OpSpec spec = spec_of(flags, world.size());
+  if (flags.axis) return bench_axis(world, flags, progress);
+  if (flags.sweep) return bench_sweep(world, flags, progress);
+  if (over_sizes(flags, spec)) return bench_sizes(world, flags, progress);
+  bench_one(world, flags, spec, progress);
+}
+
+// Before anyone takes memory.
+void check_all(const Flags& flags, const OpSpec& spec) {
+  check_walk(flags, spec);
+  if (flags.sweep) {
+    OpFlags op = flags.op;
+    op.ranks = spec.ranks;
+    check_memory(sweep_cells(op, kMaxLocalRanks).back().spec);
+  } else if (over_sizes(flags, spec)) {
+    for (const OpSpec& one : specs_of_sizes(flags, spec.ranks)) check_memory(one);
+  } else {
+    check_memory(spec);
+  }
+}
+
+int run(const Flags& flags) {
+  check_flags(flags);
+  if (under_mpirun()) {  // nobody did before
+    Flags placed = flags;
+    if (launched_on_several_hosts()) placed.op.ranks_per_host = std::max(launched_here(), 0);
+    check_all(placed, spec_of(placed, launched_size()));
+  }
+  if (launched()) {
+    {
+      World world = World::init(0, nullptr, world_options(flags));
+      bench_rank(world, flags);
+    }
+    if (baseline::Mpi* mpi = load_mpi(); mpi != nullptr) mpi->finish();
+    return 0;
+  }
+  const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
+  check_all(flags, spec);
+  if (flags.transport == "shm") return relaunch(spec.ranks);
+  World::local(
+      spec.ranks, [&](World& world) { bench_rank(world, flags); }, world_options(flags));
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("bench", "measure an op on local ranks: compute, collective, sequential, fused");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("op", flags->op.op,
+                   "gemm-rs, gemm-ar, gemv-ar, gemm-a2a, embedding-a2a, ag-gemm, rs, ar, ag, a2a, bcast, ...")
+      ->required()
+      ->type_name("OP");
+  add_op_flags(*command, &flags->op, kMaxLocalRanks);
+  command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
+  command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
+  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
+  command
+      ->add_option("--link", flags->link,
+                   "between ranks: shm, RATE[,LATENCY][,nic] to pace it to, as 10gbit,10us (nic: all that a host sends "
+                   "shares it), or ucx: a wire over loopback")
+      ->type_name("LINK");
+  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
+      ->type_name("SIZES");
+  command->add_option("--paired", flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)")
+      ->type_name("RUNS")
+      ->expected(0, 1)
+      ->default_str(std::to_string(kPairedRuns));
+  command->add_flag("--axis", flags->axis, "walk compute : communication from 0.1 to 10");
+  command->add_option("--ratios", flags->ratios, fmt::format("with --axis: these alone ({})", kWholeAxis))
+      ->type_name("R,R,...");
+  command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
+  command->add_option("--svg", flags->svg, "draw the axis or the sweep into this file")->type_name("FILE");
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->footer(
+      "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"
+      "  weft bench gemm-ar --ranks 4 --link 10gbit,10us --json\n"
+      "  weft bench gemm --m 2048 --n 2048 --k 1024                       beside oneDNN\n"
+      "  weft bench ar --sizes 4K:64M                                     a collective alone, as nccl-tests\n"
+      "  weft bench gemv-ar --n 1024 --k 64 --paired 2000                 back to back\n"
+      "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"
+      "  weft bench gemm-rs --axis --link 10gbit,10us --svg axis.svg\n"
+      "  weft bench gemm-ar --sweep --svg regimes.svg\n"
+      "  mpirun -n 2 build/weft bench gemm-rs --m 2048 --n 2048 --k 128   beside MPI");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

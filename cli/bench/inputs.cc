@@ -1,0 +1,120 @@
+#include "cli/bench/inputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "weft/base/dtype.h"
+#include "weft/mesh/box.h"
+
+#include "cli/bench/values.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::int64_t kMaxCopies = 32;
+
+std::int64_t cache_bytes() {
+  const std::int64_t l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::clamp<std::int64_t>(std::max(l3, l2), 1 << 20, 64 << 20);
+}
+
+bool has_weights(const Producer& p) { return p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv; }
+
+// Enough that none is still in the cache when its turn comes again.
+std::int64_t copies_of(const Producer& p) {
+  if (!has_weights(p)) return 1;
+  const std::int64_t bytes = p.k * p.n * static_cast<std::int64_t>(size_of(p.weight));
+  return std::clamp<std::int64_t>(ceil_div(2 * cache_bytes(), bytes) + 1, 1, kMaxCopies);
+}
+
+}  // namespace
+
+double RankInputs::bytes(const OpSpec& spec) {
+  const Producer& p = spec.producer;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+  if (p.kind == ProducerKind::embedding_bag) {
+    double most = 0;
+    for (const auto& of_rank : spec.bags) {
+      double bytes = 0;
+      for (const BagTable& bag : of_rank)  // indices twice: panels by hand hold them in their own order
+        bytes += static_cast<double>(bag.rows) * static_cast<double>(p.dim) * 4 +
+                 m * static_cast<double>(bag.pooling + 1) * 8 * 2;
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
+  if (p.kind == ProducerKind::copy) return m * n * 4;
+  return m * k * 4 + (p.addend ? 2 * m * n * 4 : 0) +
+         k * n * static_cast<double>(size_of(p.weight)) * static_cast<double>(copies_of(p));
+}
+
+RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank), copies_(copies_of(spec.producer)) {
+  const Producer& p = spec.producer;
+  if (p.kind == ProducerKind::embedding_bag) {
+    for (const BagTable& bag : spec.bags[static_cast<std::size_t>(rank)]) {
+      const std::uint64_t stream = stream_of(Input::table, rank, 0, tables_.size());
+      auto& table = tables_.emplace_back(bag.rows * p.dim);
+      for (std::size_t i = 0; i < table.size(); ++i) table[i] = value_at(stream, static_cast<std::int64_t>(i));
+      indices_.emplace_back(p.m * bag.pooling);
+      auto& offsets = offsets_.emplace_back(p.m + 1);
+      for (std::int64_t b = 0; b <= p.m; ++b) offsets[static_cast<std::size_t>(b)] = b * bag.pooling;
+      table_pointers_.push_back(table.data());
+      index_pointers_.push_back(indices_.back().data());
+      offset_pointers_.push_back(offsets.data());
+    }
+    return;
+  }
+  x_.resize(static_cast<std::size_t>(p.m * (has_weights(p) ? p.k : p.n)));
+  if (!has_weights(p)) return;
+  if (p.addend) addend_.resize(static_cast<std::size_t>(p.m * p.n));
+  weight_elements_ = p.k * p.n;
+  const std::uint64_t stream = stream_of(Input::w, rank, 0);
+  const bool narrow = p.weight == Dtype::bf16;
+  (narrow ? w_bf16_.resize(weight_elements_ * copies_) : w_.resize(weight_elements_ * copies_));
+  for (std::int64_t i = 0; i < weight_elements_; ++i) {
+    const float value = value_at(stream, i);
+    for (std::int64_t c = i; c < weight_elements_ * copies_; c += weight_elements_)
+      if (narrow)
+        w_bf16_[c] = to_bf16(value).bits;
+      else
+        w_[c] = value;
+  }
+}
+
+void RankInputs::refresh(std::uint64_t round) {
+  const std::uint64_t stream = stream_of(Input::x, rank_, round);
+  for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = value_at(stream, static_cast<std::int64_t>(i));
+  const std::uint64_t addends = stream_of(Input::addend, rank_, round);
+  for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = value_at(addends, static_cast<std::int64_t>(i));
+  for (std::size_t t = 0; t < indices_.size(); ++t) {
+    const std::uint64_t indices = stream_of(Input::index, rank_, round, t);
+    const std::int64_t rows = spec_.bags[static_cast<std::size_t>(rank_)][t].rows;
+    for (std::size_t i = 0; i < indices_[t].size(); ++i)
+      indices_[t][i] = zipf_index_at(indices, static_cast<std::int64_t>(i), rows, spec_.zipf);
+  }
+}
+
+const void* RankInputs::weights() {
+  const std::int64_t at = turn_++ % copies_ * weight_elements_;
+  return w_bf16_.empty() ? static_cast<const void*>(w_.data() + at) : w_bf16_.data() + at;
+}
+
+std::vector<const float*> RankInputs::weight_copies() const {
+  std::vector<const float*> out;
+  for (std::int64_t c = 0; c < copies_ && !w_.empty(); ++c) out.push_back(w_.data() + c * weight_elements_);
+  return out;
+}
+
+Inputs RankInputs::next() {
+  Inputs in;
+  in.x = x_.data();
+  in.w = weights();
+  in.addend = addend_.empty() ? nullptr : addend_.data();
+  in.tables = table_pointers_;
+  in.indices = index_pointers_;
+  in.offsets = offset_pointers_;
+  return in;
+}
+
+}  // namespace weft::cli

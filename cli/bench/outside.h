@@ -1,0 +1,27 @@
+// The contestants from outside: oneDNN's product and Open MPI's collectives, put into the words of a contest.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/baseline/modules.h"
+#include "cli/bench/inputs.h"
+#include "cli/bench/panels.h"
+
+namespace weft::cli {
+
+// Makes gemms by oneDNN, on one of these weights at a time. One product of a size serves all that ask for it, each with
+// an output of its own. Gives an empty Make where oneDNN is not there or the producer is no gemm in f32.
+MakerOf onednn_maker(const std::vector<const float*>& weights, int threads);
+
+// A call of MPI that does the work of a collective: from this rank's input to its output, where it lies until the
+// next call.
+struct MpiCall {
+  std::string name;
+  std::function<const float*(const float*)> run;
+};
+// The calls worth trying for a collective (a copy into a space); none where counts are beyond what MPI takes.
+std::vector<MpiCall> mpi_calls(baseline::Mpi& mpi, const OpSpec& collective);
+
+}  // namespace weft::cli

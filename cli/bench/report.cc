@@ -1,0 +1,168 @@
+#include "cli/bench/report.h"
+
+#include <cmath>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/units.h"
+
+#include "cli/table.h"
+
+namespace weft::cli {
+namespace {
+
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+nlohmann::ordered_json paired_json(const Paired& p) {
+  return {{"fused_us", p.fused_us},       {"compute_us", p.compute_us},
+          {"extra_us", p.extra_us},       {"mpi_allreduce_us", or_null(p.mpi_allreduce_us)},
+          {"ratio", or_null(p.ratio)},    {"aa_band", p.aa_band},
+          {"max_rel_err", p.max_rel_err}, {"runs", p.runs}};
+}
+
+std::string duration(double us) { return format_duration(us * 1e-6); }
+
+}  // namespace
+
+std::string json_report(const OpSpec& spec, const ReportContext& context, const Measurement& m) {
+  nlohmann::ordered_json out{
+      {"op", spec.name},
+      {"ranks", context.ranks},
+      {"threads", context.threads},
+      {"transport", m.transport},
+      {"link", context.link == "shm" ? m.transport : context.link},
+      {"shape", shape_json(spec)},
+      {"route", m.route},
+      {"comm_route", or_null(m.comm_route)},
+      {"weights", m.weights_rotate ? "rotated" : "hot"},
+      {"compute_us", or_null(m.compute_us)},
+      {"comm_us", or_null(m.comm_us)},
+      {"comm_cpu_us", or_null(m.comm_cpu_us)},
+      {"sequential_us", or_null(m.sequential_us)},
+      {"sequential_gemm", or_null(m.sequential_gemm)},
+      {"decomposed_us", or_null(m.decomposed_us)},
+      {"panels", m.panels > 0 ? nlohmann::ordered_json(m.panels) : nlohmann::ordered_json(nullptr)},
+      {"mpi_us", or_null(m.mpi_us)},
+      {"mpi_comm_us", or_null(m.mpi_comm_us)},
+      {"mpi_call", or_null(m.mpi_call)},
+      {"dnnl_us", or_null(m.onednn_us)},
+      {"fused_us", m.fused_us},
+      {"start_late_us", m.start_late_us},
+      {"ideal_us", or_null(m.ideal_us())},
+      {"aa_band", m.aa_band},
+      {"cpu_us", or_null(m.cpu_us)},
+      {"speedup", or_null(m.speedup())},
+      {"hidden", or_null(m.hidden())},
+      {"max_rel_err", m.max_rel_err},
+      {"rounds", m.rounds},
+      {"predicted_us", m.predicted.fused_us},
+      {"predicted",
+       {{"compute_us", or_null(m.predicted.compute_us)},
+        {"comm_us", or_null(m.predicted.comm_us)},
+        {"sequential_us", or_null(m.predicted.sequential_us)},
+        {"decomposed_us", or_null(m.predicted.decomposed_us)},
+        {"fused_us", m.predicted.fused_us}}},
+      {"bytes_sent", m.bytes_sent},
+      {"signals_sent", m.signals_sent},
+      {"verified", true}};
+  if (context.paired) out["paired"] = paired_json(*context.paired);
+  return out.dump() + "\n";
+}
+
+namespace {
+
+// One line of the table: a time, how it stands to compute alone and to sequential, what the plan's estimate said.
+struct Line {
+  std::string name;
+  std::optional<double> us, predicted_us;
+  std::string note;
+};
+
+void add_line(const Line& line, const Measurement& m, std::vector<std::vector<std::string>>* rows) {
+  if (!line.us) return;
+  const auto times = [&](const std::optional<double>& by) { return by ? fmt::format("{:.2f}", *line.us / *by) : "–"; };
+  rows->push_back({line.name, duration(*line.us), times(m.compute_us), times(m.sequential_us),
+                   line.predicted_us ? duration(*line.predicted_us) : "–", line.note});
+}
+
+std::string gemm_word(const std::string& gemm) { return gemm == "onednn" ? "oneDNN's gemm" : "compute"; }
+
+}  // namespace
+
+std::string time_table(const Measurement& m) {
+  if (!m.compute_us) return aligned({{"collective", duration(m.fused_us), fmt::format("one call, {}", m.route)}});
+  std::vector<std::vector<std::string>> rows{{"", "time", "/ compute", "/ sequential", "predicted", ""}};
+  const auto& p = m.predicted;
+  add_line({"compute", m.compute_us, p.compute_us, "the producer alone, output kept local"}, m, &rows);
+  add_line({"oneDNN", m.onednn_us, {}, "its whole gemm of the same shape"}, m, &rows);
+  add_line(
+      {"collective", m.comm_us, p.comm_us,
+       m.mpi_comm_us && m.mpi_comm_us == m.comm_us ? "alone, by MPI"
+                                                   : fmt::format("alone, by its fastest route ({})", m.comm_route)},
+      m, &rows);
+  add_line({"sequential", m.sequential_us, p.sequential_us, gemm_word(m.sequential_gemm) + ", then the collective"}, m,
+           &rows);
+  add_line({"decomposed", m.decomposed_us, p.decomposed_us, fmt::format("by hand, in {} panels", m.panels)}, m, &rows);
+  add_line({"MPI", m.mpi_us, {}, gemm_word(m.mpi_gemm) + ", then " + m.mpi_call}, m, &rows);
+  add_line({"fused", m.fused_us, p.fused_us, fmt::format("one call, {}; A/A band {:.1f} %", m.route, m.aa_band * 100)},
+           m, &rows);
+  return aligned(rows);
+}
+
+std::string verdict_sentence(const Measurement& m) {
+  const auto speedup = m.speedup();
+  if (!speedup) return "";
+  const bool by_hand = m.decomposed_us && *m.decomposed_us < *m.sequential_us;
+  const char* rival = by_hand ? "decomposed" : "sequential";
+  const double best = by_hand ? *m.decomposed_us : *m.sequential_us;
+  const double exposed = m.fused_us - *m.compute_us, change = *speedup - 1;
+  if (std::abs(change) <= m.aa_band)
+    return fmt::format("Fused and {} differ by less than this machine's noise ({:.1f} %).\n", rival, m.aa_band * 100);
+  if (change < 0)
+    return fmt::format("Fused is {:.1f} % slower than {} here (noise {:.1f} %).\n", -change * 100, rival,
+                       m.aa_band * 100);
+  return fmt::format("Fused is {:.2f} times as fast as {} and saves {} of {}: {} remain over compute alone.\n",
+                     *speedup, rival, duration(best - m.fused_us), duration(best),
+                     exposed > 0 ? duration(exposed) : "0 us");
+}
+
+std::string paired_text(const Paired& p) {
+  std::string out = fmt::format(
+      "\nBack to back, {} runs without a barrier: fused {}, compute {} a run; the collective adds {} (A/A band {:.1f} "
+      "%).\n",
+      p.runs, duration(p.fused_us), duration(p.compute_us), p.extra_us > 0 ? duration(p.extra_us) : "nothing",
+      p.aa_band * 100);
+  if (p.mpi_allreduce_us)
+    out += fmt::format("MPI_Allreduce alone in the same loop: {}; what fusion adds is {:.2f} of that.\n",
+                       duration(*p.mpi_allreduce_us), *p.ratio);
+  return out;
+}
+
+std::string text_report(const OpSpec& spec, const ReportContext& context, const Measurement& m) {
+  std::string out =
+      fmt::format("{}: {} on {} {} ({}), {} {} each, {} rounds\n\n", spec.name, shape_text(spec), context.ranks,
+                  context.ranks == 1 ? "rank" : "ranks", context.link == "shm" ? m.transport : "link " + context.link,
+                  context.threads, context.threads == 1 ? "thread" : "threads", m.rounds);
+  out += time_table(m);
+  out += fmt::format(
+      "\nVerified against float64 (a sample of elements where there are many): largest error {:.1e}. Sent in a run: "
+      "{}, {} signals.{}\n",
+      m.max_rel_err, format_bytes(static_cast<double>(m.bytes_sent)), m.signals_sent,
+      m.cpu_us ? fmt::format(" CPU of all ranks: {}.", duration(*m.cpu_us)) : "");
+  if (m.start_late_us > 0.05 * m.fused_us)
+    out += fmt::format("Ranks set off up to {} late, which all these times include: too much for an op this short.\n",
+                       duration(m.start_late_us));
+  out += verdict_sentence(m);
+  if (context.paired) out += paired_text(*context.paired);
+  return out;
+}
+
+}  // namespace weft::cli

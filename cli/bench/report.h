@@ -1,0 +1,24 @@
+// A measurement for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "cli/bench/measure.h"
+#include "cli/bench/paired.h"
+
+namespace weft::cli {
+
+struct ReportContext {
+  int ranks = 1, threads = 1;
+  std::string link = "shm";      // as asked for
+  std::optional<Paired> paired;  // where it was measured back to back too
+};
+
+std::string json_report(const OpSpec& spec, const ReportContext& context, const Measurement& m);
+std::string text_report(const OpSpec& spec, const ReportContext& context, const Measurement& m);
+
+// The times as an aligned table, and one sentence that says what they mean.
+std::string time_table(const Measurement& m);
+std::string verdict_sentence(const Measurement& m);
+
+}  // namespace weft::cli

@@ -1,0 +1,28 @@
+#include "cli/bench/trial.h"
+
+#include <algorithm>
+
+namespace weft::cli {
+
+std::int64_t time_together_ns(CommonClock& clock, const std::function<void()>& turn) {
+  const std::int64_t start = clock.start_together();
+  turn();
+  const std::int64_t mine = CommonClock::now_ns() - start;
+  const auto all = clock.tell({&mine, 1});
+  std::int64_t slowest = 0;
+  for (std::size_t at = 0; at < all.size(); at += CommonClock::kValues) slowest = std::max(slowest, all[at]);
+  return slowest;
+}
+
+std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<void()>>& candidates, int turns) {
+  if (candidates.size() < 2) return 0;
+  std::vector<std::int64_t> best(candidates.size(), INT64_MAX);
+  for (int turn = 0; turn <= turns; ++turn)
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      const std::int64_t ns = time_together_ns(clock, candidates[c]);
+      if (turn > 0) best[c] = std::min(best[c], ns);
+    }
+  return static_cast<std::size_t>(std::min_element(best.begin(), best.end()) - best.begin());
+}
+
+}  // namespace weft::cli

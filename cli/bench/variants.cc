@@ -1,0 +1,246 @@
+#include "cli/bench/variants.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "weft/collective/build.h"
+#include "weft/world/world.h"
+
+#include "cli/bench/outside.h"
+#include "cli/bench/soaker.h"
+#include "cli/bench/trial.h"
+#include "cli/median.h"
+
+namespace weft::cli {
+
+bool has_collective(const OpSpec& spec) {
+  return !spec.alone() && spec.ranks > 1 && spec.space.kind != SpaceKind::keep;
+}
+
+OpSpec producer_alone(const OpSpec& spec, int rank) {
+  OpSpec out = spec;
+  out.gathers = false;
+  if (spec.gathers) out.producer.m *= spec.ranks;
+  if (!spec.producer.n_of.empty()) out.producer.n = spec.producer.columns(rank);
+  out.producer.n_of.clear();
+  out.space = keep();
+  return out;
+}
+
+OpSpec collective_alone(const OpSpec& spec) {
+  OpSpec out = spec;
+  const Producer& p = spec.producer;
+  out.gathers = false;
+  out.producer = copy({.rows = p.m, .cols = spec.gathers ? p.k : p.n});
+  out.producer.n_of = p.n_of;
+  out.space.options.route = Route::automatic;
+  out.space.options.slices = 0;
+  return out;
+}
+
+double one_shot_bytes(const OpSpec& collective) {
+  if (collective.space.kind != SpaceKind::all_reduce) return 0;
+  return 4.0 * collective.ranks * static_cast<double>(collective.producer.m) *
+         static_cast<double>(collective.producer.n);
+}
+
+// A plan's reason begins with its route.
+std::string route_of(const Plan& plan) { return plan.why.substr(0, plan.why.find(':')); }
+
+Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const ContestOptions& options)
+    : world_(world),
+      spec_(spec),
+      clock_(clock),
+      options_(options),
+      inputs_(spec, world.rank()),
+      fused_(compile(world, spec)),
+      idle_(spec.space.kind == SpaceKind::broadcast && world.rank() != spec.space.options.root) {
+  inputs_.refresh(0);
+  add("fused", Expect::op, [this] {
+    fused_.run(inputs_.next());
+    return fused_.output();
+  });
+  if (!spec.alone()) add_parts();
+  if (options.routes) add_routes();
+  add_mpi();
+}
+
+void Contest::add(std::string name, Expect expect, std::function<Matrix()> run) {
+  variants_.push_back({std::move(name), expect, [run = std::move(run)] { return Result{{run()}}; }});
+}
+
+void Contest::refresh(std::uint64_t round) {
+  inputs_.refresh(round);
+  const Inputs in = inputs_.next();
+  if (spec_.gathers && collective_) run_collective(in.x);
+  if (panels_) panels_->refresh(in);
+}
+
+Inputs Contest::whole_inputs() {
+  Inputs in = inputs_.next();
+  if (spec_.gathers && collective_) in.x = collective_->output().data;
+  return in;
+}
+
+Matrix Contest::run_collective(const float* x) {
+  collective_->run(x);
+  return collective_->output();
+}
+
+void Contest::add_parts() {
+  producer_ = std::make_unique<Op>(compile(world_, producer_alone(spec_, world_.rank())));
+  if (has_collective(spec_)) choose_collective();
+  add("compute", spec_.gathers ? Expect::op : Expect::producer, [this] {
+    producer_->run(whole_inputs());
+    return producer_->output();
+  });
+  variants_.back().idle = idle_;
+  choose_gemm();
+  if (collective_ && options_.sequential) add_sequential();
+  if (collective_ && options_.decomposed) add_decomposed();
+  if (!collective_ && onednn_) add("onednn", Expect::op, [this] { return onednn_(inputs_.next()); });
+}
+
+void Contest::add_routes() {
+  const Cluster cluster = world_.cluster(spec_.ranks);
+  const auto known = spec_.gathers ? gather_routes(spec_.space, cluster) : routes(spec_.space, cluster);
+  if (known.size() < 2) return;  // `auto` is the only one
+  for (const Route route : known) {
+    OpSpec spec = spec_;
+    spec.space.options.route = route;
+    if (route == Route::one_shot && one_shot_bytes(collective_alone(spec_)) > kMaxOneShotBytes) continue;
+    Op* op = routes_.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
+    add(fmt::format("{}{}", kRoutePrefix, to_string(route)), Expect::op, [this, op] {
+      op->run(inputs_.next());
+      return op->output();
+    });
+  }
+}
+
+void Contest::add_sequential() {
+  add("sequential", Expect::op, [this] {
+    if (!spec_.gathers) return run_collective(idle_ ? stand_in_.data() : gemm_(inputs_.next()).data);
+    Inputs in = inputs_.next();
+    in.x = run_collective(in.x).data;
+    return gemm_(in);
+  });
+  // Rows that are gathered stay right for the producer alone.
+  add("comm", Expect::op, [this] { return run_collective(spec_.gathers ? inputs_.next().x : stand_in_.data()); });
+  variants_.back().stand_in = true;
+}
+
+void Contest::add_decomposed() {
+  choose_panels();
+  if (panels_) variants_.push_back({"decomposed", Expect::op, [this] { return panels_->run(inputs_.next()); }});
+}
+
+// The strongest product that is here: Weft's own tiles, or oneDNN's whole gemm.
+void Contest::choose_gemm() {
+  gemm_ = [this](const Inputs& in) {
+    producer_->run(in);
+    return producer_->output();
+  };
+  gemm_name_ = "weft";
+  if (options_.outside)
+    onednn_ = onednn_maker(inputs_.weight_copies(), options_.threads)(producer_alone(spec_, world_.rank()).producer);
+  if (!onednn_) return;
+  const auto turn = [this](const Make& make) {
+    if (!idle_) make(whole_inputs());
+  };
+  if (pick_fastest(clock_, {[&] { turn(gemm_); }, [&] { turn(onednn_); }}) == 0) return;
+  gemm_ = onednn_;
+  gemm_name_ = "onednn";
+}
+
+// The best sequential version takes the best route.
+void Contest::choose_collective() {
+  OpSpec spec = collective_alone(spec_);
+  stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
+  std::vector<std::unique_ptr<Op>> ops;
+  std::vector<std::function<void()>> turns;
+  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
+    if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
+    spec.space.options.route = route;
+    Op* op = ops.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
+    turns.push_back([this, op] {
+      op->run(stand_in_.data());
+      op->output();
+    });
+  }
+  collective_ = std::move(ops[pick_fastest(clock_, turns)]);
+}
+
+// On a paced link a rank that waits spins first, which is no cost of the collective. So its route does not block, and
+// between looks at what has come the rank sleeps.
+// Over a wire the kernel's part, much of it done in interrupts while the rank sleeps, is charged to nobody: there the cost
+// is what it leaves of the core to somebody who wants all of it.
+std::int64_t Contest::comm_cpu_ns() {
+  constexpr timespec kNap{0, 200'000};
+  constexpr int kTurns = 5;
+  OpSpec spec = collective_alone(spec_);
+  const bool sums = spec.space.kind == SpaceKind::reduce_scatter || spec.space.kind == SpaceKind::all_reduce;
+  if (sums) spec.space = all_to_all(spec.space.mesh, spec.space.axis);
+  spec.space.options.route = unblocking_route(spec.space.kind, spec.producer.m * spec.producer.n);
+  Op op = compile(world_, spec);
+  std::unique_ptr<Soaker> soaker;
+  if (world_.transport() == "ucx" && Soaker::possible()) soaker = std::make_unique<Soaker>();
+  std::vector<double> seen;
+  for (int turn = 0; turn <= kTurns; ++turn) {
+    const std::int64_t begin = clock_.start_together(), start = clock_.cpu_ns();
+    if (soaker) soaker->start();
+    op.run(stand_in_.data());
+    while (!op.ready()) nanosleep(&kNap, nullptr);
+    op.output();
+    const double cost = soaker ? static_cast<double>(CommonClock::now_ns() - begin) - soaker->stop()
+                               : static_cast<double>(clock_.cpu_ns() - start);
+    if (turn > 0) seen.push_back(cost);
+  }
+  // An all_reduce moves all rows twice: to be summed, and as sums.
+  const int times = spec_.space.kind == SpaceKind::all_reduce ? 2 : 1;
+  return static_cast<std::int64_t>(times * median(seen));
+}
+
+void Contest::choose_panels() {
+  const MakerOf maker =
+      gemm_name_ == "onednn" ? onednn_maker(inputs_.weight_copies(), options_.threads) : own_maker(world_);
+  std::vector<std::unique_ptr<Panels>> tried;
+  std::vector<std::function<void()>> turns;
+  for (const int count : {2, 4, 8}) {
+    if (!panels_fit(spec_, count)) continue;
+    Panels* panels = tried.emplace_back(std::make_unique<Panels>(world_, spec_, count, maker)).get();
+    panels->refresh(inputs_.next());
+    turns.push_back([this, panels] { panels->run(inputs_.next()); });
+  }
+  if (!tried.empty()) panels_ = std::move(tried[pick_fastest(clock_, turns)]);
+}
+
+void Contest::add_mpi() {
+  baseline::Mpi* mpi = options_.outside && spec_.space.kind != SpaceKind::keep ? load_mpi() : nullptr;
+  if (mpi == nullptr) return;
+  const OpSpec collective = spec_.alone() ? spec_ : collective_alone(spec_);
+  const std::vector<MpiCall> calls = mpi_calls(*mpi, collective);
+  if (calls.empty()) return;
+  if (spec_.alone()) stand_in_.assign(static_cast<std::size_t>(spec_.producer.m * spec_.producer.n), 0.5f);
+  std::vector<std::function<void()>> turns;
+  for (const MpiCall& call : calls) turns.push_back([this, &call] { call.run(stand_in_.data()); });
+  const MpiCall& best = calls[pick_fastest(clock_, turns)];
+  mpi_ = best.run;
+  mpi_call_ = best.name;
+  const Make make = onednn_ ? onednn_ : gemm_;
+  const auto size = Reference(spec_).size(Expect::op, world_.rank());
+  add("mpi", Expect::op, [this, make, size]() -> Matrix {
+    Inputs in = inputs_.next();
+    if (spec_.alone()) return {mpi_(in.x), size.rows, size.cols};
+    if (!spec_.gathers) return {mpi_(idle_ ? stand_in_.data() : make(in).data), size.rows, size.cols};
+    in.x = mpi_(in.x);
+    return make(in);
+  });
+  if (spec_.alone()) return;
+  add("mpi_comm", Expect::op, [this, size] { return Matrix{mpi_(stand_in_.data()), size.rows, size.cols}; });
+  variants_.back().stand_in = true;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,140 @@
+// `weft eval`: flags, refusals, and who does what. The command starts itself again as ranks; rank 0 prints.
+#include "cli/eval/eval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/llm/spd/spd_model.h"
+#include "weft/transport/join/mpirun.h"
+#include "weft/transport/local/shm.h"
+#include "weft/world/world.h"
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/ranks.h"
+
+namespace weft::cli {
+namespace {
+
+bool is_found_file(const std::string& name) { return name.ends_with(".json"); }
+
+std::optional<SpdFile> load_optional(const std::string& path) {
+  if (path.empty() || path == "none") return std::nullopt;
+  return load_spd(path);
+}
+
+// A model folder may bring its own text and items; they are taken where nothing is asked for.
+void fill_in(EvalFlags* flags) {
+  if (!flags->text.empty() || !flags->tasks.empty()) return;
+  std::error_code error;
+  const std::string text = flags->model + "/heldout.txt", tasks = flags->model + "/tasks.jsonl";
+  if (std::filesystem::is_regular_file(text, error)) flags->text = text;
+  if (std::filesystem::is_regular_file(tasks, error)) flags->tasks = tasks;
+  if (flags->text.empty() && flags->tasks.empty())
+    bad_input("nothing to evaluate on: {} has neither heldout.txt nor tasks.jsonl; give --text or --tasks",
+              flags->model);
+}
+
+// All that can be refused without ranks, once, before any is started.
+void check_flags(const EvalFlags& flags) {
+  if (flags.ranks < 1 || flags.ranks > kMaxLocalRanks)
+    bad_input("--ranks is {}; use 1 to {}", flags.ranks, kMaxLocalRanks);
+  if (flags.threads < 0 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  if (flags.limit < 0) bad_input("--limit is {}; use 1 or more, or leave it out", flags.limit);
+  if (flags.transport != "shm" && flags.transport != "threads")
+    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
+  const ModelConfig config = load_config(flags.model);
+  window_length(config, flags.window);
+  for (const std::string& path : {flags.spd, flags.against}) {
+    if (is_found_file(path)) continue;
+    if (const auto spd = load_optional(path)) {
+      open_model(flags.model, *spd, flags.ranks);
+      check_spd_weights(*spd);
+    }
+  }
+}
+
+int threads_of(const EvalFlags& flags) {
+  return flags.threads > 0 ? flags.threads : std::max(1, static_cast<int>(std::floor(usable_cores() / flags.ranks)));
+}
+
+void run_rank(World& world, const EvalFlags& flags) {
+  Progress progress(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
+  const auto show = [&](const std::string& which) {
+    return [&progress, which](std::string_view what, std::int64_t done, std::int64_t of) {
+      progress.show(fmt::format("{}{}", which, what), static_cast<int>(done), static_cast<int>(of));
+    };
+  };
+  const EvalInputs inputs = read_inputs(flags, load_config(flags.model));
+  const std::optional<SpdFile> spd = load_optional(flags.spd);
+  const EvalFound found = evaluate(world, flags, inputs, spd, show(""));
+  EvalReport report{flags, inputs, found, spd ? summary(spd->blocks) : "all blocks synchronised", {}, flags.against};
+  if (is_found_file(flags.against))
+    report.against = load_found(flags.against, inputs);
+  else if (!flags.against.empty())
+    report.against = evaluate(world, flags, inputs, load_optional(flags.against), show("against: "));
+  if (world.rank() != 0) return;
+  if (!flags.save.empty()) save_found(flags.save, flags, inputs, found);
+  progress.show("");
+  fmt::print("{}", flags.json ? eval_json(report) : eval_text(report));
+}
+
+int run(EvalFlags flags) {
+  fill_in(&flags);
+  if (under_mpirun()) flags.ranks = launched_size();
+  flags.threads = threads_of(flags);
+  WorldOptions options;
+  options.threads = flags.threads;
+  if (launched()) {
+    World world = World::init(0, nullptr, options);
+    run_rank(world, flags);
+    return 0;
+  }
+  check_flags(flags);
+  if (flags.ranks > 1 && flags.transport == "shm") return relaunch(flags.ranks);
+  World::local(
+      flags.ranks, [&](World& world) { run_rank(world, flags); }, options);
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("eval", "perplexity and zero-shot accuracy of a model, with intervals");
+  auto flags = std::make_shared<EvalFlags>();
+  command->add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
+  command->add_option("--ranks", flags->ranks, "tensor-parallel ranks, processes of this machine (1)")->type_name("N");
+  command->add_option("--spd", flags->spd, "modes and repaired weights, as `weft spd` writes them")->type_name("FILE");
+  command->add_option("--text", flags->text, "perplexity on this text (the folder's heldout.txt)")->type_name("FILE");
+  command->add_option("--tasks", flags->tasks, "accuracy on these items (the folder's tasks.jsonl)")->type_name("FILE");
+  command->add_option("--limit", flags->limit, "this many windows, and items of each task (all)")->type_name("N");
+  command->add_option("--window", flags->window, "tokens of a window (the model's length, 2048 at most)")
+      ->type_name("TOKENS");
+  command
+      ->add_option(
+          "--against", flags->against,
+          "a second configuration and a paired test: an spd file, none (nothing dropped), or what --save wrote")
+      ->type_name("FILE");
+  command->add_option("--save", flags->save, "keep what every window and item gave, for a later --against")
+      ->type_name("FILE.json");
+  command->add_option("--threads", flags->threads, "threads of each rank (the cores there are, shared)")
+      ->type_name("T");
+  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->footer(
+      "Perplexity: windows that do not overlap, the first token of each not scored. Intervals are of 95 %.\n"
+      "Example:\n  weft eval --model models/weft-16 --ranks 2\n"
+      "  weft eval --model models/weft-16 --ranks 4 --spd a.spd --against none --limit 500\n"
+      "  weft eval --model DIR --text wiki.test.txt --save plain.json --json\n"
+      "  weft eval --model DIR --text wiki.test.txt --ranks 8 --spd a.spd --against plain.json");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,191 @@
+// `weft info`: what this build and this machine can do, and with --calibrate how fast.
+#include <sched.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cluster/find_cluster.h"
+#include "weft/kernel/gemm/gemm.h"
+#include "weft/kernel/isa.h"
+#include "weft/transport/join/pmix_job.h"
+#include "weft/transport/local/memory.h"
+#include "weft/transport/wire/ucx_wire.h"
+#include "weft/virtual/tools.h"
+
+#include "cli/command.h"
+#include "cli/info/calibrate.h"
+#include "cli/table.h"
+
+namespace weft::cli {
+namespace {
+
+struct Flags {
+  bool json = false, calibrate = false, saves = false;
+  std::string save;
+};
+
+int usable_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+std::string gemm_kernel() {
+  const std::int64_t size = 64;
+  const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1},
+                          {&size, 1});
+  return kernel.name() == "libxsmm" ? "libxsmm" : fmt::format("weft's own, {}", isa());
+}
+
+std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
+  return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
+          {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
+          {"memory write", format_rate(c.write_bytes_per_s), "copies and sums, to the rank's own output"},
+          {"tiles written", format_rate(c.tile_bytes_per_s), "as a gemm makes them, beside its arithmetic"},
+          {"store to a peer", format_rate(c.local.bytes_per_s), "copies and sums, to another rank's memory"},
+          {"table lookup", format_rate(c.gather_bytes_per_s), "random rows of an embedding table"},
+          {"and in the cache", format_rate(c.gather_cached_bytes_per_s), "rows of a table that stays there"},
+          {"in the cache", format_rate(c.cache_bytes_per_s),
+           fmt::format("runs that touch up to {} on a rank", format_bytes(c.cache_bytes))},
+          {"an output of a gemv", format_duration(c.row_s), "beside reading its weights"},
+          {"a tile", format_duration(c.step_s), "beside its arithmetic"},
+          {"a signal", format_duration(c.signal_s), "from one rank to another on the host"},
+          {"a run", format_duration(c.run_s), "starting it and waiting for its output"}};
+}
+
+// What ranks on several hosts need, and what this build and this machine have of it.
+struct Hosts {
+  std::string ucx = UcxWire::version();  // empty: not in this build
+  bool pmix = PmixJob::available();
+  std::string mpirun = find_program("mpirun");  // empty: there is none
+  std::string lacks;                            // for virtual clusters: nothing, or what is missing
+};
+
+Hosts look_at_hosts() {
+  Hosts hosts;
+  if (geteuid() != 0)
+    hosts.lacks = "root";
+  else if (find_program("ip").empty() || find_program("tc").empty())
+    hosts.lacks = "ip and tc (Debian: iproute2)";
+  else if (hosts.mpirun.empty())
+    hosts.lacks = "mpirun (Debian: openmpi-bin)";
+  return hosts;
+}
+
+std::string mpi_line(const Hosts& hosts) {
+  if (hosts.mpirun.empty()) return "no: there is no mpirun (Debian: openmpi-bin); `weft run` starts ranks";
+  if (!hosts.pmix) return hosts.mpirun + ", on one host: this build has no PMIx (Debian: libpmix-dev)";
+  return hosts.mpirun + ", with PMIx: on several hosts too";
+}
+
+nlohmann::ordered_json text_or_false(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(false) : nlohmann::ordered_json(text);
+}
+
+void print_json(const Cluster* rates) {
+  const Hosts hosts = look_at_hosts();
+  nlohmann::ordered_json transports{"threads", "shm"};
+  if (!hosts.ucx.empty()) transports.push_back("ucx");
+  nlohmann::ordered_json out{{"version", WEFT_VERSION},
+                             {"isa", isa()},
+                             {"kernels", gemm_kernel()},
+                             {"transports", transports},
+                             {"cuda", false},
+                             {"ucx", text_or_false(hosts.ucx)},
+                             {"pmix", hosts.pmix},
+                             {"mpi", text_or_false(hosts.mpirun)},
+                             {"virtual_hosts", hosts.lacks.empty()},
+                             {"cores", usable_cores()},
+                             {"available_memory_bytes", available_memory_bytes()},
+                             {"rates", nullptr}};
+  if (rates != nullptr) {  // all that a cluster holds beside its layout
+    out["rates"] = nlohmann::ordered_json::parse(to_json(*rates));
+    for (const char* layout : {"name", "num_hosts", "ranks_per_host", "network", "fabric"}) out["rates"].erase(layout);
+  }
+  fmt::print("{}\n", out.dump());
+}
+
+void print_text(const Cluster* rates) {
+  const Hosts hosts = look_at_hosts();
+  fmt::print("weft {}\n", WEFT_VERSION);
+  fmt::print(
+      "{}",
+      aligned({{"cores", fmt::format("{}", usable_cores())},
+               {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
+               {"isa", isa()},
+               {"gemm tiles", gemm_kernel()},
+               {"transports", hosts.ucx.empty() ? "threads, shm" : "threads, shm, ucx"},
+               {"cuda", "no: this build has no CUDA executor"},
+               {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": ranks may be on several hosts"
+                                          : "no: ranks are on one host in this build (libucx-dev)"},
+               {"mpi", mpi_line(hosts)},
+               {"virtual hosts", hosts.lacks.empty() ? "yes: `weft cluster up`" : "no: they need " + hosts.lacks}}));
+  if (rates == nullptr) {
+    fmt::print("\nRates: not measured; `weft info --calibrate` takes four seconds.\n");
+    return;
+  }
+  fmt::print("\nMeasured on one of two busy cores, each from medians:\n{}", aligned(rate_rows(*rates)));
+}
+
+void save(const Cluster& rates, const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // writing will tell
+  if (path == saved_cluster_path()) std::filesystem::create_directories(folder, ignored);
+  std::ofstream file(path);
+  file << to_json(rates) << "\n";
+  file.close();
+  if (!file) bad_input("cannot write \"{}\"; give a path in a folder that can be written", path);
+}
+
+// What the caller does with the file, or how to get one.
+void print_use(const std::string& path) {
+  if (path.empty())
+    fmt::print(stderr, "`auto` takes routes by such rates; keep these with `weft info --calibrate --save`\n");
+  else if (path == saved_cluster_path())
+    fmt::print(stderr, "saved to {}: from now on what `auto` and `weft plan` go by; delete it to go back\n", path);
+  else
+    fmt::print(stderr, "saved to {}; use it with `weft plan --cluster {}`, or set WEFT_CLUSTER={} for programs\n", path,
+               path, path);
+}
+
+int run(Flags flags) {
+  if (flags.saves && !flags.calibrate) bad_input("--save writes what --calibrate measures; add --calibrate");
+  if (flags.saves && flags.save.empty()) flags.save = saved_cluster_path();
+  if (flags.saves && flags.save.empty())
+    bad_input("--save has no file, and neither XDG_CACHE_HOME nor HOME says where");
+  Cluster rates;
+  if (flags.calibrate) rates = calibrate(usable_cores());
+  if (flags.json)
+    print_json(flags.calibrate ? &rates : nullptr);
+  else
+    print_text(flags.calibrate ? &rates : nullptr);
+  if (flags.saves) save(rates, flags.save);
+  if (flags.calibrate) print_use(flags.save);
+  return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("info", "what this build and machine can do; --calibrate measures it");
+  auto flags = std::make_shared<Flags>();
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (four seconds)");
+  auto* save = command->add_option("--save", flags->save,
+                                   "write the measured rates as a cluster; without FILE where `auto` looks for them: "
+                                   "$XDG_CACHE_HOME/weft/cluster.json, or ~/.cache/weft/cluster.json");
+  save->type_name("[FILE]")->expected(0, 1);
+  command->footer("Example:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
+  command->callback([=] {
+    flags->saves = save->count() > 0;
+    *chosen = [flags] { return run(*flags); };
+  });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,154 @@
+// A recommendation model: every rank pools the bags of its tables for the whole batch, all_to_all brings each rank the
+// pooled rows of its own samples, and the dense part (bottom, low-rank cross layers, top) is computed from them.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "weft/kernel/rows/elementwise.h"
+#include "weft/kernel/rows/sum.h"
+
+#include "cli/bench/values.h"
+#include "cli/ledger/block.h"
+
+namespace weft::cli {
+namespace {
+
+// This rank's tables and what the batch looks up in them.
+struct Tables {
+  std::vector<int> mine;
+  std::vector<const float*> tables;
+  std::vector<std::vector<std::int64_t>> indices, offsets;
+  std::vector<const std::int64_t*> index_pointers, offset_pointers;
+
+  Inputs inputs() const { return {.tables = tables, .indices = index_pointers, .offsets = offset_pointers}; }
+
+  void refresh(const Workload& w, int rank, std::uint64_t round) {
+    for (std::size_t t = 0; t < mine.size(); ++t) {
+      const auto table = static_cast<std::size_t>(mine[t]);
+      const std::uint64_t stream = stream_of(Input::index, rank, round, t);
+      for (std::size_t i = 0; i < indices[t].size(); ++i)
+        indices[t][i] = index_at(stream, static_cast<std::int64_t>(i), w.rows[table]);
+    }
+  }
+};
+
+std::shared_ptr<Tables> make_tables(Block& block) {
+  const Workload& w = block.workload();
+  auto out = std::make_shared<Tables>();
+  out->mine = tables_of_ranks(w, block.ranks())[static_cast<std::size_t>(block.rank())];
+  for (const int table : out->mine) {
+    const auto t = static_cast<std::size_t>(table);
+    const std::int64_t reads = w.multi_hot[t];
+    float* values = block.buffer(w.rows[t] * w.dim);
+    const std::uint64_t stream = stream_of(Input::table, block.rank(), 0, t);
+    for (std::int64_t i = 0; i < w.rows[t] * w.dim; ++i) values[i] = value_at(stream, i) / static_cast<float>(reads);
+    out->tables.push_back(values);
+    out->indices.emplace_back(static_cast<std::size_t>(w.batch * reads));
+    auto& offsets = out->offsets.emplace_back(static_cast<std::size_t>(w.batch) + 1);
+    for (std::size_t b = 0; b < offsets.size(); ++b) offsets[b] = static_cast<std::int64_t>(b) * reads;
+  }
+  for (const auto& indices : out->indices) out->index_pointers.push_back(indices.data());
+  for (const auto& offsets : out->offsets) out->offset_pointers.push_back(offsets.data());
+  out->refresh(w, block.rank(), 0);
+  return out;
+}
+
+// The most rows that a rank reads for a sample.
+double most_reads(const Workload& w, int ranks) {
+  std::int64_t most = 0;
+  for (const auto& tables : tables_of_ranks(w, ranks)) {
+    std::int64_t reads = 0;
+    for (const int table : tables) reads += w.multi_hot[static_cast<std::size_t>(table)];
+    most = std::max(most, reads);
+  }
+  return static_cast<double>(most);
+}
+
+// Pooled rows go beside the bottom's output into `met`, (own, all columns).
+void add_embedding(Block& block, float* met, std::int64_t met_cols) {
+  const Workload& w = block.workload();
+  std::vector<std::int64_t> tables_of;
+  for (const auto& tables : tables_of_ranks(w, block.ranks()))
+    tables_of.push_back(static_cast<std::int64_t>(tables.size()));
+  const auto tables = make_tables(block);
+  Part& part = block.part("embedding",
+                          embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
+                                         .dim = w.dim,
+                                         .batch = w.batch,
+                                         .tables_of = tables_of}),
+                          all_to_all(block.mesh(), "tp", {.stack = Stack::columns}));
+  const std::int64_t own = w.batch / block.ranks();
+  block.on_refresh([=, &part, &block](std::uint64_t round) {
+    tables->refresh(block.workload(), block.rank(), round);
+    part.refresh_panels(tables->inputs());
+  });
+  const double bytes = static_cast<double>(w.batch * w.dim * 4) * most_reads(w, block.ranks());
+  block.stage({"embedding",
+               [=, &part](Style style, StageLog& log) {
+                 for (const Placed& p : part.run(style, tables->inputs(), log)) {
+                   const std::int64_t rows = std::min(p.values.rows, own - p.row);
+                   const std::int64_t cols = std::min(p.values.cols, met_cols - p.col);
+                   if (rows > 0)
+                     copy(rows, cols, ConstStrip{p.values.data, p.values.cols, Dtype::f32},
+                          Strip{met + p.row * met_cols + w.dim + p.col, met_cols, Dtype::f32});
+                 }
+                 log.did(Doing::make);
+               },
+               {&part},
+               [=, &part](Style style, const Cluster& cluster) {
+                 return part.predicted_s(style, cluster, bytes / cluster.read_bytes_per_s);
+               }});
+}
+
+// One dense layer of this rank's samples.
+Part& add_dense(Block& block, const std::string& name, Activation activation, const std::function<const float*()>& x) {
+  const SubLayer layer = block.layer(name);
+  Part& part = block.local(name, {.m = layer.m, .n = layer.n, .k = layer.k, .activation = activation});
+  const float* weights = block.weights(layer.k, layer.n, layer.k);
+  block.stage(
+      {name, [=, &part](Style style, StageLog& log) { part.run(style, {.x = x(), .w = weights}, log); }, {&part}});
+  return part;
+}
+
+const float* result_of(const Part& part) { return part.last_result()[0].values.data; }
+
+}  // namespace
+
+void add_dlrm(Block& block) {
+  const Workload& w = block.workload();
+  const std::int64_t own = w.batch / block.ranks();
+  const std::int64_t met_cols = (static_cast<std::int64_t>(w.rows.size()) + 1) * w.dim;
+  float *features = block.buffer(own * w.bottom[0]), *met = block.buffer(own * met_cols),
+        *crossed = block.buffer(own * met_cols);
+  block.set_input(features, own * w.bottom[0]);
+  add_embedding(block, met, met_cols);
+
+  Part* before = nullptr;
+  for (std::size_t i = 1; i < w.bottom.size(); ++i)
+    before = &add_dense(block, fmt::format("bottom{}", i), Activation::relu,
+                        [=]() -> const float* { return before == nullptr ? features : result_of(*before); });
+  for (std::int64_t i = 1; i <= w.cross_layers; ++i) {
+    Part& down = add_dense(block, fmt::format("cross{}_down", i), Activation::none, [=]() -> const float* {
+      if (i > 1) return crossed;
+      copy(own, w.dim, ConstStrip{result_of(*before), w.dim, Dtype::f32}, Strip{met, met_cols, Dtype::f32});
+      std::copy_n(met, own * met_cols, crossed);
+      return crossed;
+    });
+    Part& up = add_dense(block, fmt::format("cross{}_up", i), Activation::none, [&down] { return result_of(down); });
+    const auto run = block.stages().back().run;
+    block.amend([=, &up](Style style, StageLog& log) {
+      run(style, log);
+      multiply_add(own * met_cols, met, result_of(up), crossed, crossed);
+      log.did(Doing::make);
+    });
+  }
+  before = nullptr;
+  for (std::size_t i = 0; i < w.top.size(); ++i)
+    before = &add_dense(block, fmt::format("top{}", i + 1), i + 1 < w.top.size() ? Activation::relu : Activation::none,
+                        [=]() -> const float* { return before == nullptr ? crossed : result_of(*before); });
+  // What is compared is what the top was given: its one answer a sample would hide much.
+  block.set_output(crossed, own * met_cols);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,97 @@
+// What the rows of a model's ledger should take: the plans of its synchronisations and of its local products, priced on
+// this machine's rates. Products of all blocks have one shape, so a block is priced once.
+#include <algorithm>
+
+#include "weft/collective/build.h"
+#include "weft/llm/engine/reduction.h"
+#include "weft/llm/model/shard.h"
+#include "weft/plan/price/estimate.h"
+
+#include "cli/ledger/hardware.h"
+#include "cli/ledger/model_ledger.h"
+
+namespace weft::cli {
+namespace {
+
+struct Product {
+  std::int64_t m, n, k;
+};
+
+class Pricer {
+ public:
+  Pricer(const ModelTask& task, const ModelLedger& ledger)
+      : task_(task), config_(task.source.config), cluster_(ledger.cluster), shard_(shard_of(config_, 0, task.ranks)) {
+    rows_ = static_cast<std::int64_t>(task.prompt.size());
+    mesh_ = Mesh({{"tp", task.ranks}});
+  }
+
+  double seconds(const ModelForm& form) const {
+    double out = kept({1, shard_.vocab.size(), config_.hidden});
+    for (const BlockMode& mode : form.modes) out += block_s(form.sync, mode);
+    return out;
+  }
+
+  std::vector<Product> summed() const {
+    return {{rows_, config_.hidden, shard_.attention_width}, {rows_, config_.hidden, shard_.mlp_width}};
+  }
+
+ private:
+  double block_s(SyncForm sync, const BlockMode& mode) const {
+    const auto products = summed();
+    double out = local_s() + sync_s(products[1], sync, mode.wire);
+    out += mode.drop ? kept(products[0]) : sync_s(products[0], sync, mode.wire);
+    return out;
+  }
+
+  double local_s() const {
+    const std::int64_t attended = shard_.heads.size() * config_.head_dim;
+    const std::int64_t qkv = attended + 2 * shard_.kv_heads.size() * config_.head_dim;
+    const std::int64_t up = shard_.mlp.size() * (config_.gated() ? 2 : 1);
+    // Scores and values: every query meets half of the keys; two passes over rows for the norms.
+    const double attention = 2.0 * static_cast<double>(rows_ * rows_ * attended) / cluster_.flops_per_s;
+    const double passes = 4.0 * static_cast<double>(rows_ * config_.hidden * 4) / cluster_.write_bytes_per_s;
+    return kept({rows_, qkv, config_.hidden}) + attention + kept({rows_, up, config_.hidden}) + passes;
+  }
+
+  Producer producer(const Product& p) const { return gemv({.m = p.m, .n = p.n, .k = p.k, .weight = Dtype::bf16}); }
+
+  double kept(const Product& p) const { return estimate(build(producer(p), keep(), cluster_), cluster_).seconds; }
+
+  double sync_s(const Product& p, SyncForm sync, BlockWire wire) const {
+    const Space space = all_reduce(mesh_, "tp", sync_options(wire));
+    if (sync == SyncForm::alone || task_.ranks == 1) return kept(p);
+    if (sync == SyncForm::fused) return estimate(build(producer(p), space, cluster_), cluster_).seconds;
+    const std::int64_t panels = sync == SyncForm::decomposed ? EngineOptions{}.panels : 1;
+    const std::int64_t rows = (p.m + panels - 1) / panels;
+    const double product = kept({rows, p.n, p.k});
+    const double sum = estimate(build(copy({.rows = rows, .cols = p.n}), space, cluster_), cluster_).seconds;
+    return product + sum + static_cast<double>(panels - 1) * std::max(product, sum);
+  }
+
+  const ModelTask& task_;
+  const ModelConfig& config_;
+  const Cluster& cluster_;
+  ModelShard shard_;
+  Mesh mesh_;
+  std::int64_t rows_ = 0;
+};
+
+}  // namespace
+
+void predict_model(const ModelTask& task, ModelLedger* ledger) {
+  const Pricer pricer(task, *ledger);
+  for (const ModelForm& form : forms_of(task))
+    for (ModelRow& row : ledger->rows)
+      if (row.name == form.name) row.predicted_us = pricer.seconds(form) * 1e6;
+  std::vector<SimShape> shapes;
+  for (const Product& p : pricer.summed()) shapes.push_back({p.m, p.n, p.k, task.ranks, 4});
+  const auto exposed_s = simulated_exposed_s(shapes, {ledger->cluster, ledger->link, ledger->ranks});
+  if (!exposed_s) return;
+  ModelRow row{.name = "track_and_trigger", .note = "simulated; its gather stays exposed"};
+  const double exposed_us = *exposed_s * static_cast<double>(task.source.config.blocks) * 1e6;
+  row.predicted_us = ledger->find("compute")->predicted_us.value_or(0) + exposed_us;
+  row.exposed_us = exposed_us;
+  ledger->rows.insert(ledger->rows.end() - 1, row);
+}
+
+}  // namespace weft::cli

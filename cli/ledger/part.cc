@@ -1,0 +1,179 @@
+#include "cli/ledger/part.h"
+
+#include <algorithm>
+
+#include "weft/collective/build.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/world/world.h"
+
+#include "cli/bench/trial.h"
+#include "cli/bench/variants.h"
+#include "cli/proof.h"
+
+namespace weft::cli {
+namespace {
+
+// The product alone on this rank: gathered rows are there already, uneven widths are this rank's own.
+Producer local_producer(const OpSpec& spec, int rank) {
+  Producer p = spec.producer;
+  if (spec.gathers) p.m *= spec.ranks;
+  if (!p.n_of.empty()) p.n = p.n_of[static_cast<std::size_t>(rank)];
+  p.n_of.clear();
+  return p;
+}
+
+}  // namespace
+
+const char* to_string(Style style) {
+  switch (style) {
+    case Style::sequential:
+      return "sequential";
+    case Style::decomposed:
+      return "decomposed";
+    case Style::fused:
+      return "fused";
+    case Style::compute:
+      return "compute";
+  }
+  return "";
+}
+
+void StageLog::did(Doing doing) {
+  const std::int64_t now = CommonClock::now_ns();
+  spans_.push_back({stage_, doing, last_, now});
+  last_ = now;
+}
+
+Part::Part(World& world, CommonClock& clock, std::string name, OpSpec spec)
+    : world_(world),
+      clock_(clock),
+      name_(std::move(name)),
+      spec_(std::move(spec)),
+      has_collective_(spec_.space.kind != SpaceKind::keep && spec_.ranks > 1) {
+  if (!spec_.alone()) local_ = std::make_unique<Op>(world.compile(local_producer(spec_, world.rank()), weft::keep()));
+  if (has_collective_ && !spec_.alone()) fused_ = std::make_unique<Op>(compile(world, spec_));
+  if (spec_.gathers) {
+    const Producer p = local_producer(spec_, world.rank());
+    stand_in_.assign(static_cast<std::size_t>(p.m * p.k), 0.5f);
+  }
+}
+
+double Part::fastest_us(const std::function<void()>& work) {
+  time_together_ns(clock_, work);  // touches new memory
+  std::int64_t fastest = INT64_MAX;
+  for (int turn = 0; turn < 3; ++turn) fastest = std::min(fastest, time_together_ns(clock_, work));
+  return static_cast<double>(fastest) * 1e-3;
+}
+
+void Part::settle(const Inputs& inputs) {
+  if (!has_collective_) return;
+  choose_route();
+  if (!spec_.alone() && by_hand_) choose_panels(inputs);
+}
+
+void Part::choose_route() {
+  OpSpec spec = collective_alone(spec_);
+  const Producer& p = spec.producer;
+  const std::vector<float> x(static_cast<std::size_t>(p.m * p.n), 0.5f);
+  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
+    if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
+    spec.space.options.route = route;
+    auto op = std::make_unique<Op>(compile(world_, spec));
+    const double us = fastest_us([&] {
+      op->run(x.data());
+      op->output();
+    });
+    if (collective_ && us >= comm_us_) continue;
+    comm_us_ = us;
+    collective_ = std::move(op);
+  }
+}
+
+void Part::choose_panels(const Inputs& inputs) {
+  double best = 0;
+  for (const int count : {2, 4, 8}) {
+    if (!panels_fit(spec_, count)) continue;
+    auto panels = std::make_unique<Panels>(world_, spec_, count, own_maker(world_));
+    panels->refresh(inputs);
+    const double us = fastest_us([&] { panels->run(inputs); });
+    if (panels_ && us >= best) continue;
+    best = us;
+    panels_ = std::move(panels);
+  }
+}
+
+Matrix Part::make(const Inputs& inputs) {
+  local_->run(inputs);
+  return local_->output();
+}
+
+void Part::refresh_panels(const Inputs& inputs) {
+  if (panels_) panels_->refresh(inputs);
+}
+
+void Part::send(const float* x) { collective_->run(x); }
+Matrix Part::take() { return collective_->output(); }
+void Part::start_fused(const Inputs& inputs) {
+  inputs_ = inputs;
+  fused_->run(inputs);
+}
+const Result& Part::finish_fused() { return keep(inputs_, fused_->output()); }
+
+const Result& Part::keep(const Inputs& inputs, Matrix result) {
+  inputs_ = inputs;
+  result_.assign(1, {result, 0, 0});
+  return result_;
+}
+
+const Result& Part::run(Style style, const Inputs& inputs, StageLog& log) {
+  if (style == Style::compute || !has_collective_) {
+    Inputs own = inputs;
+    if (spec_.gathers && has_collective_) own.x = stand_in_.data();
+    keep(inputs, make(own));
+    log.did(Doing::make);
+  } else if (style == Style::fused) {
+    start_fused(inputs);
+    log.did(Doing::both);
+    finish_fused();
+    log.did(Doing::exchange);
+  } else if (style == Style::decomposed && panels_) {
+    // Rows in the order of panels are part of doing it by hand: x is new in every run.
+    if (spec_.producer.kind != ProducerKind::embedding_bag) panels_->refresh(inputs);
+    inputs_ = inputs;
+    result_ = panels_->run(inputs);
+    log.did(Doing::both);
+  } else if (spec_.gathers) {
+    send(inputs.x);
+    Inputs own = inputs;
+    own.x = take().data;
+    log.did(Doing::exchange);
+    keep(inputs, make(own));
+    log.did(Doing::make);
+  } else {
+    const Matrix made = make(inputs);
+    log.did(Doing::make);
+    send(made.data);
+    keep(inputs, take());
+    log.did(Doing::exchange);
+  }
+  return result_;
+}
+
+std::string Part::comm_route() const { return collective_ ? route_of(collective_->plan()) : ""; }
+
+std::optional<PlanFacts> Part::plan_facts() const {
+  if (!fused_) return {};
+  const auto [verdict, ms] = timed_verify(fused_->plan());
+  return PlanFacts{fused_->plan().name, route_of(fused_->plan()), verdict.tiles, verdict.actions, ms};
+}
+
+double Part::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
+  const double planned = local_ ? estimate(local_->plan(), cluster).seconds : 0;
+  const double more = compute_s ? *compute_s - planned : 0;
+  if (style == Style::compute || !has_collective_) return planned + more;
+  if (style == Style::fused) return estimate(fused_->plan(), cluster).seconds + more;
+  if (style == Style::decomposed && panels_) return panels_->predicted_seconds(cluster) + more;
+  return planned + more + estimate(collective_->plan(), cluster).seconds;
+}
+
+}  // namespace weft::cli

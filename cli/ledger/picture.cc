@@ -1,0 +1,47 @@
+// The before and after of a ledger as a timeline: what every rank did in one typical round, sequential above, fused below.
+#include <fmt/core.h>
+
+#include "weft/base/units.h"
+#include "weft/draw/timeline.h"
+
+#include "cli/ledger/report.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr int kCompute = 0, kBoth = 1, kUnderWay = 2;
+
+draw::TimelinePanel panel_of(const Ledger& ledger, Style style) {
+  draw::TimelinePanel panel{.name = to_string(style)};
+  for (const RankSpans& rank : ledger.spans[static_cast<std::size_t>(style)]) {
+    const std::string name = fmt::format("rank {}", rank.rank);
+    draw::TimelineRow compute{name, draw::Lane::compute, {}}, link{name, draw::Lane::link, {}};
+    for (const Span& span : rank.spans) {
+      const double begin = static_cast<double>(span.begin_ns) * 1e-9, end = static_cast<double>(span.end_ns) * 1e-9;
+      const std::string& hint = ledger.sub_layers[static_cast<std::size_t>(span.stage)].name;
+      if (span.doing != Doing::exchange)
+        compute.intervals.push_back({begin, end, span.doing == Doing::make ? kCompute : kBoth, hint});
+      if (span.doing != Doing::make) link.intervals.push_back({begin, end, kUnderWay, hint});
+    }
+    panel.rows.push_back(std::move(compute));
+    panel.rows.push_back(std::move(link));
+  }
+  panel.exposed_s = std::max(0.0, ledger.exposed(style)) * 1e-6;
+  return panel;
+}
+
+}  // namespace
+
+std::string ledger_svg(const Ledger& ledger) {
+  draw::Timeline what;
+  what.title = fmt::format("{}, {} ranks, {}: one block before and after", ledger.workload.name, ledger.ranks,
+                           (ledger.link ? "links of " : "") + link_text(ledger.link));
+  what.subtitle =
+      fmt::format("{}; one round near the median of {}{}", sizes_text(ledger.workload), ledger.rounds,
+                  ledger.crowded() ? fmt::format("; {} ranks take turns on {} cores", ledger.ranks, ledger.cores) : "");
+  what.kinds = {"compute", "compute and communicate: one op", "collective under way"};
+  what.panels = {panel_of(ledger, Style::sequential), panel_of(ledger, Style::fused)};
+  return draw::timeline(what);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,228 @@
+#include "cli/reshard/planned.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/units.h"
+
+#include "cli/proof.h"
+#include "cli/reshard/gantt.h"
+#include "cli/table.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::size_t kMostProvedHops = 20'000;  // some seconds
+constexpr std::size_t kShownTensors = 6, kShownProblems = 5;
+constexpr Choice kChoices[] = {Choice::naive, Choice::balance, Choice::dfs, Choice::greedy, Choice::ours};
+constexpr Strategy kStrategies[] = {Strategy::send_recv, Strategy::local_allgather, Strategy::global_allgather,
+                                    Strategy::broadcast};
+
+std::size_t num_hops(const Schedule& schedule) {
+  std::size_t hops = 0;
+  for (const Chunk& chunk : schedule.chunks) hops += chunk.hops.size();
+  return hops;
+}
+
+std::string bound_text(const Schedule& schedule) {
+  if (schedule.makespan_s == 0) return "nothing travels between hosts";
+  if (schedule.optimal && schedule.makespan_s <= schedule.lower_bound_s * (1 + 1e-9)) return "no schedule is shorter";
+  if (schedule.optimal) return "the makespan is the optimum all the same: an exact search found nothing shorter";
+  return fmt::format("the makespan is {:.3g} times it", schedule.makespan_s / schedule.lower_bound_s);
+}
+
+std::string proof_text(const Planned& planned, const std::optional<Proof>& proof) {
+  if (!planned.problems.empty())
+    return fmt::format("refused: {}",
+                       fmt::join(planned.problems.begin(),
+                                 planned.problems.begin() +
+                                     static_cast<std::ptrdiff_t>(std::min(planned.problems.size(), kShownProblems)),
+                                 "; "));
+  const std::string checked = "every receiver gets every element once, no NIC or uplink carries more than its rate";
+  if (!proof) return checked;
+  if (!proof->verdict.ok()) return fmt::format("{}; but its plan is refused: {}", checked, proof->verdict.problems[0]);
+  return fmt::format("{}; plan of {} actions proved in {:.3g} ms", checked, proof->verdict.actions, proof->verify_ms);
+}
+
+std::string seconds_and_share(const ReshardSpec& spec, double seconds) {
+  return fmt::format("{}, {} of the whole over one NIC", format_duration(seconds),
+                     share_text(spec.in_tensors(seconds)));
+}
+
+// The largest few tensors, and what the others are together.
+std::string tensor_table(const ReshardSpec& spec) {
+  const auto& transfers = spec.reshard.transfers;
+  std::vector<std::size_t> order(transfers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return wire_bytes(transfers[a]) > wire_bytes(transfers[b]); });
+  std::vector<std::vector<std::string>> rows{{"largest tensors", "bytes", "layout"}};
+  for (std::size_t i = 0; i < std::min(order.size(), kShownTensors); ++i) {
+    const Transfer& one = transfers[order[i]];
+    const auto where = [&](const ShardedTensor& tensor) {
+      return fmt::format("{} {}", spec.reshard.placements[static_cast<std::size_t>(tensor.placement)].name,
+                         to_string(tensor.sharding));
+    };
+    rows.push_back({one.destination.name, format_bytes(static_cast<double>(wire_bytes(one))),
+                    fmt::format("{} {} -> {}{}", fmt::join(one.destination.shape, "x"), where(one.parts[0].tensor),
+                                where(one.destination),
+                                one.parts.size() > 1 ? fmt::format(" from {} parts", one.parts.size()) : "")});
+  }
+  std::string out = aligned(rows);
+  if (order.size() > kShownTensors) out += fmt::format("  ... and {} more\n", order.size() - kShownTensors);
+  return out + "\n";
+}
+
+nlohmann::ordered_json summary(const ReshardSpec& spec, const Planned& planned) {
+  const Schedule& s = planned.schedule;
+  return {{"strategy", to_string(s.strategy)},
+          {"choice", to_string(s.choice)},
+          {"tasks", planned.tasks.size()},
+          {"chunks", s.chunks.size()},
+          {"makespan", spec.in_tensors(s.makespan_s)},
+          {"lower_bound", spec.in_tensors(s.lower_bound_s)},
+          {"makespan_s", s.makespan_s},
+          {"lower_bound_s", s.lower_bound_s},
+          {"optimal", s.optimal},
+          {"plan_ms", planned.plan_ms},
+          {"ok", planned.problems.empty()},
+          {"why", s.why}};
+}
+
+nlohmann::ordered_json context(const ReshardSpec& spec) {
+  return {{"name", spec.name},
+          {"tensors", spec.reshard.transfers.size()},
+          {"bytes", spec.bytes},
+          {"ranks", spec.reshard.num_ranks},
+          {"hosts", spec.network.num_hosts()},
+          {"nics", spec.network.nics.size()},
+          {"nic_bytes_per_s", spec.nic_bytes_per_s()},
+          {"latency_s", spec.network.latency_s}};
+}
+
+}  // namespace
+
+ReshardOptions options_of(const ReshardSpec& spec) {
+  return {.schedule = {spec.strategy, spec.choice, spec.node_budget, spec.seed}};
+}
+
+Planned plan_reshard(const ReshardSpec& spec) {
+  Planned planned;
+  const auto start = std::chrono::steady_clock::now();
+  planned.tasks = tasks(spec.reshard);
+  planned.schedule = choose(spec.reshard, planned.tasks, spec.network, options_of(spec), &planned.prices);
+  planned.plan_ms = milliseconds_since(start);
+  planned.problems = problems(planned.schedule, planned.tasks, spec.network);
+  return planned;
+}
+
+std::optional<Proof> prove_reshard(const ReshardSpec& spec, const Planned& planned) {
+  if (num_hops(planned.schedule) > kMostProvedHops) return {};
+  Proof proof;
+  const auto start = std::chrono::steady_clock::now();
+  proof.plan = build(spec.reshard, planned.schedule, spec.network, options_of(spec));
+  proof.build_ms = milliseconds_since(start);
+  const TimedVerdict proved = timed_verify(proof.plan);
+  proof.verdict = proved.verdict;
+  proof.verify_ms = proved.ms;
+  return proof;
+}
+
+std::string network_text(const Network& network) {
+  std::set<double> rates;
+  for (const Nic& nic : network.nics) rates.insert(nic.bytes_per_s);
+  const auto hosts = static_cast<std::size_t>(network.num_hosts()), nics = network.nics.size();
+  const std::string count = nics == hosts       ? "a NIC"
+                            : nics % hosts == 0 ? fmt::format("{} NICs", nics / hosts)
+                                                : fmt::format("{} NICs in all", nics);
+  const std::string rate = rates.size() == 1
+                               ? format_rate(*rates.begin())
+                               : fmt::format("{} to {}", format_rate(*rates.begin()), format_rate(*rates.rbegin()));
+  return fmt::format("{} hosts with {} of {}, {}", hosts, count, rate, format_duration(network.latency_s));
+}
+
+std::string reshard_text(const ReshardSpec& spec, const Planned& planned, const std::optional<Proof>& proof) {
+  const Schedule& s = planned.schedule;
+  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
+                                network_text(spec.network));
+  if (spec.reshard.transfers.size() > 1) out += tensor_table(spec);
+  out += fmt::format("  strategy  {}; senders and order: {}\n", to_string(s.strategy), to_string(s.choice));
+  if (!s.why.empty()) out += fmt::format("  why       {}\n", s.why);
+  out += fmt::format("  tasks     {} in {} chunks, planned in {:.3g} ms\n", planned.tasks.size(), s.chunks.size(),
+                     planned.plan_ms);
+  out += fmt::format("  makespan  {}\n", seconds_and_share(spec, s.makespan_s));
+  out += fmt::format("  bound     {}; {}\n", seconds_and_share(spec, s.lower_bound_s), bound_text(s));
+  if (!spec.published.empty()) out += fmt::format("  published {}\n", spec.published);
+  out += fmt::format("  checked   {}\n\n", proof_text(planned, proof));
+  return out + gantt_text(spec, planned.tasks, s, {.width = terminal_width()});
+}
+
+std::string reshard_json(const ReshardSpec& spec, const Planned& planned, const std::optional<Proof>& proof) {
+  nlohmann::ordered_json out = summary(spec, planned);
+  out.update(context(spec));
+  std::vector<std::string> all = planned.problems;
+  if (proof) all.insert(all.end(), proof->verdict.problems.begin(), proof->verdict.problems.end());
+  out["ok"] = all.empty();
+  out["problems"] = all;
+  out["proved"] = proof ? nlohmann::ordered_json(proof->verdict.ok()) : nlohmann::ordered_json(nullptr);
+  out["actions"] = proof ? nlohmann::ordered_json(proof->verdict.actions) : nlohmann::ordered_json(nullptr);
+  out["build_ms"] = proof ? nlohmann::ordered_json(proof->build_ms) : nlohmann::ordered_json(nullptr);
+  out["verify_ms"] = proof ? nlohmann::ordered_json(proof->verify_ms) : nlohmann::ordered_json(nullptr);
+  auto prices = nlohmann::ordered_json::array();
+  for (const Priced& one : planned.prices)
+    prices.push_back({{"strategy", to_string(one.strategy)}, {"seconds", one.seconds}});
+  out["prices"] = prices;
+  if (!spec.published.empty()) out["published"] = spec.published;
+  return out.dump() + "\n";
+}
+
+std::vector<ComparedRow> compare_plans(const ReshardSpec& spec) {
+  std::vector<ComparedRow> rows;
+  for (const Strategy strategy : kStrategies)
+    for (const Choice choice : kChoices) {
+      ReshardSpec one = spec;
+      one.strategy = strategy, one.choice = choice;
+      rows.push_back({strategy, choice, plan_reshard(one)});
+    }
+  return rows;
+}
+
+std::string compare_text(const ReshardSpec& spec, const std::vector<ComparedRow>& rows) {
+  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
+                                network_text(spec.network));
+  out += fmt::format("  makespan in units of the whole over one NIC; the bound is {}\n\n",
+                     share_text(spec.in_tensors(rows.back().planned.schedule.lower_bound_s)));
+  std::vector<std::vector<std::string>> table{{""}};
+  for (const Choice choice : kChoices) table[0].emplace_back(to_string(choice));
+  for (const Strategy strategy : kStrategies) {
+    table.push_back({std::string(to_string(strategy))});
+    for (const ComparedRow& row : rows)
+      if (row.strategy == strategy)
+        table.back().push_back(share_text(spec.in_tensors(row.planned.schedule.makespan_s)) +
+                               (row.planned.problems.empty() ? "" : " !"));
+  }
+  table.push_back({"planned in, ms (broadcast)"});
+  for (const ComparedRow& row : rows)
+    if (row.strategy == Strategy::broadcast) table.back().push_back(fmt::format("{:.3g}", row.planned.plan_ms));
+  return out + aligned(table, Last::number);
+}
+
+std::string compare_json(const ReshardSpec& spec, const std::vector<ComparedRow>& rows) {
+  nlohmann::ordered_json out = context(spec);
+  out["lower_bound"] = spec.in_tensors(rows.back().planned.schedule.lower_bound_s);
+  out["rows"] = nlohmann::ordered_json::array();
+  bool ok = true;
+  for (const ComparedRow& row : rows) {
+    out["rows"].push_back(summary(spec, row.planned));
+    ok = ok && row.planned.problems.empty();
+  }
+  out["ok"] = ok;
+  return out.dump() + "\n";
+}
+
+}  // namespace weft::cli

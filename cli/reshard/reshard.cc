@@ -1,0 +1,101 @@
+// `weft reshard plan` and `weft reshard run`: flags and help. What they move is read by reshard_spec.h.
+#include "cli/reshard/reshard.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/plan/text/save.h"
+
+#include "cli/command.h"
+#include "cli/reshard/gantt.h"
+#include "cli/reshard/planned.h"
+#include "cli/write_file.h"
+
+namespace weft::cli {
+namespace {
+
+void save(const std::optional<Proof>& proof, const Planned& planned, const std::string& path) {
+  if (!proof)
+    bad_input("--save {}: {} chunks are too many for one plan; use --scale or --small", path,
+              planned.schedule.chunks.size());
+  try {
+    save_plan(proof->plan, path);
+  } catch (const Error& error) {  // where to write is the caller's choice
+    bad_input("{}", error.what());
+  }
+}
+
+void add_plan_command(CLI::App& reshard, Run* chosen) {
+  auto* command = reshard.add_subcommand("plan", "who sends what when: makespan beside a proved bound, drawn per NIC");
+  auto flags = std::make_shared<ReshardFlags>();
+  add_reshard_flags(*command, flags.get());
+  command->add_option("--link", flags->link, fmt::format("one NIC a host of RATE[,LATENCY] ({})", kDefaultNic))
+      ->type_name("LINK");
+  command->add_option("--svg", flags->svg, "draw the schedule into this file")->type_name("FILE");
+  command->add_option("--save", flags->save, "write the plan as JSON, as `weft plan --load` reads it")
+      ->type_name("FILE");
+  command->footer(
+      "Example:\n  weft reshard plan --shape 1024,1024,512 --src 2x4 --dst 2x4 --src-spec R,S0,R --dst-spec S0,R,R\n"
+      "  weft reshard plan --case 4 --compare\n"
+      "  weft reshard plan --tensors llama-2-70b --svg schedule.svg\n"
+      "  weft reshard plan --shape 4096,4096 --src dp=2,tp=4 --dst tp=8@2 --src-spec \"S(tp),R\" --dst-spec "
+      "\"R,S(tp)\" --overlap");
+  command->callback([=] { *chosen = [flags] { return reshard_plan(*flags); }; });
+}
+
+void add_run_command(CLI::App& reshard, Run* chosen) {
+  auto* command = reshard.add_subcommand("run", "move the tensors for real, check every element, report the rate");
+  auto flags = std::make_shared<ReshardRunFlags>();
+  add_reshard_flags(*command, &flags->reshard);
+  command
+      ->add_option("--link", flags->reshard.link,
+                   "between hosts: shm (memory), or RATE[,LATENCY] to pace every host's NIC to, as 10gbit,10us")
+      ->type_name("LINK");
+  command->add_option("--rounds", flags->rounds, "rounds; times are medians over them (5)")->type_name("K");
+  command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
+  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
+  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_flag("--spoil", flags->spoil)->group("");  // hidden
+  command->footer(
+      "Example:\n  weft reshard run --case 3 --size 64MB --link 1gbit,10us\n"
+      "  weft reshard run --shape 16,1024,1024 --src 1x1 --dst 2x2 --src-spec R,R,R --dst-spec R,R,R --link 1gbit "
+      "--compare\n"
+      "  weft reshard run --tensors llama-2-70b --small\n"
+      "  weft cluster run -n 16 -- weft reshard run --case 3 --size 64MB");
+  command->callback([=] { *chosen = [flags] { return reshard_run(*flags); }; });
+}
+
+}  // namespace
+
+int reshard_plan(const ReshardFlags& flags) {
+  const ReshardSpec spec = parse_reshard(flags);
+  if (flags.compare) {
+    if (!flags.svg.empty() || !flags.save.empty()) bad_input("--svg and --save take one schedule; leave out --compare");
+    const auto rows = compare_plans(spec);
+    fmt::print("{}", flags.json ? compare_json(spec, rows) : compare_text(spec, rows));
+    return std::all_of(rows.begin(), rows.end(), [](const ComparedRow& r) { return r.planned.problems.empty(); }) ? 0
+                                                                                                                  : 1;
+  }
+  const Planned planned = plan_reshard(spec);
+  const auto proof = prove_reshard(spec, planned);
+  if (!flags.save.empty()) save(proof, planned, flags.save);
+  if (!flags.svg.empty()) write_file(flags.svg, gantt_svg(spec, planned.tasks, planned.schedule));
+  fmt::print("{}", flags.json ? reshard_json(spec, planned, proof) : reshard_text(spec, planned, proof));
+  return planned.problems.empty() && (!proof || proof->verdict.ok()) ? 0 : 1;
+}
+
+void add_reshard(CLI::App& app, Run* chosen) {
+  auto* command =
+      app.add_subcommand("reshard", "move sharded tensors between meshes: planned to the bound, run at line rate");
+  command->require_subcommand(1);
+  command->footer(
+      "Example:\n  weft reshard plan --case 3\n  weft reshard run --case 3 --size 64MB --link 1gbit,10us\n"
+      "Both take --json and --help.");
+  add_plan_command(*command, chosen);
+  add_run_command(*command, chosen);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,220 @@
+// `weft reshard run`: checks, starts itself again as ranks (or threads), seats them, and rank 0 prints what
+// reshard_measure.h found.
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/transport/join/mpirun.h"
+#include "weft/transport/join/rendezvous.h"
+#include "weft/transport/local/memory.h"
+#include "weft/transport/local/shm.h"
+#include "weft/world/world.h"
+
+#include "cli/progress.h"
+#include "cli/ranks.h"
+#include "cli/reshard/measure.h"
+#include "cli/reshard/reshard.h"
+#include "cli/reshard/seats.h"
+#include "cli/reshard/shards.h"
+#include "cli/table.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::int64_t kStagingBytes = 16 << 20;  // no op takes more beside its shards
+
+bool paced(const ReshardRunFlags& flags) { return !flags.reshard.link.empty() && flags.reshard.link != "shm"; }
+
+void check_flags(const ReshardRunFlags& flags) {
+  if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
+  if (flags.threads < 1 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  if (flags.transport != "shm" && flags.transport != "threads")
+    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
+  if (paced(flags)) parse_link(flags.reshard.link);  // says so where it is no link at all
+}
+
+std::vector<Strategy> strategies_of(const ReshardRunFlags& flags, const ReshardSpec& spec) {
+  if (!flags.reshard.compare) return {spec.strategy};
+  return {Strategy::automatic, Strategy::broadcast, Strategy::send_recv, Strategy::local_allgather,
+          Strategy::global_allgather};
+}
+
+// Refused before anything is touched: asking the kernel for too much brings its killer, not an error.
+void check_fits(const ReshardRunFlags& flags, const ReshardSpec& spec, int world_size) {
+  const bool manifest = !flags.reshard.tensors.empty();
+  if (world_size > kMaxLocalRanks && !under_mpirun())
+    bad_input("{} ranks are more than one machine takes ({}); use {}", world_size, kMaxLocalRanks,
+              manifest ? "--small" : "smaller meshes");
+  const auto ops = static_cast<double>(strategies_of(flags, spec).size() + flags.reshard.compare);
+  double bytes = 0;
+  for (int rank = 0; rank < spec.reshard.num_ranks; ++rank) {
+    const ShardBytes shards = shard_bytes(spec.reshard, rank);
+    bytes += static_cast<double>(shards.source) + ops * static_cast<double>(shards.destination + kStagingBytes);
+  }
+  const auto free = static_cast<double>(available_memory_bytes());
+  if (bytes > 0.9 * free)
+    fail(Code::no_memory, "{} needs {} for the shards of {} ranks, and {} are free; use {}", spec.name,
+         format_bytes(bytes), spec.reshard.num_ranks, format_bytes(free),
+         manifest ? "--small or --scale 1/64" : "--size 64MB or smaller meshes");
+}
+
+WorldOptions world_options(const ReshardRunFlags& flags, const ReshardSpec& spec) {
+  WorldOptions options;
+  options.threads = flags.threads;
+  options.trace = flags.trace;
+  if (!paced(flags)) return options;
+  options.link = parse_link(flags.reshard.link);
+  options.link->fabric = Fabric::nic;  // a host sends, and receives, at its NIC's rate, whoever is at the other end
+  options.ranks_per_host = paced_ranks_per_host(spec);
+  return options;
+}
+
+// On several hosts the world says where ranks are and how fast the links between them; else the meshes do.
+ReshardSpec seated_in(const World& world, const ReshardRunFlags& flags, const ReshardSpec& spec) {
+  if (world.transport() == "ucx") {
+    ReshardSpec out = seated(spec, world.mesh({{"all", world.size()}}).hosts());
+    const Link link = world.cluster(world.size()).network;
+    if (!flags.reshard.network.empty()) return out;
+    for (Nic& nic : out.network.nics) nic.bytes_per_s = link.bytes_per_s;
+    out.network.latency_s = link.latency_s;
+    return out;
+  }
+  if (paced(flags)) return seated(spec, paced_hosts(spec));
+  if (world.size() != spec.reshard.num_ranks)
+    bad_input("the meshes have {} ranks, but the world has {}; start {}", spec.reshard.num_ranks, world.size(),
+              spec.reshard.num_ranks);
+  return spec;
+}
+
+struct Report {
+  const ReshardSpec& spec;
+  const ReshardRunFlags& flags;
+  const Measured& measured;
+  std::string transport, link;
+  bool costs;  // whether links do, so that line rate and makespan mean something
+};
+
+nlohmann::ordered_json row_json(const Report& report, const Moved& moved) {
+  const Schedule& s = moved.planned.schedule;
+  const double gbps = static_cast<double>(report.spec.bytes) * 8e-3 / moved.time_us;
+  nlohmann::ordered_json row{{"asked", to_string(moved.asked)},
+                             {"strategy", to_string(s.strategy)},
+                             {"choice", to_string(s.choice)},
+                             {"tasks", moved.planned.tasks.size()},
+                             {"chunks", s.chunks.size()},
+                             {"makespan", report.spec.in_tensors(s.makespan_s)},
+                             {"lower_bound", report.spec.in_tensors(s.lower_bound_s)},
+                             {"makespan_us", s.makespan_s * 1e6},
+                             {"plan_ms", moved.planned.plan_ms},
+                             {"time_us", moved.time_us},
+                             {"gbps", gbps},
+                             {"of_makespan", nullptr},
+                             {"of_line_rate", nullptr},
+                             {"predicted_us", moved.predicted_us},
+                             {"verified", true},
+                             {"staging_bytes", moved.staging_bytes},
+                             {"why", s.why}};
+  if (report.costs) {
+    row["of_makespan"] = s.makespan_s * 1e6 / moved.time_us;
+    row["of_line_rate"] = gbps * 1e9 / 8 / report.spec.nic_bytes_per_s();
+  }
+  return row;
+}
+
+std::string run_json(const Report& report) {
+  nlohmann::ordered_json out = row_json(report, report.measured.moved[0]);
+  out.update(nlohmann::ordered_json{{"name", report.spec.name},
+                                    {"tensors", report.spec.reshard.transfers.size()},
+                                    {"bytes", report.spec.bytes},
+                                    {"elements", report.measured.elements},
+                                    {"ranks", report.spec.reshard.num_ranks},
+                                    {"hosts", report.spec.network.num_hosts()},
+                                    {"nic_bytes_per_s", report.spec.nic_bytes_per_s()},
+                                    {"transport", report.transport},
+                                    {"link", report.link},
+                                    {"rounds", report.flags.rounds}});
+  if (report.flags.reshard.compare) {
+    out["aa_band"] = report.measured.aa_band;
+    out["rows"] = nlohmann::ordered_json::array();
+    for (const Moved& moved : report.measured.moved) out["rows"].push_back(row_json(report, moved));
+  }
+  return out.dump() + "\n";
+}
+
+std::string run_text(const Report& report) {
+  const ReshardSpec& spec = report.spec;
+  std::string out = fmt::format("{} ({}), {} ranks as {}, {}\n\n", spec.name,
+                                format_bytes(static_cast<double>(spec.bytes)), spec.reshard.num_ranks, report.transport,
+                                report.costs ? network_text(spec.network) : "at the speed of memory");
+  std::vector<std::vector<std::string>> table{{"strategy", "time", "predicted", "Gbit/s"}};
+  if (report.costs) table[0].insert(table[0].end(), {"makespan", "of it", "of line rate"});
+  table[0].emplace_back("staging");
+  for (const Moved& moved : report.measured.moved) {
+    const Schedule& s = moved.planned.schedule;
+    const double gbps = static_cast<double>(spec.bytes) * 8e-3 / moved.time_us;
+    table.push_back({moved.asked == s.strategy ? std::string(to_string(s.strategy))
+                                               : fmt::format("{} ({})", to_string(moved.asked), to_string(s.strategy)),
+                     format_duration(moved.time_us * 1e-6), format_duration(moved.predicted_us * 1e-6),
+                     fmt::format("{:.3g}", gbps)});
+    if (report.costs)
+      table.back().insert(table.back().end(),
+                          {format_duration(s.makespan_s), fmt::format("{:.1f} %", s.makespan_s * 1e8 / moved.time_us),
+                           fmt::format("{:.1f} %", gbps * 1e11 / 8 / spec.nic_bytes_per_s())});
+    table.back().push_back(format_bytes(static_cast<double>(moved.staging_bytes)));
+  }
+  out += aligned(table, Last::number);
+  const Moved& first = report.measured.moved[0];
+  out += fmt::format("\n  why       {}\n", first.planned.schedule.why);
+  out += fmt::format("  verified  all {} elements at their ranks, in each of {} rounds, values new in every round\n",
+                     report.measured.elements, report.flags.rounds + 1);
+  if (report.flags.reshard.compare)
+    out += fmt::format("  noise     the same op twice differs by {:.1f} %\n", 100 * report.measured.aa_band);
+  return out;
+}
+
+int run_rank(World& world, const ReshardRunFlags& flags, const ReshardSpec& asked) {
+  const ReshardSpec spec = seated_in(world, flags, asked);
+  Progress progress(world.rank() == 0 ? Progress::Who::speaks : Progress::Who::is_silent);
+  MoveOptions options;
+  options.rounds = flags.rounds;
+  options.strategies = strategies_of(flags, spec);
+  options.again = flags.reshard.compare;
+  options.spoil = flags.spoil && world.rank() == spec.reshard.placements.back().ranks.back();
+  options.progress = [&](int done, int of) { progress.show("reshard", done, of); };
+  const Outcome outcome = move_tensors(world, spec, options);
+  if (!outcome.ok) return 1;
+  if (world.rank() != 0) return 0;
+  const bool wire = world.transport() == "ucx";
+  const Report report{spec,
+                      flags,
+                      outcome.measured,
+                      std::string(world.transport()),
+                      paced(flags) ? flags.reshard.link
+                      : wire       ? "ucx"
+                                   : "shm",
+                      paced(flags) || wire};
+  fmt::print("{}", flags.reshard.json ? run_json(report) : run_text(report));
+  return 0;
+}
+
+}  // namespace
+
+int reshard_run(const ReshardRunFlags& flags) {
+  check_flags(flags);
+  const ReshardSpec spec = parse_reshard(flags.reshard);
+  const int ranks = paced(flags) ? static_cast<int>(paced_hosts(spec).size()) : spec.reshard.num_ranks;
+  if (!launched() || under_mpirun()) check_fits(flags, spec, ranks);
+  if (launched()) {
+    World world = World::init(0, nullptr, world_options(flags, spec));
+    return run_rank(world, flags, spec);
+  }
+  if (flags.transport == "shm") return relaunch(ranks);
+  World::local(
+      ranks, [&](World& world) { run_rank(world, flags, spec); }, world_options(flags, spec));
+  return 0;
+}
+
+}  // namespace weft::cli

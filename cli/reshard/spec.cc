@@ -1,0 +1,247 @@
+#include "cli/reshard/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cluster/cluster.h"
+#include "weft/cluster/data_file.h"
+#include "weft/plan/price/traffic.h"
+
+#include "cli/reshard/words.h"
+
+namespace weft::cli {
+namespace {
+
+// The many-to-many cases of Zhuang et al., MLSys 2023.
+struct Case {
+  const char *shape, *src, *dst, *src_spec, *dst_spec;
+};
+constexpr std::array<Case, 9> kCases{{{"1024,1024,512", "2x4", "2x4", "S0,R,R", "S0,R,R"},
+                                      {"1024,1024,512", "2x4", "2x4", "R,R,R", "S0,R,R"},
+                                      {"1024,1024,512", "2x4", "2x4", "R,S0,R", "S0,R,R"},
+                                      {"1024,1024,512", "2x4", "2x4", "R,S01,R", "S01,R,R"},
+                                      {"1024,1024,512", "2x4", "2x4", "S1,R,R", "S0,R,R"},
+                                      {"3072,1024,170", "2x4", "3x4", "S0,R,R", "S0,R,R"},
+                                      {"1024,1024,512", "1x4", "2x4", "S01,R,R", "R,R,R"},
+                                      {"1024,1024,512", "1x4", "2x4", "S01,R,R", "R,R,R"},
+                                      {"1024,1024,512", "2x4", "2x4", "R,S0,R", "R,R,S0"}}};
+
+int split_of(const Sharding& sharding, const Mesh& mesh, std::size_t dim) {
+  int parts = 1;
+  for (const std::string& axis : sharding.dims[dim].axes) parts *= mesh.axis(axis).size;
+  return parts;
+}
+
+// The first dimension as near to that many bytes as it can be, still cut evenly where it was.
+void resize(const std::string& size, Transfer* transfer, const std::vector<Placement>& placements) {
+  const std::int64_t wanted = parse_bytes(size);
+  ShardedTensor& src = transfer->parts[0].tensor;
+  ShardedTensor& dst = transfer->destination;
+  std::int64_t row = wire_bytes(*transfer) / dst.shape[0];
+  std::int64_t multiple =
+      std::lcm(split_of(src.sharding, placements[0].mesh, 0), split_of(dst.sharding, placements[1].mesh, 0));
+  if (dst.shape[0] % multiple != 0) multiple = 1;
+  const double rows = static_cast<double>(wanted) / static_cast<double>(row * multiple);
+  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostReshardElements)) || wanted < 1)
+    bad_input("--size is {}; use a size from 1 byte to some terabytes", size);
+  const std::int64_t first = std::max<std::int64_t>(1, std::llround(rows)) * multiple;
+  src.shape[0] = dst.shape[0] = first;
+}
+
+// The rank's host: source and destination on hosts of their own, or, where they share ranks, blocks of the source's size.
+std::vector<int> hosts_of(const Mesh& src, const Mesh& dst, const std::vector<int>& dst_ranks, bool shared) {
+  if (!shared) return hosts_side_by_side(src, dst);
+  const int ranks = std::max(src.size(), 1 + *std::max_element(dst_ranks.begin(), dst_ranks.end()));
+  return hosts_in_blocks(ranks, src.size() / src.num_hosts());
+}
+
+Network network_of(const std::vector<int>& host_of, const Link& link) {
+  return one_nic_a_host(host_of, link, default_cluster().local);
+}
+
+void check_layout(const ReshardFlags& flags) {
+  for (const auto& [flag, value] : {std::pair{"--src", &flags.src}, {"--dst", &flags.dst}})
+    if (value->empty())
+      bad_input("{} is missing; give a mesh of hosts x devices, as 2x4, or use --case or --tensors", flag);
+  for (const auto& [flag, value] : {std::pair{"--src-spec", &flags.src_spec}, {"--dst-spec", &flags.dst_spec}})
+    if (value->empty())
+      bad_input("{} is missing; give a letter a dimension, as R,S0,R (R: replicated, S0: split over axis 0)", flag);
+  if (flags.shape.empty())
+    bad_input("--shape is missing; give the tensor's sizes, as 1024,1024,512, or use --case or --tensors");
+}
+
+ReshardFlags with_case(ReshardFlags flags) {
+  if (flags.number < 1 || flags.number > static_cast<int>(kCases.size()))
+    bad_input("--case is {}; use 1 to {}", flags.number, kCases.size());
+  for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
+                                    {"--src", &flags.src},
+                                    {"--dst", &flags.dst},
+                                    {"--src-spec", &flags.src_spec},
+                                    {"--dst-spec", &flags.dst_spec}})
+    if (!value->empty()) bad_input("--case {} has its own {}; leave one of the two out", flags.number, name);
+  const Case& one = kCases[static_cast<std::size_t>(flags.number - 1)];
+  flags.shape = one.shape, flags.src = one.src, flags.dst = one.dst;
+  flags.src_spec = one.src_spec, flags.dst_spec = one.dst_spec;
+  return flags;
+}
+
+std::vector<int> destination_ranks(const ReshardFlags& flags, const Mesh& src, const Mesh& dst) {
+  if (flags.overlap && !flags.dst_ranks.empty())
+    bad_input("--overlap and --dst-ranks both say where the destination is; leave one out");
+  if (!flags.dst_ranks.empty()) {
+    std::vector<int> ranks = parse_ranks(flags.dst_ranks);
+    if (static_cast<int>(ranks.size()) != dst.size())
+      bad_input("--dst-ranks {} names {} ranks, but --dst {} has {}; name as many", flags.dst_ranks, ranks.size(),
+                flags.dst, dst.size());
+    return ranks;
+  }
+  std::vector<int> ranks(static_cast<std::size_t>(dst.size()));
+  std::iota(ranks.begin(), ranks.end(), flags.overlap ? 0 : src.size());
+  return ranks;
+}
+
+ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
+  check_layout(flags);
+  if (!flags.scale.empty() || flags.small)
+    bad_input("--scale and --small are for --tensors; use --size for one tensor");
+  const Shape shape = parse_shape(flags.shape);
+  const Mesh src = parse_mesh(flags.src, "--src"), dst = parse_mesh(flags.dst, "--dst");
+  const Dtype from = parse_dtype(flags.dtype),
+              to = parse_dtype(flags.dst_dtype.empty() ? flags.dtype : flags.dst_dtype);
+  const std::vector<int> dst_ranks = destination_ranks(flags, src, dst);
+  std::vector<int> src_ranks(static_cast<std::size_t>(src.size()));
+  std::iota(src_ranks.begin(), src_ranks.end(), 0);
+  ReshardSpec spec;
+  spec.reshard.placements = {{"source", src, src_ranks}, {"destination", dst, dst_ranks}};
+  const ShardedTensor source{"x", shape, from, 0, parse_spec(flags.src_spec, src, "--src-spec")};
+  const ShardedTensor target{"x", shape, to, 1, parse_spec(flags.dst_spec, dst, "--dst-spec")};
+  spec.reshard.transfers = {{{{source, std::vector<std::int64_t>(shape.size(), 0)}}, target}};
+  const std::vector<int> host_of = hosts_of(src, dst, dst_ranks, flags.overlap || !flags.dst_ranks.empty());
+  spec.reshard.num_ranks = static_cast<int>(host_of.size());
+  check_reshard(spec.reshard);
+  if (!flags.size.empty()) resize(flags.size, &spec.reshard.transfers[0], spec.reshard.placements);
+  spec.network = network_of(host_of, parse_link(flags.link.empty() || flags.link == "shm" ? kDefaultNic : flags.link));
+  const ShardedTensor& moved = spec.reshard.transfers[0].destination;
+  spec.name =
+      fmt::format("{}{} {}{}, {} {} -> {} {}{}", flags.number > 0 ? fmt::format("case {}: ", flags.number) : "",
+                  fmt::join(moved.shape, "x"), to_string(from), from == to ? "" : fmt::format(" -> {}", to_string(to)),
+                  flags.src, flags.src_spec, flags.dst, flags.dst_spec,
+                  flags.overlap             ? " on the same ranks"
+                  : flags.dst_ranks.empty() ? ""
+                                            : " on ranks " + flags.dst_ranks);
+  return spec;
+}
+
+ReshardSpec manifest_spec(const ReshardFlags& flags) {
+  for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
+                                    {"--src", &flags.src},
+                                    {"--dst", &flags.dst},
+                                    {"--src-spec", &flags.src_spec},
+                                    {"--dst-spec", &flags.dst_spec},
+                                    {"--dst-ranks", &flags.dst_ranks},
+                                    {"--dst-dtype", &flags.dst_dtype},
+                                    {"--size", &flags.size}})
+    if (!value->empty())
+      bad_input("{} is {}, but --tensors {} says it for each tensor; leave it out", name, *value, flags.tensors);
+  if (flags.overlap || flags.number > 0)
+    bad_input("--tensors {} has its own placements; leave out --overlap and --case", flags.tensors);
+  Manifest manifest = load_manifest(flags.tensors, {parse_scale(flags.scale), flags.small});
+  ReshardSpec spec;
+  spec.name = fmt::format("{}{}{}: {} tensors", manifest.name, flags.small ? ", small" : "",
+                          flags.scale.empty() ? "" : ", scale " + flags.scale, manifest.reshard.transfers.size());
+  spec.reshard = std::move(manifest.reshard);
+  spec.network = std::move(manifest.network);
+  spec.source = manifest.source;
+  spec.published = flags.small || !flags.scale.empty() ? "" : manifest.published;
+  if (flags.link.empty() || flags.link == "shm") return spec;
+  const Link link = parse_link(flags.link);  // the same NICs, at another rate
+  for (Nic& nic : spec.network.nics) nic.bytes_per_s = link.bytes_per_s;
+  spec.network.latency_s = link.latency_s;
+  return spec;
+}
+
+void use_network_file(const ReshardFlags& flags, ReshardSpec* spec) {
+  if (!flags.link.empty() && flags.link != "shm")
+    bad_input("--network {} and --link {} both say how fast NICs are; leave one out", flags.network, flags.link);
+  spec->network = load_network(find_data_file("clusters/networks", "network", flags.network));
+  const int ranks = spec->network.num_ranks();
+  if (ranks < spec->reshard.num_ranks)
+    bad_input("--network {} has {} ranks, but the meshes need {}; use smaller meshes or another network", flags.network,
+              ranks, spec->reshard.num_ranks);
+  spec->reshard.num_ranks = ranks;
+}
+
+}  // namespace
+
+std::int64_t wire_bytes(const Transfer& transfer) {
+  std::int64_t bytes = 0;
+  for (const Part& part : transfer.parts) {
+    const Dtype dtype = travels_as(part.tensor.dtype, transfer.destination.dtype);
+    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(size_of(dtype));
+  }
+  return bytes;
+}
+
+std::string share_text(double value) {
+  for (int below = 1; below <= 16; ++below) {
+    const double above = value * below;
+    if (above >= 0.5 && std::abs(above - std::round(above)) < 1e-6 * above)
+      return below == 1 ? fmt::format("{}", std::llround(above)) : fmt::format("{}/{}", std::llround(above), below);
+  }
+  return fmt::format("{:.4g}", value);
+}
+
+ReshardSpec parse_reshard(const ReshardFlags& given) {
+  const ReshardFlags flags = given.number != 0 && given.tensors.empty() ? with_case(given) : given;
+  ReshardSpec spec = flags.tensors.empty() ? one_tensor_spec(flags) : manifest_spec(flags);
+  if (!flags.network.empty()) use_network_file(flags, &spec);
+  spec.strategy = parse_strategy(flags.strategy);
+  spec.choice = parse_choice(flags.choice);
+  if (flags.node_budget < 1) bad_input("--node-budget is {}; use 1 or more", flags.node_budget);
+  spec.node_budget = flags.node_budget;
+  spec.seed = static_cast<std::uint64_t>(flags.seed);
+  for (const Transfer& transfer : spec.reshard.transfers) spec.bytes += wire_bytes(transfer);
+  spec.devices_of_host.assign(static_cast<std::size_t>(spec.network.num_hosts()), 0);
+  for (int rank = 0; rank < spec.network.num_ranks(); ++rank)
+    ++spec.devices_of_host[static_cast<std::size_t>(spec.network.host_of(rank))];
+  return spec;
+}
+
+void add_reshard_flags(CLI::App& command, ReshardFlags* flags) {
+  const auto text = [&](const char* name, std::string* into, const char* help, const char* type) {
+    command.add_option(name, *into, help)->type_name(type);
+  };
+  text("--shape", &flags->shape, "sizes of the tensor, as 1024,1024,512", "N,N,...");
+  text("--src", &flags->src, "source mesh: 2x4 (hosts x devices), or named axes: dp=2,tp=4[@HOSTS]", "MESH");
+  text("--dst", &flags->dst, "destination mesh, on ranks after the source's", "MESH");
+  text("--src-spec", &flags->src_spec, "a letter a dimension: R, S0, S1, S01, or S(tp), S(dp,tp)", "SPEC");
+  text("--dst-spec", &flags->dst_spec, "the same for the destination", "SPEC");
+  text("--dtype", &flags->dtype, "f32, bf16, i32, i64, u8 (i32)", "DTYPE");
+  text("--dst-dtype", &flags->dst_dtype, "where it changes on the way: f32 and bf16 do", "DTYPE");
+  command.add_flag("--overlap", flags->overlap, "the destination is on the source's own ranks");
+  text("--dst-ranks", &flags->dst_ranks, "or on these, as 4-11", "RANKS");
+  command.add_option("--case", flags->number, "one of the nine cases of Zhuang et al., MLSys 2023: 1 to 9")
+      ->type_name("N");
+  text("--tensors", &flags->tensors, "many tensors at once: a manifest (workloads/reshard/NAME.json, or a path)",
+       "FILE");
+  text("--scale", &flags->scale, "with --tensors: a smaller copy, as 1/64", "PART");
+  command.add_flag("--small", flags->small, "with --tensors: its version for one machine");
+  text("--size", &flags->size, "make the first dimension as long as these bytes need, as 64MB", "BYTES");
+  text("--strategy", &flags->strategy, "auto, broadcast, send_recv, local_allgather, global_allgather", "NAME");
+  text("--choice", &flags->choice, "who sends, in which order: ours, naive, balance, dfs, greedy", "NAME");
+  command.add_option("--node-budget", flags->node_budget, "of dfs and of exact searches (200000)")->type_name("N");
+  command.add_option("--seed", flags->seed, "of greedy (1)")->type_name("N");
+  text("--network", &flags->network, "NICs, racks and uplinks (clusters/networks/NAME.json, or a path)", "FILE");
+  command.add_flag("--compare", flags->compare, "all strategies and choices, in one table");
+  command.add_flag("--json", flags->json, "one JSON object on standard output");
+}
+
+}  // namespace weft::cli

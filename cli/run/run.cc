@@ -1,0 +1,113 @@
+// `weft run -n N -- PROG`: N local ranks of a program that uses the library; with --rendezvous, as part of a world whose
+// other ranks the same command starts on other hosts.
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/cluster/cluster.h"
+#include "weft/transport/join/launch.h"
+#include "weft/transport/join/net_address.h"
+#include "weft/transport/join/net_handshake.h"
+#include "weft/transport/join/net_join.h"
+
+#include "cli/command.h"
+
+namespace weft::cli {
+namespace {
+
+struct Flags {
+  int ranks = 0;
+  int threads = 0;
+  std::string link, trace;
+  std::string rendezvous;
+  int first_rank = -1, world_size = -1;
+  bool json = false;
+  std::vector<std::string> program;
+};
+
+// All three flags or none: half of them says nothing that could be run.
+void join_world(const Flags& flags, LaunchOptions* options) {
+  const bool named = !flags.rendezvous.empty();
+  if (!named && flags.first_rank < 0 && flags.world_size < 0) return;
+  if (!named || flags.first_rank < 0 || flags.world_size < 0)
+    bad_input(
+        "ranks of several hosts need all of --rendezvous HOST:PORT, --first-rank R and --world-size N; {} is "
+        "missing",
+        !named                 ? "--rendezvous"
+        : flags.first_rank < 0 ? "--first-rank"
+                               : "--world-size");
+  if (flags.world_size < 1 || flags.world_size > kMaxWorldRanks)
+    bad_input("--world-size is {}; use 1 to {}", flags.world_size, kMaxWorldRanks);
+  if (flags.first_rank + flags.ranks > flags.world_size)
+    bad_input("--first-rank {} and -n {} make ranks up to {}, but --world-size is {}; every rank is below it",
+              flags.first_rank, flags.ranks, flags.first_rank + flags.ranks - 1, flags.world_size);
+  static_cast<void>(parse_address(flags.rendezvous));  // refused here, in one sentence, and not once a rank
+  static_cast<void>(secret_from_env());
+  options->rendezvous = flags.rendezvous;
+  options->first_rank = flags.first_rank;
+  options->world_size = flags.world_size;
+}
+
+int run(const Flags& flags) {
+  if (flags.threads < 0 || flags.threads > 1024) bad_input("--threads is {}; use 1 to 1024", flags.threads);
+  LaunchOptions options{.num_ranks = flags.ranks, .argv = flags.program};
+  if (flags.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.threads));
+  if (!flags.link.empty() && flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
+  if (!flags.link.empty()) options.env.emplace_back("WEFT_LINK", flags.link);
+  if (!flags.trace.empty()) options.env.emplace_back("WEFT_TRACE", flags.trace);
+  join_world(flags, &options);
+  const int world_size = std::max(flags.ranks, options.world_size);
+  const LaunchResult result = launch(options);
+  if (flags.json) {
+    nlohmann::ordered_json report{{"ranks", flags.ranks},
+                                  {"exit_code", result.exit_code()},
+                                  {"first_failed", nullptr},
+                                  {"host", nullptr},
+                                  {"reason", nullptr}};
+    if (result.first_failed >= 0) report["first_failed"] = result.first_failed, report["reason"] = result.reason;
+    if (!result.host.empty()) report["host"] = result.host;
+    fmt::print("{}\n", report.dump());
+  }
+  if (result.interrupted)
+    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks);
+  else if (result.first_failed >= 0)
+    fmt::print(stderr, "weft: rank {} of {}{} failed: {}\n", result.first_failed, world_size,
+               world_size > flags.ranks && !result.host.empty() ? fmt::format(" (host {})", result.host) : "",
+               result.reason);
+  return result.exit_code();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("run", "start N local ranks of a program that uses the library");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("-n,--ranks", flags->ranks, "ranks to start")->required()->type_name("N");
+  command->add_option("--threads", flags->threads, "threads of each rank (WEFT_THREADS, or 1)")->type_name("T");
+  command
+      ->add_option("--link", flags->link,
+                   "between ranks: shm, ucx, or a rate and latency as 10gbit,10us, with ,nic a host's")
+      ->type_name("LINK");
+  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");
+  command->add_option("--rendezvous", flags->rendezvous, "where rank 0 of a world of several hosts listens")
+      ->type_name("HOST:PORT");
+  command->add_option("--first-rank", flags->first_rank, "the first rank started here, in that world")->type_name("R");
+  command->add_option("--world-size", flags->world_size, "ranks of that world, on all hosts")->type_name("N");
+  command->add_option("program", flags->program, "the program and its arguments, after --")
+      ->required()
+      ->type_name("PROG");
+  command->footer(
+      "Example:\n  weft run -n 4 -- build/examples/01_gemm_reduce_scatter\n"
+      "  weft run -n 4 --link 10gbit,10us --trace run.json -- build/examples/01_gemm_reduce_scatter\n"
+      "Two hosts, a secret that only you can read on both (head -c 24 /dev/urandom | base64), never on the command "
+      "line:\n"
+      "  a$ WEFT_SECRET_FILE=~/.weft weft run -n 2 --rendezvous 10.0.0.1:5000 --first-rank 0 --world-size 4 -- PROG\n"
+      "  b$ WEFT_SECRET_FILE=~/.weft weft run -n 2 --rendezvous 10.0.0.1:5000 --first-rank 2 --world-size 4 -- PROG");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,208 @@
+// `weft spd distill`: repairs the blocks that suffer from dropping, for one number of ranks. Local ranks are threads of this
+// process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0 writes.
+#include "cli/spd/distill.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "weft/base/clock.h"
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/json.h"
+#include "weft/base/units.h"
+#include "weft/io/text/tokenizer.h"
+#include "weft/llm/eval/eval.h"
+#include "weft/llm/spd/block_weights.h"
+#include "weft/llm/spd/distill_state.h"
+#include "weft/transport/local/shm.h"
+#include "weft/world/world.h"
+
+#include "cli/progress.h"
+#include "cli/spd/spd.h"
+
+namespace weft::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kMostText = std::size_t{1} << 30;
+
+void check_flags(const DistillFlags& flags) {
+  if (flags.tp < 1 || flags.tp > kMaxLocalRanks) bad_input("--tp is {}; use 1 to {}", flags.tp, kMaxLocalRanks);
+  if (flags.tp == 1) bad_input("--tp is 1: one rank has nothing to drop; use 2 or more");
+  if (flags.samples < 0)
+    bad_input("--samples is {}; use 1 or more, or leave it out for all of the text", flags.samples);
+  if (flags.dtype != "f32" && flags.dtype != "bf16") bad_input("--dtype is \"{}\"; use f32 or bf16", flags.dtype);
+  if (flags.options.clip < 0) bad_input("--clip is {}; use 0 (off) or more", flags.options.clip);
+  if (flags.options.threads < 1) bad_input("--threads is {}; use 1 or more", flags.options.threads);
+}
+
+std::optional<SpdFile> read_spd(DistillFlags* flags, const ModelConfig& config) {
+  if (flags->spd.empty()) return std::nullopt;
+  SpdFile spd = load_spd(flags->spd);
+  if (flags->tp == 0) flags->tp = spd.tp;
+  check_spd(spd, {flags->model, model_hash(flags->model), flags->tp, static_cast<int>(config.blocks)});
+  return spd;
+}
+
+std::vector<std::vector<int>> read_samples(const DistillFlags& flags, const ModelConfig& config) {
+  const auto tokenizer = Tokenizer::load(flags.model);
+  const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, kMostText));
+  std::vector<std::vector<int>> samples;
+  for (const TokenWindow window : cut_windows(stream, window_length(config, flags.window), flags.samples))
+    samples.emplace_back(window.begin(), window.end());
+  return samples;
+}
+
+std::string time_left(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  return s >= 3600 ? fmt::format("{} h {} min", s / 3600, s % 3600 / 60)
+         : s >= 60 ? fmt::format("{} min {} s", s / 60, s % 60)
+                   : fmt::format("{} s", s);
+}
+
+void show(Progress& progress, const DistillFlags& flags, const DistillProgress& at) {
+  if (at.finished != nullptr) {
+    progress.show("");
+    if (!flags.json) fmt::print("{}", distill_line(*at.finished));
+    std::fflush(stdout);
+    return;
+  }
+  progress.show(fmt::format("block {} ({} of {})  epoch {} of {}  loss {:.3e}, before {:.3e}  {} left", at.block,
+                            at.done + 1, at.of, at.epoch, at.epochs, at.loss, at.loss_before,
+                            time_left(at.seconds_left)));
+}
+
+// The result: one file of weights and the spd file that names it. Then the state has done its work.
+void write_result(const DistillFlags& flags, const DistillJob& job, const DistillChoice& choice, const SpdFile* from,
+                  const std::vector<DistilledBlock>& blocks) {
+  const StoredDtype dtype = flags.dtype == "bf16" ? StoredDtype::bf16 : StoredDtype::f32;
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<StoredTensor> tensors;
+  for (const DistilledBlock& block : blocks)
+    for (StoredTensor& tensor : name_block(job.model.config, block.block, block.weights, dtype, &storage))
+      tensors.push_back(std::move(tensor));
+  const std::string weights = (fs::path(flags.out) / "repaired.safetensors").string();
+  const std::string settings = settings_of(job, flags.tp);
+  write_safetensors(weights, tensors, {{"settings", settings}});
+  SpdFile spd{.model = job.about, .tp = flags.tp, .blocks = choice.modes};
+  if (from != nullptr) spd.sensitivity = from->sensitivity;
+  spd.weights = "repaired.safetensors";
+  spd.weights_sha256 = file_sha256(weights);
+  spd.why = "weft spd distill: " + settings;
+  save_spd(spd, (fs::path(flags.out) / "repaired.spd").string());
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) bad_input("cannot make the folder \"{}\": {}; give another --out", path, error.message());
+}
+
+int run(DistillFlags flags) {
+  const std::int64_t start = now_ns();
+  const ModelSource model = open_model(flags.model);
+  if (launched()) flags.tp = launched_size();
+  const std::optional<SpdFile> spd = read_spd(&flags, model.config);
+  if (flags.options.threads == 0)
+    flags.options.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / std::max(flags.tp, 1))));
+  check_flags(flags);
+  flags.options.inputs = parse_distill_inputs(flags.inputs);
+  const DistillChoice choice = choose_blocks(flags, static_cast<int>(model.config.blocks), spd ? &*spd : nullptr);
+  DistillJob job{.model = model, .tasks = choice.tasks, .options = flags.options, .folder = flags.out + "/state"};
+  job.samples = read_samples(flags, model.config);
+  flags.samples = static_cast<int>(job.samples.size());
+  job.about = model_hash(flags.model);
+  const bool speaks = !launched() || launched_rank() == 0;
+  if (speaks) make_folder(job.folder);
+  Progress progress(speaks ? Progress::Who::speaks : Progress::Who::is_silent);
+  std::vector<DistilledBlock> blocks;
+  const auto body = [&](World& world, SharedActivations* shared) {
+    auto done = distill(world, job, shared, [&](const DistillProgress& at) { show(progress, flags, at); });
+    if (world.rank() == 0) blocks = std::move(done);
+  };
+  if (launched()) {
+    World world = World::init();
+    body(world, nullptr);
+  } else {
+    SharedActivations shared(job, flags.tp);
+    World::local(flags.tp, [&](World& world) { body(world, &shared); });
+  }
+  if (!speaks) return 0;
+  write_result(flags, job, choice, spd ? &*spd : nullptr, blocks);
+  const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  progress.show("");
+  if (flags.json) fmt::print("{}", distill_json(flags, blocks, seconds));
+  if (!flags.json) fmt::print("{}", distill_text(flags, blocks, seconds));
+  return 0;
+}
+
+void add_choices(CLI::App& command, DistillFlags* flags) {
+  command.add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
+  command.add_option("--tp", flags->tp, "ranks it is for; repaired weights fit no other number (that of --spd)")
+      ->type_name("N");
+  command.add_option("--text", flags->text, "calibration text, not the text to measure on")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--out", flags->out, "folder for repaired.spd, repaired.safetensors and the state to go on from")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--spd", flags->spd, "modes to start from, as `weft spd analyze --out` writes them")
+      ->type_name("FILE");
+  command.add_option("--blocks", flags->blocks, "blocks to drop and repair, as 0,3-5 (those --spd drops, or all)")
+      ->type_name("LIST");
+  command
+      .add_option("--head-groups", flags->head_groups,
+                  "blocks whose heads are grouped: auto (extremely sensitive ones, or without sensitivities where it "
+                  "lowers the loss), none, all, or a list")
+      ->type_name("LIST");
+  command.add_option("--tau1", flags->tau1, "S up to this is insensitive and stays as it is (0.05)")->type_name("S");
+  command.add_option("--tau2", flags->tau2, "S above this is extremely sensitive (10)")->type_name("S");
+}
+
+void add_training(CLI::App& command, DistillFlags* flags) {
+  DistillOptions& options = flags->options;
+  command.add_option("--samples", flags->samples, "windows of the text to use (all)")->type_name("N");
+  command.add_option("--window", flags->window, "tokens of a sample (the model's length, 2048 at most)")
+      ->type_name("TOKENS");
+  command.add_option("--epochs", options.epochs, fmt::format("times over the samples ({})", options.epochs))
+      ->type_name("E");
+  command.add_option("--lr", options.lr, fmt::format("learning rate at its peak ({})", options.lr))->type_name("RATE");
+  command.add_option("--batch", options.batch, "samples a step (1)")->type_name("B");
+  command.add_option("--weight-decay", options.weight_decay, "of AdamW (0)")->type_name("D");
+  command.add_option("--clip", options.clip, "largest norm of a step's gradients (1; 0: any)")->type_name("NORM");
+  command
+      .add_option("--inputs", flags->inputs,
+                  "what enters a block in training: sync (through original blocks, as the paper), dropped (through "
+                  "repaired ones), chained (through repaired ones, and the target is the original model's)")
+      ->type_name("HOW");
+  command.add_option("--dtype", flags->dtype, "of the repaired weights: f32 or bf16 (bf16)")->type_name("TYPE");
+  command.add_option("--seed", options.seed, "order of the samples (1)")->type_name("S");
+  command.add_option("--threads", options.threads, "threads of each rank (the cores there are, shared)")
+      ->type_name("T");
+  command.add_flag("--json", flags->json, "one JSON object on standard output");
+}
+
+}  // namespace
+
+void add_spd_distill(CLI::App& spd, Run* chosen) {
+  auto* command = spd.add_subcommand("distill", "repair the blocks that suffer from dropping, on calibration text");
+  auto flags = std::make_shared<DistillFlags>();
+  flags->options.threads = 0;
+  add_choices(*command, flags.get());
+  add_training(*command, flags.get());
+  command->footer(
+      "A dropped block is trained to give what the synchronised block gives. Every block that is done is kept in\n"
+      "--out; the same command goes on from there after an interruption, and ends with the same bytes.\n"
+      "Example:\n"
+      "  weft spd distill --model models/weft-16 --tp 4 --text models/weft-16/calibration.txt --out w16-tp4\n"
+      "  weft eval --model models/weft-16 --ranks 4 --spd w16-tp4/repaired.spd --text models/weft-16/heldout.txt");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

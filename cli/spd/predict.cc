@@ -1,0 +1,141 @@
+// `weft spd predict`: what dropping synchronisations would buy on devices that are not here: time to the first token of a
+// prompt, from plans and the cost model (weft/collective/first_token.h), for several links and shares of blocks dropped.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cluster/data_file.h"
+#include "weft/collective/first_token.h"
+
+#include "cli/spd/spd.h"
+#include "cli/table.h"
+
+namespace weft::cli {
+namespace {
+
+struct Flags {
+  std::string workload = "llama-2-70b", cluster = "a100-8", wire = "bf16";
+  std::vector<std::string> links{"300GB/s", "50GB/s", "10GB/s"};
+  std::vector<double> dropped{0, 25, 50, 75, 100};
+  int tp = 8;
+  std::int64_t tokens = 2048;
+  bool json = false;
+};
+
+struct Row {
+  double link = 0;  // bytes a second
+  std::int64_t dropped = 0;
+  BlockTime time;
+  std::string route;
+};
+
+// Communication that is not hidden, as a part of the whole.
+double comm_share(double whole, const BlockTime& t) { return whole > 0 ? std::max(0.0, whole - t.compute) / whole : 0; }
+
+std::vector<Row> rows_of(const Flags& flags, FirstTokenSpec spec) {
+  for (const double share : flags.dropped)
+    if (!(share >= 0 && share <= 100)) bad_input("--dropped is {}; use percentages from 0 to 100", share);
+  std::vector<Row> rows;
+  for (const std::string& link : flags.links) {
+    std::string text = link;  // commas part the links, so a latency stands behind a colon
+    std::replace(text.begin(), text.end(), ':', ',');
+    const Link given = parse_link(text);
+    spec.cluster.network.bytes_per_s = given.bytes_per_s;
+    if (given.latency_s > 0) spec.cluster.network.latency_s = given.latency_s;
+    const FirstToken predicted = first_token(spec);
+    for (const double share : flags.dropped) {
+      const std::int64_t dropped = std::llround(share / 100 * static_cast<double>(predicted.blocks));
+      rows.push_back({given.bytes_per_s, dropped, predicted.total(dropped), predicted.route});
+    }
+  }
+  return rows;
+}
+
+void print_text(const Flags& flags, const FirstTokenSpec& spec, const std::vector<Row>& rows) {
+  fmt::print("{}: prompt of {} tokens on {} devices ({}), sums travel as {}; predicted, nothing here is measured\n\n",
+             spec.workload.name, spec.tokens, spec.ranks, spec.cluster.name, flags.wire);
+  std::vector<std::vector<std::string>> table{
+      {"link", "dropped", "sequential", "comm", "fused", "comm", "fused / sync", "sent a rank"}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const Row& first = rows[i / flags.dropped.size() * flags.dropped.size()];
+    table.push_back(
+        {format_rate(row.link), fmt::format("{} of {}", row.dropped, spec.workload.layers),
+         format_duration(row.time.sequential), fmt::format("{:.1f} %", 100 * comm_share(row.time.sequential, row.time)),
+         format_duration(row.time.fused), fmt::format("{:.1f} %", 100 * comm_share(row.time.fused, row.time)),
+         fmt::format("{:.3f}", row.time.fused / first.time.sequential),
+         format_bytes(static_cast<double>(row.time.bytes))});
+  }
+  fmt::print("{}\n", aligned(table, Last::number));
+  fmt::print(
+      "sequential: each product, then its all-reduce; fused: tiles leave as they are made. comm: what of the time is\n"
+      "communication that nothing hides. fused / sync: against the sequential time of the link's first row.\n");
+}
+
+void print_json(const Flags& flags, const FirstTokenSpec& spec, const std::vector<Row>& rows) {
+  nlohmann::ordered_json out{
+      {"workload", spec.workload.name}, {"tp", spec.ranks},   {"tokens", spec.tokens},
+      {"cluster", spec.cluster.name},   {"wire", flags.wire}, {"rows", nlohmann::ordered_json::array()}};
+  for (const Row& row : rows)
+    out["rows"].push_back({{"link_bytes_per_s", row.link},
+                           {"dropped_blocks", row.dropped},
+                           {"dropped", static_cast<double>(row.dropped) / static_cast<double>(spec.workload.layers)},
+                           {"ttft_us", row.time.fused * 1e6},
+                           {"sequential_us", row.time.sequential * 1e6},
+                           {"compute_us", row.time.compute * 1e6},
+                           {"comm_share", comm_share(row.time.fused, row.time)},
+                           {"sequential_comm_share", comm_share(row.time.sequential, row.time)},
+                           {"bytes_sent", row.time.bytes},
+                           {"route", row.route}});
+  fmt::print("{}\n", out.dump());
+}
+
+int run(const Flags& flags) {
+  FirstTokenSpec spec;
+  spec.workload = load_workload(flags.workload);
+  spec.cluster = load_cluster(find_data_file("clusters", "cluster", flags.cluster));
+  spec.ranks = flags.tp;
+  spec.tokens = flags.tokens;
+  spec.wire = parse_dtype(flags.wire);
+  const std::vector<Row> rows = rows_of(flags, spec);
+  if (flags.json)
+    print_json(flags, spec, rows);
+  else
+    print_text(flags, spec, rows);
+  return 0;
+}
+
+}  // namespace
+
+void add_spd_predict(CLI::App& spd, Run* chosen) {
+  auto* command =
+      spd.add_subcommand("predict", "time to first token on modelled devices, for shares of blocks dropped");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--workload", flags->workload, "a transformer of workloads/ (llama-2-70b)")->type_name("NAME");
+  command->add_option("--cluster", flags->cluster, "rates of a device, of clusters/ (a100-8)")->type_name("NAME|FILE");
+  command->add_option("--tp", flags->tp, "devices that share the model (8)")->type_name("N");
+  command->add_option("--tokens", flags->tokens, "of the prompt (2048)")->type_name("N");
+  command
+      ->add_option("--links", flags->links, "what a device sends in one direction: RATE, or RATE:LATENCY as 10GB/s:5us")
+      ->delimiter(',')
+      ->type_name("RATE,...");
+  command->add_option("--dropped", flags->dropped, "shares of blocks, in percent (0,25,50,75,100)")
+      ->delimiter(',')
+      ->type_name("P,...");
+  command->add_option("--wire", flags->wire, "sums travel as bf16 or int8")->type_name("TYPE");
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->footer(
+      "Example:\n  weft spd predict --workload llama-2-70b --tp 8 --links 300GB/s,50GB/s,10GB/s --tokens 2048\n"
+      "  weft spd predict --wire int8 --tokens 4096 --dropped 0,10,20,30,40,50,60,70,80,90,100 --json");
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,198 @@
+// The judge of `weft bench` must itself be right: it agrees with the reference executor and notices a single bad element.
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/cluster/cluster.h"
+#include "weft/exec/ref/ref.h"
+#include "weft/mesh/box.h"
+
+#include "cli/bench/check.h"
+#include "cli/bench/inputs.h"
+#include "cli/bench/panels.h"
+#include "cli/bench/sizes.h"
+#include "cli/bench/sweep.h"
+#include "cli/bench/values.h"
+#include "cli/ops.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::int64_t kAll = std::int64_t{1} << 40;
+
+OpSpec spec_of(const char* op, int ranks) {
+  OpFlags flags;
+  const std::string_view name = op;
+  flags.addend = name.ends_with(" addend");
+  flags.op = name.substr(0, name.find(' '));
+  flags.ranks = ranks;
+  flags.m = 11, flags.n = 6, flags.k = 5;
+  flags.tile = {4, 0};
+  flags.tables = 2, flags.rows = 9, flags.dim = 3, flags.batch = 11, flags.pooling = 2;
+  return parse_op(flags, 8);
+}
+
+std::vector<std::vector<float>> outputs(const OpSpec& spec, std::uint64_t round) {
+  const Plan plan = build(spec, default_cluster(spec.ranks));
+  std::vector<RankInputs> inputs;
+  std::vector<Bindings> bindings;
+  for (int r = 0; r < plan.num_ranks; ++r) {
+    inputs.emplace_back(spec, r).refresh(round);
+    const Inputs in = inputs.back().next();
+    bindings.push_back({{in}, std::vector<const void*>(plan.buffers.size(), in.x)});
+  }
+  RefExecutor ref(plan);
+  ref.run(bindings);
+  std::vector<std::vector<float>> out;
+  for (int r = 0; r < plan.num_ranks; ++r) out.push_back(ref.output(r));
+  return out;
+}
+
+class BenchReference : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BenchReference, AgreesWithTheReferenceExecutorAndSeesOneBadElement) {
+  const OpSpec spec = spec_of(GetParam(), 3);
+  const Reference reference(spec);
+  auto all = outputs(spec, 7);
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+    auto& y = all[rank];
+    const std::int64_t cols = spec.space.kind == SpaceKind::all_to_all && spec.space.options.stack == Stack::columns
+                                  ? spec.producer.n * 3
+                                  : spec.producer.n;
+    const Matrix matrix{y.data(), static_cast<std::int64_t>(y.size()) / cols, cols};
+    const auto error = [&](std::uint64_t round) { return reference.error_of(matrix, Expect::op, round, rank, kAll); };
+    EXPECT_LT(error(7), reference.tolerance());
+    EXPECT_GT(error(8), 0.01) << "inputs of another round";
+    y[y.size() / 2] += 0.01f;
+    EXPECT_GT(error(7), reference.tolerance());
+    y[y.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_GT(error(7), 1);
+    EXPECT_GT(reference.error_of({y.data(), matrix.rows - 1, cols}, Expect::op, 7, rank, kAll), 1) << "a row too few";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ops, BenchReference,
+                         ::testing::Values("gemm-rs", "gemm-ar", "gemv-ar", "gemm-a2a", "embedding-a2a", "ag-gemm",
+                                           "rs", "ag", "a2a", "bcast", "gemm-ag", "gemm-rs addend", "gemv-ar addend"));
+
+class PanelsOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const int panels : {2, 4, 8})
+      for (const std::int64_t m : {8, 13, 64, 101}) {
+        OpSpec spec = spec_of(GetParam(), ranks);
+        (panel_by(spec) == PanelBy::columns ? spec.producer.n : spec.producer.m) = m;
+        if (!panels_fit(spec, panels)) continue;
+        std::vector<int> seen(static_cast<std::size_t>(m));
+        for (int p = 0; p < panels; ++p) {
+          const auto stretches = panel_stretches(spec, panels, p);
+          std::int64_t size = 0, at = 0;
+          for (const Stretch& stretch : stretches) {
+            EXPECT_GT(stretch.size(), 0);
+            size += stretch.size();
+            for (std::int64_t i = stretch.begin; i < stretch.end; ++i) ++seen[static_cast<std::size_t>(i)];
+          }
+          // The collective of a panel cuts it by the same rule as the whole is cut.
+          for (std::size_t owner = 0; owner < stretches.size(); ++owner) {
+            EXPECT_EQ(at, cut(size, static_cast<std::int64_t>(stretches.size()), static_cast<std::int64_t>(owner)));
+            at += stretches[owner].size();
+          }
+        }
+        EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(m), 1)) << ranks << " ranks, " << panels << " panels";
+      }
+}
+INSTANTIATE_TEST_SUITE_P(Ops, PanelsOf, ::testing::Values("gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "gemv-ar"));
+
+TEST(BenchReference, ResultInBlocksMustCoverAllOfIt) {
+  const OpSpec spec = spec_of("gemm-ar", 2);
+  const Reference reference(spec);
+  const auto y = outputs(spec, 3)[0];
+  const std::int64_t n = spec.producer.n;
+  const Placed top{{y.data(), 4, n}, 0, 0}, rest{{y.data() + 4 * n, 7, n}, 4, 0};
+  EXPECT_LT(reference.error_of(Result{top, rest}, Expect::op, 3, 0, kAll), reference.tolerance());
+  EXPECT_GT(reference.error_of(Result{top}, Expect::op, 3, 0, kAll), 1) << "a part is missing";
+  Placed wrong = rest;
+  wrong.row = 3;
+  EXPECT_GT(reference.error_of(Result{top, wrong}, Expect::op, 3, 0, kAll), 0.01) << "a block in another place";
+}
+
+TEST(Zipf, PopularRowsAreReadAsOftenAsTheirRankSays) {
+  constexpr std::int64_t kRows = 1000, kSamples = 200'000;
+  for (const double exponent : {0.8, 1.0, 1.2}) {
+    double all = 0;
+    for (int i = 1; i <= kRows; ++i) all += std::pow(i, -exponent);
+    std::vector<int> seen(kRows);
+    for (std::int64_t i = 0; i < kSamples; ++i) ++seen[static_cast<std::size_t>(zipf_rank_at(42, i, kRows, exponent))];
+    // The share of [i, i + 1) is below 1 / i^a for the first rows and meets it soon.
+    for (const int rank : {10, 30, 100})
+      EXPECT_NEAR(seen[static_cast<std::size_t>(rank - 1)], kSamples * std::pow(rank, -exponent) / all,
+                  0.3 * kSamples * std::pow(rank, -exponent) / all)
+          << exponent << " " << rank;
+    EXPECT_GT(seen[0], seen[1]);
+  }
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    const std::int64_t index = zipf_index_at(7, i, 3, 1.1);
+    EXPECT_TRUE(index >= 0 && index < 3);
+  }
+}
+
+TEST(Sizes, AreReadAsNcclTestsWritesThem) {
+  EXPECT_EQ(parse_sizes("4K:64K"), (std::vector<std::int64_t>{4096, 16384, 65536}));
+  EXPECT_EQ(parse_sizes("8:64:2"), (std::vector<std::int64_t>{8, 16, 32, 64}));
+  EXPECT_EQ(parse_sizes("1M"), (std::vector<std::int64_t>{1 << 20}));
+  EXPECT_EQ(parse_sizes("4K:64M").size(), 8u);
+  for (const char* bad : {"", ":", "64K:4K", "1K:2K:1", "1K:2K:2:2", "x"}) EXPECT_THROW(parse_sizes(bad), Error) << bad;
+}
+
+TEST(Sizes, BusBandwidthCountsWhatALinkCarries) {
+  struct Case {
+    const char* op;
+    double factor;
+  };
+  for (const Case& one : {Case{"ar", 1.5}, Case{"rs", 0.75}, Case{"ag", 0.75}, Case{"a2a", 0.75}, Case{"bcast", 1}}) {
+    OpFlags flags;
+    flags.op = one.op;
+    flags.ranks = 4;
+    set_size(parse_op(flags, 8).space.kind, 4, 1 << 20, &flags);
+    const WireSize size = wire_size(parse_op(flags, 8));
+    EXPECT_EQ(size.bytes, 1 << 20) << one.op;
+    EXPECT_DOUBLE_EQ(size.bus_factor, one.factor) << one.op;
+  }
+}
+
+TEST(Sweep, HasFortyShapesFromThinToFat) {
+  for (const char* op : {"gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "embedding-a2a"}) {
+    OpFlags flags;
+    flags.op = op;
+    const auto cells = sweep_cells(flags, 8);
+    EXPECT_EQ(cells.size(), 40u) << op;
+    EXPECT_EQ(cells.front().bytes, 4096);
+    EXPECT_EQ(cells.back().bytes, 64 << 20);
+  }
+}
+
+TEST(Workload, TablesOfDlrmAreDealtAndCapped) {
+  OpFlags flags;
+  flags.op = "embedding-a2a";
+  flags.workload = "dlrm-v2";
+  flags.rows = 5000;
+  std::size_t one_hot = 0, multi_hot = 0;
+  for (const auto& [which, tables] : {std::pair{"one-hot", &one_hot}, std::pair{"multi-hot", &multi_hot}}) {
+    flags.tables_of = which;
+    const OpSpec spec = parse_op(flags, 8);
+    EXPECT_EQ(spec.producer.m, 2048);
+    EXPECT_EQ(spec.producer.dim, 128);
+    for (const auto& bags : spec.bags)
+      for (const BagTable& bag : bags) {
+        ++*tables;
+        EXPECT_LE(bag.rows, 5000);
+        EXPECT_EQ(bag.pooling == 1, flags.tables_of == "one-hot");
+      }
+  }
+  EXPECT_EQ(one_hot + multi_hot, 26u);
+}
+
+}  // namespace
+}  // namespace weft::cli

@@ -1,0 +1,98 @@
+// `weft sim` as its users see it: exit codes, JSON keys, the bars of the paper's table, files that cannot be used.
+#include <cstdio>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/runs.h"
+
+namespace weft::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(SimCommand, OneCaseHasItsKeys) {
+  const Ended ended = weft("sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json out = Json::parse(ended.out);
+  ASSERT_EQ(out["cases"].size(), 2u);
+  const Json &before = out["cases"][0], &after = out["cases"][1];
+  EXPECT_EQ(before["config"], "sequential");
+  EXPECT_EQ(after["config"], "t3_mca");
+  EXPECT_LT(after["time_us"].get<double>(), before["time_us"].get<double>());
+  EXPECT_GT(after["speedup"].get<double>(), 1.1);
+  const std::int64_t chunk = std::int64_t{8192} * 4256 * 2 / 8;
+  EXPECT_EQ(before["dram_bytes"]["rs_read"].get<std::int64_t>(), 15 * chunk);
+  EXPECT_EQ(after["dram_bytes"]["rs_read"].get<std::int64_t>(), 6 * chunk);
+}
+
+// The whole comparison: every bar that is printed is met, and errors of fit and prediction stand apart.
+TEST(SimCommand, TheTableMeetsItsBars) {
+  const Ended ended = weft("sim t3 --table --json");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json paper = Json::parse(ended.out)["paper"];
+  ASSERT_GE(paper["bars"].size(), 8u);
+  for (const Json& bar : paper["bars"])
+    EXPECT_TRUE(bar["met"].get<bool>()) << bar["what"] << " seen " << bar["seen"] << ", to reach " << bar["target"];
+  for (const Json& row : paper["rows"]) EXPECT_TRUE(row.contains("fit_error") && row.contains("prediction_error"));
+}
+
+TEST(SimCommand, ATraceIsATimeline) {
+  const std::string path = ::testing::TempDir() + "/weft_sim_trace.json";
+  const Ended ended = weft({"sim", "t3", "--model", "mega-gpt-2", "--tp", "16", "--layer", "op", "--trace", path});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json trace = Json::parse(text_of_file(path));
+  EXPECT_GT(trace["traceEvents"].size(), 3000u);
+  std::remove(path.c_str());
+}
+
+TEST(SimCommand, AModelOfTheUsersOwnNeedsNoRecompiling) {
+  const std::string model = written(
+      "weft_sim_model.json",
+      R"({"name": "mine", "source": "test", "kind": "transformer", "hidden": 1024, "layers": 2, "heads": 8, "kv_heads": 8,
+          "head_dim": 128, "ffn": 4096, "gated": false, "sequence": 512, "batch": 4, "degrees": [4], "dtype": "bf16",
+          "scale_down": {"why": "none", "ranks": 4, "tokens": 32, "hidden": 1, "ffn": 1}})");
+  const Ended ended =
+      weft({"sim", "t3", "--model", model, "--tp", "4", "--layer", "all", "--chip", "h200-like", "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Json::parse(ended.out)["cases"].size(), 8u);
+  std::remove(model.c_str());
+}
+
+TEST(SimCommand, SaysWhatCannotBeUsed) {
+  struct Case {
+    const char *words, *part;
+  };
+  for (const Case& one :
+       {Case{"sim t3 --chip no-such", "t3-paper"}, Case{"sim t3 --layer fc9", "fc2"},
+        Case{"sim t3 --model dlrm-v2", "transformer"}, Case{"sim t3 --config t4", "t3_mca"},
+        Case{"sim t3 --tp 1", "--tp"}, Case{"sim t3 --tp 9", "9 ranks"}, Case{"sim t3 --set link_rate", "KEY=NUMBER"},
+        Case{"sim t3 --set link_rate=0", "link_rate"}, Case{"sim t3 --set no_such=1", "link_rate"},
+        Case{"sim t3 --table --svg /no/where", "folder"}}) {
+    const Ended ended = weft(one.words);
+    EXPECT_EQ(ended.code, 2) << one.words << ": " << ended.err;
+    EXPECT_NE(ended.err.find(one.part), std::string::npos) << one.words << ": " << ended.err;
+  }
+  const std::string chip =
+      written("weft_sim_chip.json", R"({"name": "x", "source": "y", "cus": {"value": 0, "source": "z"}})");
+  const Ended ended = weft({"sim", "t3", "--chip", chip});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.err.find(chip), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("cus"), std::string::npos) << ended.err;
+  std::remove(chip.c_str());
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,97 @@
+#include "weft/io/text/byte_level_bpe.h"
+
+#include "weft/base/error.h"
+#include "weft/io/text/unicode.h"
+
+namespace weft {
+namespace {
+
+// The alphabet: printable Latin-1 characters stand for themselves, the other bytes for U+0100, U+0101, ... in order.
+struct Alphabet {
+  std::array<std::string, 256> letters;
+  std::unordered_map<char32_t, unsigned char> bytes;
+
+  Alphabet() {
+    char32_t next = 0x100;
+    for (char32_t byte = 0; byte < 256; ++byte) {
+      const bool prints = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+      const char32_t point = prints ? byte : next++;
+      append_utf8(point, letters[byte]);
+      bytes[point] = static_cast<unsigned char>(byte);
+    }
+  }
+};
+
+const Alphabet& alphabet() {
+  static const Alphabet kAlphabet;
+  return kAlphabet;
+}
+
+// The bytes of a token; none where it has a character outside the alphabet.
+std::optional<std::string> bytes_of(std::string_view text) {
+  std::string bytes;
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    const auto found = alphabet().bytes.find(next.point);
+    if (found == alphabet().bytes.end()) return std::nullopt;
+    bytes += static_cast<char>(found->second);
+    text.remove_prefix(next.length);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vector<AddedToken> added,
+                           const ByteLevelOptions& options)
+    : options_(options), merges_(std::move(merges)) {
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    byte_tokens_[byte] = vocabulary.find(alphabet().letters[byte]).value_or(-1);
+  pieces_.resize(vocabulary.texts.size());
+  for (std::size_t id = 0; id < pieces_.size(); ++id) {
+    const std::optional<std::string> bytes = bytes_of(vocabulary.texts[id]);
+    pieces_[id] = bytes.value_or(vocabulary.texts[id]);
+    if (bytes && !bytes->empty() && options_.ignore_merges) whole_words_[*bytes] = static_cast<int>(id);
+  }
+  for (const AddedToken& token : added) {
+    const auto place = static_cast<std::size_t>(token.id);
+    if (place >= pieces_.size()) pieces_.resize(place + 1);
+    pieces_[place] = token.text;
+  }
+  set_added(std::move(added));
+}
+
+void ByteLevelBpe::encode_plain(std::string_view text, bool, std::vector<int>& tokens) const {
+  std::string spaced;
+  if (options_.prefix_space && text[0] != ' ') {
+    spaced = " " + std::string(text);
+    text = spaced;
+  }
+  while (!text.empty()) {
+    const std::size_t length = first_word(options_.rule, text);
+    encode_word(text.substr(0, length), tokens);
+    text.remove_prefix(length);
+  }
+}
+
+void ByteLevelBpe::encode_word(std::string_view word, std::vector<int>& tokens) const {
+  if (options_.ignore_merges) {
+    if (const auto whole = whole_words_.find(std::string(word)); whole != whole_words_.end()) {
+      tokens.push_back(whole->second);
+      return;
+    }
+  }
+  std::vector<int> symbols;
+  symbols.reserve(word.size());
+  for (const char c : word) {
+    const int token = byte_tokens_[static_cast<unsigned char>(c)];
+    if (token < 0 && !options_.unknown)
+      bad_input("the text has byte 0x{:02x}, for which the vocabulary has no token; leave it out",
+                static_cast<unsigned char>(c));
+    symbols.push_back(token >= 0 ? token : *options_.unknown);
+  }
+  merges_.apply(symbols);
+  tokens.insert(tokens.end(), symbols.begin(), symbols.end());
+}
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+// Finds the files of a tokenizer in a model's folder.
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/io/text/sentencepiece.h"
+#include "weft/io/text/tokenizer.h"
+#include "weft/io/text/tokenizer_config.h"
+#include "weft/io/text/tokenizer_json.h"
+
+namespace weft {
+namespace {
+
+constexpr int kVocabGuess = 1 << 20;  // bounds ids of added tokens before a vocabulary is read
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
+  std::error_code error;
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder + "/" + name, error); };
+  const TokenizerConfig config = TokenizerConfig::load(folder);
+  LoadedTokenizer loaded;
+  TokenizerConfig::OwnWords own;
+  if (has("tokenizer.json")) {
+    loaded = load_tokenizer_json(folder + "/tokenizer.json");
+    own = {loaded.template_bos, "", !loaded.template_bos.empty()};
+  } else if (has("tokenizer.model")) {
+    LoadedSentencePiece pieces = load_sentencepiece(folder + "/tokenizer.model", config.added(kVocabGuess));
+    loaded.tokenizer = std::move(pieces.tokenizer);
+    own = {pieces.bos, pieces.eos, !pieces.bos.empty()};
+  } else if (has("vocab.json") && has("merges.txt")) {
+    loaded = load_vocab_and_merges(folder + "/vocab.json", folder + "/merges.txt", config.prefix_space(),
+                                   config.added(kVocabGuess));
+  } else {
+    bad_input("{}: there is no tokenizer.json, no tokenizer.model and no vocab.json with merges.txt; add one of them",
+              folder);
+  }
+  config.apply(own, *loaded.tokenizer);
+  return std::move(loaded.tokenizer);
+}
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+#include "weft/kernel/attention/rope.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+RopeTable::RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale)
+    : positions_(positions), half_(static_cast<std::int64_t>(inverse_frequencies.size())) {
+  if (positions < 1 || half_ < 1)
+    bad_input("rotary positions: {} positions of {} frequencies; both must be at least 1", positions, half_);
+  table_.resize(static_cast<std::size_t>(positions * half_ * 2));
+  float* row = table_.data();
+  for (std::int64_t p = 0; p < positions; ++p, row += 2 * half_)
+    for (std::int64_t j = 0; j < half_; ++j) {
+      const double angle = static_cast<double>(p) * inverse_frequencies[static_cast<std::size_t>(j)];
+      row[j] = static_cast<float>(std::cos(angle) * scale);
+      row[half_ + j] = static_cast<float>(std::sin(angle) * scale);
+    }
+}
+
+void RopeTable::apply(std::int64_t position, std::int64_t rows, std::int64_t heads, float* x, std::int64_t ldx) const {
+  if (position < 0 || rows < 0 || position + rows > positions_)
+    bad_input("positions {} to {} are outside of the {} that were tabled", position, position + rows, positions_);
+  for (std::int64_t i = 0; i < rows; ++i, x += ldx) {
+    const float* cosines = table_.data() + (position + i) * 2 * half_;
+    const float* sines = cosines + half_;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      float* __restrict first = x + h * 2 * half_;
+      float* __restrict second = first + half_;
+      for (std::int64_t j = 0; j < half_; ++j) {
+        const float a = first[j], b = second[j];
+        first[j] = a * cosines[j] - b * sines[j];
+        second[j] = b * cosines[j] + a * sines[j];
+      }
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,248 @@
+#include "weft/kernel/gemm/gemm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+
+#include "weft/base/error.h"
+#include "weft/kernel/variant.h"
+
+namespace weft {
+namespace {
+
+// Rows of b taken at a time by the portable kernel: a panel of 64 columns is then 256 KiB, which streams from
+// the second-level cache, and c is read and written once for all usual k (2048 x 2048 x 1024: 108 GF/s with
+// 1024, 105 with 256).
+constexpr std::int64_t kKBlock = 1024;
+
+// And by libxsmm, which reads b as it is: few enough rows to stay cached while the tile's rows pass.
+constexpr std::int64_t kJitKBlock = 256;
+
+bool sanitized() {
+#ifdef WEFT_SANITIZED
+  return true;
+#else
+  return false;
+#endif
+}
+
+void check(const GemmShape& shape) {
+  if (shape.tile_rows < 1 || shape.tile_cols < 1 || shape.k < 0)
+    bad_input("gemm tile of {} x {} with k = {}: rows and columns must be at least 1, k at least 0", shape.tile_rows,
+              shape.tile_cols, shape.k);
+  if (shape.lda < shape.k)
+    bad_input("gemm: the rows of a are {} elements apart but {} long; use lda >= k", shape.lda, shape.k);
+  if (shape.b_transposed && shape.ldb < shape.k)
+    bad_input("gemm: the rows of b's transpose are {} elements apart but {} long; use ldb >= k", shape.ldb, shape.k);
+  if (shape.b_dtype != Dtype::f32 && shape.b_dtype != Dtype::bf16)
+    bad_input("gemm: b is {}; use f32 or bf16", to_string(shape.b_dtype));
+}
+
+const void* element(const void* b, Dtype dtype, std::int64_t index) {
+  return static_cast<const char*>(b) + static_cast<std::size_t>(index) * size_of(dtype);
+}
+
+void check_sizes(const char* what, std::span<const std::int64_t> sizes, std::int64_t most) {
+  for (std::int64_t size : sizes)
+    if (size < 1 || size > most) bad_input("gemm: tiles of {} {} were announced; use 1 to {}", size, what, most);
+}
+
+// libxsmm 1.17 takes 64 columns at a time, and on avx512 sums a last block of one register (up to 16 columns)
+// in several chains that it adds at the end. Then bits would depend on the place of a column in its tile.
+bool sums_in_order(std::int64_t cols) { return (cols - 1) % 64 >= 16; }
+
+// On avx512 ours is the quicker (2048 x 2048, k 32: 107 against 65 GF/s). JIT code is invisible to sanitizers.
+bool prefers_libxsmm(Isa isa) { return isa != Isa::avx512 && have_libxsmm() && !sanitized(); }
+
+// Each size once, and the way from a size to its place among them.
+std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std::vector<std::int32_t>& slot) {
+  std::vector<std::int64_t> numbered;
+  for (std::int64_t size : sizes) {
+    std::int32_t& entry = slot[static_cast<std::size_t>(size)];
+    if (entry >= 0) continue;
+    entry = static_cast<std::int32_t>(numbered.size());
+    numbered.push_back(size);
+  }
+  return numbered;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The columns of c from `col` on; the addend and the twin come after the last k.
+GemmTarget part_of(const GemmTarget& c, std::int64_t col, bool last) {
+  GemmTarget out{c.data + col, c.ld};
+  if (last && c.addend != nullptr) out.addend = c.addend + col, out.addend_ld = c.addend_ld;
+  if (last && c.twin != nullptr) out.twin = c.twin + col, out.twin_ld = c.twin_ld;
+  return out;
+}
+
+void no_products(std::int64_t rows, std::int64_t cols, const GemmTarget& c) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const float value = c.addend != nullptr ? c.addend[r * c.addend_ld + j] + 0.0f : 0.0f;
+      c.data[r * c.ld + j] = value;
+      if (c.twin != nullptr) c.twin[r * c.twin_ld + j] = value;
+    }
+}
+
+}  // namespace
+
+GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row_sizes,
+                       std::span<const std::int64_t> col_sizes, Kind kind, Isa isa)
+    : shape_(shape),
+      variant_(&variant(isa)),
+      row_slot_(static_cast<std::size_t>(std::max<std::int64_t>(shape.tile_rows, 0)) + 1, -1),
+      col_slot_(static_cast<std::size_t>(std::max<std::int64_t>(shape.tile_cols, 0)) + 1, -1) {
+  check(shape);
+  check_sizes("rows", row_sizes, shape.tile_rows);
+  check_sizes("columns", col_sizes, shape.tile_cols);
+  if (kind == Kind::libxsmm && shape.b_transposed)
+    bad_input("libxsmm reads b as it is, not its transpose; use the portable kernel");
+  if (kind == Kind::libxsmm && !have_libxsmm())
+    bad_input("this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
+  widens_b_ = shape.b_dtype == Dtype::bf16 && !shape.b_transposed;
+  const std::int64_t floats = std::max(variant_->panel_cols * std::min(kKBlock, shape.k),
+                                       widens_b_ ? shape.tile_cols * std::min(kJitKBlock, shape.k) : 0);
+  scratch_bytes_ = static_cast<std::size_t>(floats) * sizeof(float);
+  const bool wanted = kind == Kind::libxsmm || (kind == Kind::automatic && !shape.b_transposed && prefers_libxsmm(isa));
+  jit_ = wanted && dispatch(row_sizes, col_sizes);
+}
+
+std::string_view GemmKernel::name() const { return jit_ ? "libxsmm" : "portable"; }
+
+GemmKernel::KBlock GemmKernel::k_block(std::int64_t begin) const {
+  const std::int64_t size = std::min(kJitKBlock, shape_.k - begin);
+  return {begin, size, (size == kJitKBlock ? 0 : 2) + (begin == 0 ? 0 : 1)};
+}
+
+bool GemmKernel::dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes) {
+  std::vector<std::int64_t> heights(row_sizes.begin(), row_sizes.end());
+  // Any height is then the sum of a few powers of two, by a few kernels instead of one for each height.
+  if (shape_.any_rows)
+    for (std::int64_t rows = 1; rows <= shape_.tile_rows; rows *= 2) heights.push_back(rows);
+  heights = number_sizes(heights, row_slot_);
+  std::vector<std::int64_t> widths;
+  std::copy_if(col_sizes.begin(), col_sizes.end(), std::back_inserter(widths), sums_in_order);
+  widths = number_sizes(widths, col_slot_);
+  num_row_slots_ = static_cast<std::int32_t>(heights.size());
+  code_.assign(heights.size() * widths.size() * kParts, nullptr);
+  JitGemm* code = code_.data();
+  for (std::int64_t cols : widths)
+    for (std::int64_t rows : heights) {
+      if (!dispatch_size(rows, cols, code)) return false;
+      code += kParts;
+    }
+  return !code_.empty();
+}
+
+bool GemmKernel::dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const {
+  for (std::int64_t begin = 0; begin < shape_.k; begin += kJitKBlock) {
+    const KBlock block = k_block(begin);
+    if (code[block.part] != nullptr) continue;
+    code[block.part] = dispatch_libxsmm({.rows = rows,
+                                         .cols = cols,
+                                         .k = block.size,
+                                         .lda = shape_.lda,
+                                         .ldb = widens_b_ ? shape_.tile_cols : shape_.ldb,
+                                         .ldc = shape_.tile_cols,
+                                         .accumulate = begin > 0});
+    if (code[block.part] == nullptr) return false;
+  }
+  return true;
+}
+
+void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
+                     void* scratch) const {
+  if (shape_.k == 0) return no_products(rows, cols, c);
+  const bool has_rows = shape_.any_rows || row_slot_[static_cast<std::size_t>(rows)] >= 0;
+  if (jit_ && has_rows && col_slot_[static_cast<std::size_t>(cols)] >= 0 && c.ld == shape_.tile_cols &&
+      c.addend == nullptr && c.twin == nullptr)
+    return run_libxsmm(rows, cols, a, b, c.data, static_cast<float*>(scratch));
+  run_portable(rows, cols, a, b, c, static_cast<float*>(scratch));
+}
+
+void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
+                              float* scratch) const {
+  const std::int64_t width = variant_->panel_cols, lanes = variant_->lanes;
+  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
+    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
+    for (std::int64_t col = 0; col < cols; col += width) {
+      const std::int64_t count = std::min(width, cols - col);
+      GemmPanel panel{scratch, size, count, ceil_div(count, lanes) * lanes};
+      if (rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && count % lanes == 0 && !shape_.b_transposed) {
+        panel.data =
+            static_cast<const float*>(b) + begin * shape_.ldb + col;  // read once: packing would only add to it
+        panel.ld = shape_.ldb;
+      } else {
+        pack_panel({begin, size, col, count}, b, nullptr, scratch);
+      }
+      variant_->multiply(rows, a + begin, shape_.lda, panel, part_of(c, col, begin + size == shape_.k), begin > 0);
+    }
+  }
+}
+
+void GemmKernel::pack_panel(const PanelBox& box, const void* b, const void* next, float* panel) const {
+  const std::int64_t ldb = shape_.ldb;
+  const std::int64_t first = shape_.b_transposed ? box.col * ldb + box.k_begin : box.k_begin * ldb + box.col;
+  const auto pack = shape_.b_transposed ? variant_->pack_transposed : variant_->pack;
+  const PanelSource source{element(b, shape_.b_dtype, first), shape_.b_dtype, ldb,
+                           next == nullptr ? nullptr : element(next, shape_.b_dtype, first)};
+  pack(box.k_size, box.cols, source, panel);
+}
+
+std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
+  return shape_.k * ceil_div(cols, variant_->lanes) * variant_->lanes;
+}
+
+// Packed: blocks of k, in each the panels of the tile one after another, in the order of use.
+void GemmKernel::pack(std::int64_t cols, const void* b, float* packed, const void* next) const {
+  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
+    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
+    for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
+      const std::int64_t count = std::min(variant_->panel_cols, cols - col);
+      pack_panel({begin, size, col, count}, b, next, packed);
+      packed += size * ceil_div(count, variant_->lanes) * variant_->lanes;
+    }
+  }
+}
+
+void GemmKernel::run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed,
+                            const GemmTarget& c) const {
+  if (shape_.k == 0) return no_products(rows, cols, c);
+  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
+    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
+    for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
+      const std::int64_t count = std::min(variant_->panel_cols, cols - col);
+      const std::int64_t ld = ceil_div(count, variant_->lanes) * variant_->lanes;
+      variant_->multiply(rows, a + begin, shape_.lda, {packed, size, count, ld},
+                         part_of(c, col, begin + size == shape_.k), begin > 0);
+      packed += size * ld;
+    }
+  }
+}
+
+void GemmKernel::run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
+                             float* panel) const {
+  const JitGemm* code = code_.data() + col_slot_[static_cast<std::size_t>(cols)] * num_row_slots_ * kParts;
+  for (std::int64_t begin = 0; begin < shape_.k; begin += kJitKBlock) {
+    const KBlock block = k_block(begin);
+    const void* part = element(b, shape_.b_dtype, begin * shape_.ldb);
+    if (widens_b_) {
+      for (std::int64_t p = 0; p < block.size; ++p)
+        variant_->widen(cols, element(part, shape_.b_dtype, p * shape_.ldb), shape_.b_dtype,
+                        panel + p * shape_.tile_cols);
+      part = panel;
+    }
+    for (std::int64_t row = 0; row < rows;) {
+      std::int64_t count = rows - row;
+      if (row_slot_[static_cast<std::size_t>(count)] < 0)
+        count = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
+      const JitGemm* of_rows = code + row_slot_[static_cast<std::size_t>(count)] * kParts;
+      of_rows[block.part](static_cast<const float*>(part), a + row * shape_.lda + begin, c + row * shape_.tile_cols);
+      row += count;
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+#include "weft/kernel/gemm/matmul.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/thread_pool.h"
+#include "weft/kernel/gemm/gemm.h"
+#include "weft/kernel/gemm/gemv.h"
+
+namespace weft {
+namespace {
+
+Linear checked(std::int64_t m, Linear linear, std::int64_t ldx, std::int64_t ldy) {
+  if (linear.ldw == 0) linear.ldw = linear.k;
+  if (linear.dtype != Dtype::f32 && linear.dtype != Dtype::bf16)
+    bad_input("the weights of a product are {}; use f32 or bf16", to_string(linear.dtype));
+  if (m < 0 || linear.n < 0 || linear.k < 0)
+    bad_input("a product of {} x {} with k = {}: sizes must be at least 0", m, linear.n, linear.k);
+  if (ldx < linear.k || linear.ldw < linear.k || ldy < linear.n)
+    bad_input("rows are {}, {} and {} elements apart in x, w and y, but {}, {} and {} long", ldx, linear.ldw, ldy,
+              linear.k, linear.k, linear.n);
+  return linear;
+}
+
+struct Rows {  // of x and y
+  std::int64_t m;
+  const float* x;
+  std::int64_t ldx;
+  float* y;
+  std::int64_t ldy;
+};
+
+const void* row_of(const Linear& l, std::int64_t row) {
+  return static_cast<const std::byte*>(l.w) + row * l.ldw * static_cast<std::int64_t>(size_of(l.dtype));
+}
+
+// Each thread reads one stretch of w from end to end.
+void few_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
+  const std::int64_t share = (l.n + threads.size() - 1) / threads.size();
+  threads.run([&](int thread) {
+    const std::int64_t begin = std::min(l.n, thread * share), count = std::min(share, l.n - begin);
+    if (count == 0) return;
+    gemv(count, l.k, row_of(l, begin), l.dtype, l.ldw,
+         {.m = rows.m,
+          .x = rows.x,
+          .ldx = rows.ldx,
+          .y = rows.y + begin,
+          .ldy = rows.ldy,
+          .addend = l.bias == nullptr ? nullptr : l.bias + begin,
+          .addend_ld = 0});
+  });
+}
+
+// A thread's panel: kept between calls, since it is as large as the second-level cache has room for.
+void* scratch_of(std::size_t bytes) {
+  thread_local std::unique_ptr<void, void (*)(void*)> scratch{nullptr, std::free};
+  thread_local std::size_t size = 0;
+  if (bytes > size) {
+    scratch.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+    size = scratch == nullptr ? 0 : bytes;
+    if (scratch == nullptr) fail(Code::no_memory, "no memory for {} bytes of packed weights", bytes);
+  }
+  return scratch.get();
+}
+
+constexpr std::int64_t kColumns = 64;  // of y at a time: one panel
+
+// Threads take columns as they come free; a panel packed from w meets all rows of x.
+void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
+  const GemmKernel kernel({.tile_rows = rows.m,
+                           .tile_cols = kColumns,
+                           .k = l.k,
+                           .lda = rows.ldx,
+                           .ldb = l.ldw,
+                           .b_dtype = l.dtype,
+                           .b_transposed = true},
+                          {}, {});
+  std::atomic<std::int64_t> next{0};
+  threads.run([&](int) {
+    void* scratch = scratch_of(kernel.scratch_bytes());
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(kColumns, std::memory_order_relaxed);
+      if (begin >= l.n) return;
+      GemmTarget target{rows.y + begin, rows.ldy};
+      if (l.bias != nullptr) target.addend = l.bias + begin;
+      kernel.run(rows.m, std::min(kColumns, l.n - begin), rows.x, row_of(l, begin), target, scratch);
+    }
+  });
+}
+
+}  // namespace
+
+void matmul(ThreadPool& threads, std::int64_t m, const Linear& described, const float* x, std::int64_t ldx, float* y,
+            std::int64_t ldy) {
+  const Linear linear = checked(m, described, ldx, ldy);
+  if (m == 0 || linear.n == 0) return;
+  const Rows rows{m, x, ldx, y, ldy};
+  (m <= kMostGemvRows ? few_rows : many_rows)(threads, linear, rows);
+}
+
+}  // namespace weft

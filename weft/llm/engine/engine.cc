@@ -1,0 +1,215 @@
+#include "weft/llm/engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/exec/cpu/lane_runner.h"
+#include "weft/llm/engine/engine_state.h"
+#include "weft/mesh/box.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kMostRows = 1 << 20;
+constexpr std::int64_t kHeadRows = 64;  // logits are made for this many rows at a time
+
+EngineOptions checked(const World& world, const Model& model, EngineOptions options) {
+  const ModelConfig& config = model.config();
+  if (model.shard().ranks != world.size() || model.shard().rank != world.rank())
+    bad_input("this is rank {} of {}, but the model was loaded for rank {} of {}", world.rank(), world.size(),
+              model.shard().rank, model.shard().ranks);
+  if (options.sequences < 1 || options.sequences > 4096)
+    bad_input("an engine of {} sequences; use 1 to 4096", options.sequences);
+  if (options.capacity == 0) options.capacity = config.max_positions;
+  if (options.capacity < 1 || options.capacity > config.max_positions)
+    bad_input("a sequence has room for {} tokens, but the model of {} knows {} positions; use 1 to {}",
+              options.capacity, config.file, config.max_positions, config.max_positions);
+  if (options.rows < 1 || options.rows > kMostRows)
+    bad_input("a forward of {} rows; use 1 to {}", options.rows, kMostRows);
+  if (options.panels < 1) bad_input("sync in {} panels; use 1 or more", options.panels);
+  options.rows = std::min(options.rows, options.capacity * options.sequences);
+  return options;
+}
+
+// A rank's query heads in turn: whose key and value head each reads.
+CachedAttentionShape attention_shape(const Model& model, const EngineOptions& options) {
+  const ModelConfig& config = model.config();
+  const ModelShard& shard = model.shard();
+  CachedAttentionShape shape{.heads = shard.heads.size(),
+                             .kv_heads = shard.kv_heads.size(),
+                             .head_dim = config.head_dim,
+                             .capacity = options.capacity,
+                             .window = config.sliding_window};
+  for (std::int64_t head = shard.heads.begin; head < shard.heads.end; ++head)
+    shape.kv_of.push_back(static_cast<std::int32_t>(head / config.heads_per_kv() - shard.kv_heads.begin));
+  return shape;
+}
+
+void allot(std::vector<float>* memory, std::int64_t rows, std::int64_t cols) {
+  memory->assign(static_cast<std::size_t>(rows * cols), 0.0f);
+}
+
+}  // namespace
+
+Engine::State::State(World& world_in, const Model& model_in, const EngineOptions& options_in)
+    : world(world_in),
+      model(model_in),
+      options(checked(world_in, model_in, options_in)),
+      threads(world_in.threads()),
+      few(std::min<std::int64_t>({options.rows, options.sequences, kHeadRows})),
+      lengths(static_cast<std::size_t>(options.sequences), 0) {
+  const ModelConfig& c = config();
+  const ModelShard& s = shard();
+  if (const auto rates = rotary_rates(c); !rates.empty()) rope.emplace(options.capacity, rates);
+  if (s.heads.size() > 0) {
+    attention.emplace(attention_shape(model, options), threads.size());
+    for (std::int64_t i = 0; i < c.blocks * options.sequences; ++i)
+      cache_memory.emplace_back(new float[static_cast<std::size_t>(2 * attention->cache_floats())]);
+  }
+  allot_memory();
+  tell_few = gather_op(few, kToldFloats);
+  tell_many = gather_op(head_rows, kToldFloats);
+  set_modes(std::vector<BlockMode>(static_cast<std::size_t>(c.blocks)));
+}
+
+void Engine::State::allot_memory() {
+  const ModelConfig& c = config();
+  const ModelShard& s = shard();
+  for (auto* memory : {&embedded, &normed, &kept, &seen, &hidden}) allot(memory, options.rows, c.hidden);
+  allot(&qkv, options.rows, (s.heads.size() + 2 * s.kv_heads.size()) * c.head_dim);
+  allot(&attended, options.rows, s.attention_width);
+  allot(&wide, options.rows, 2 * s.mlp.size());
+  allot(&activated, options.rows, s.mlp_width);
+  head_rows = std::min(options.rows, kHeadRows);
+  allot(&picked, head_rows, c.hidden);
+  allot(&logits, head_rows, s.vocab_width);
+  told.resize(static_cast<std::size_t>(head_rows));
+  joined.resize(told.size());
+  for (int rank = 0; rank < s.ranks; ++rank) vocab_of.push_back(shard_of(c, rank, s.ranks).vocab);
+  for (std::int64_t b = 0; b < c.blocks; ++b) {
+    const BlockWeights& w = model.block(b);
+    auto& both = both_biases.emplace_back();
+    if (w.o_bias == nullptr && w.down_bias == nullptr) continue;
+    both.assign(static_cast<std::size_t>(c.hidden), 0.0f);
+    for (std::size_t i = 0; i < both.size(); ++i)
+      both[i] = (w.o_bias == nullptr ? 0 : w.o_bias[i]) + (w.down_bias == nullptr ? 0 : w.down_bias[i]);
+  }
+  runs.reserve(static_cast<std::size_t>(options.sequences));
+  attention_rows.reserve(static_cast<std::size_t>(options.sequences));
+}
+
+std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t cols) {
+  if (world.size() == 1) return nullptr;
+  const Mesh mesh = world.mesh({{"tp", world.size()}});
+  return std::make_unique<Op>(
+      world.compile(copy({.rows = of_rows, .cols = cols}), all_gather(mesh, "tp", {.route = Route::direct})));
+}
+
+void Engine::State::set_modes(std::span<const BlockMode> given) {
+  if (static_cast<std::int64_t>(given.size()) != config().blocks)
+    bad_input("{} modes for {} blocks; give one a block", given.size(), config().blocks);
+  for (std::size_t b = 0; b < given.size(); ++b) {
+    const BlockWeights& w = model.block(static_cast<std::int64_t>(b));
+    if (given[b].drop) {
+      compile(Projection::dropped, given[b].wire, w.down.dtype);
+    } else {
+      compile(Projection::attention, given[b].wire, w.o.dtype);
+      compile(Projection::mlp, given[b].wire, w.down.dtype);
+    }
+  }
+  modes.assign(given.begin(), given.end());
+}
+
+void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight) {
+  const bool of_attention = projection == Projection::attention, dropped = projection == Projection::dropped;
+  for (const bool decode : {true, false}) {
+    if (!decode && few == options.rows) continue;
+    auto& slot = reductions[{projection, wire, weight, decode}];
+    if (slot != nullptr) continue;
+    const ReductionShape shape{
+        .rows = decode ? few : options.rows,
+        .n = config().hidden,
+        .k = of_attention ? shard().attention_width : shard().mlp_width,
+        .weight = weight,
+        .wire = wire,
+        .bias = (config().attention_bias && (of_attention || dropped)) || (config().mlp_bias && !of_attention),
+        .addend = dropped};
+    slot = make_reduction(
+        world, shape,
+        {.form = options.sync, .panels = options.panels, .threads = &threads, .priced_k = shard().mlp_width});
+  }
+}
+
+ReducedProduct& Engine::State::reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t for_rows) {
+  return *reductions.at({projection, wire, weight, for_rows <= few});
+}
+
+KvCache Engine::State::cache(std::int64_t block, int sequence) {
+  float* memory = cache_memory[static_cast<std::size_t>(block * options.sequences + sequence)].get();
+  return {memory, memory + attention->cache_floats()};
+}
+
+void Engine::State::check_sequence(int sequence) const {
+  if (sequence < 0 || sequence >= options.sequences)
+    bad_input("sequence {} of an engine that has {}", sequence, options.sequences);
+}
+
+Engine::Engine(World& world, const Model& model, const EngineOptions& options)
+    : state_(std::make_unique<State>(world, model, options)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(modes); }
+std::span<const BlockMode> Engine::modes() const { return state_->modes; }
+const Model& Engine::model() const { return state_->model; }
+std::int64_t Engine::rows() const { return state_->rows; }
+const EngineOptions& Engine::options() const { return state_->options; }
+
+std::span<const float> Engine::hidden() const {
+  return {state_->hidden.data(), static_cast<std::size_t>(state_->rows * state_->config().hidden)};
+}
+
+std::span<const float> Engine::residual() const {
+  return {state_->last, static_cast<std::size_t>(state_->rows * state_->config().hidden)};
+}
+
+std::int64_t Engine::length(int sequence) const {
+  state_->check_sequence(sequence);
+  return state_->lengths[static_cast<std::size_t>(sequence)];
+}
+
+void Engine::truncate(int sequence, std::int64_t length) {
+  if (length < 0 || length > this->length(sequence))
+    bad_input("sequence {} has {} tokens and cannot be cut to {}", sequence, this->length(sequence), length);
+  state_->lengths[static_cast<std::size_t>(sequence)] = length;
+}
+
+void Engine::copy_sequence(int from, int to, std::int64_t length) {
+  State& s = *state_;
+  s.check_sequence(to);
+  if (length < 0 || length > this->length(from))
+    bad_input("sequence {} has {} tokens, so {} of them cannot be copied", from, this->length(from), length);
+  if (s.attention && from != to) {
+    const CachedAttentionShape& shape = s.attention->shape();
+    for (std::int64_t block = 0; block < s.config().blocks; ++block) {
+      const KvCache source = s.cache(block, from), target = s.cache(block, to);
+      for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+        const std::int64_t at = head * shape.capacity * shape.head_dim;
+        std::copy_n(source.k + at, length * shape.head_dim, target.k + at);
+        std::copy_n(source.v + at, length * shape.head_dim, target.v + at);
+      }
+    }
+  }
+  s.lengths[static_cast<std::size_t>(to)] = length;
+}
+
+EngineTraffic Engine::traffic() const {
+  EngineTraffic out = state_->traffic;
+  for (const auto& [key, reduction] : state_->reductions) out.block_bytes += reduction->bytes_sent();
+  for (const auto* op : {&state_->tell_few, &state_->tell_many, &state_->gather_few, &state_->gather_many})
+    if (*op != nullptr) out.head_bytes += (*op)->sent().bytes;
+  return out;
+}
+
+}  // namespace weft

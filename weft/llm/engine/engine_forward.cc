@@ -1,0 +1,212 @@
+// One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look at
+// which sequence a row belongs to.
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/kernel/gemm/matmul.h"
+#include "weft/kernel/rows/elementwise.h"
+#include "weft/kernel/rows/epilogue.h"
+#include "weft/kernel/rows/norm.h"
+#include "weft/llm/engine/engine_state.h"
+#include "weft/llm/engine/parallel_rows.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kOptPositionOffset = 2;  // OPT's table has two rows for padding in front
+
+void widen_row(const Weight& table, std::int64_t row, float* out) {
+  if (table.dtype == Dtype::f32) {
+    std::copy_n(static_cast<const float*>(table.data) + row * table.ld, table.cols, out);
+    return;
+  }
+  const bf16* from = static_cast<const bf16*>(table.data) + row * table.ld;
+  for (std::int64_t i = 0; i < table.cols; ++i) out[i] = to_float(from[i]);
+}
+
+void multiply(ThreadPool& threads, std::int64_t rows, const Weight& weight, const float* bias, const float* x, float* y,
+              std::int64_t ldy) {
+  if (weight.empty()) return;
+  matmul(threads, rows,
+         {.n = weight.rows, .k = weight.cols, .w = weight.data, .dtype = weight.dtype, .ldw = weight.ld, .bias = bias},
+         x, weight.cols, y, ldy);
+}
+
+}  // namespace
+
+void Engine::State::check(std::span<const Feed> feeds) const {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const Feed& feed = feeds[i];
+    check_sequence(feed.sequence);
+    for (std::size_t j = 0; j < i; ++j)
+      if (feeds[j].sequence == feed.sequence)
+        bad_input("sequence {} comes twice in a forward; join its tokens in one feed", feed.sequence);
+    const auto count = static_cast<std::int64_t>(feed.tokens.size());
+    const std::int64_t length = lengths[static_cast<std::size_t>(feed.sequence)];
+    if (length + count > options.capacity)
+      bad_input("sequence {} would have {} tokens, but has room for {}; ask for fewer", feed.sequence, length + count,
+                options.capacity);
+    for (const int token : feed.tokens)
+      if (token < 0 || token >= config().vocab)
+        bad_input("token {} is none of the vocabulary of {} ({})", token, config().vocab, config().file);
+    total += count;
+  }
+  if (total < 1 || total > options.rows)
+    bad_input("a forward of {} rows; this engine takes 1 to {} at once", total, options.rows);
+}
+
+void Engine::State::place(std::span<const Feed> feeds) {
+  runs.clear();
+  rows = 0;
+  for (const Feed& feed : feeds) {
+    const auto count = static_cast<std::int64_t>(feed.tokens.size());
+    if (count == 0) continue;
+    runs.push_back({feed.sequence, lengths[static_cast<std::size_t>(feed.sequence)], rows, count});
+    rows += count;
+  }
+}
+
+void Engine::State::embed(std::span<const Feed> feeds) {
+  const std::int64_t hidden_size = config().hidden;
+  std::int64_t row = 0;
+  for (const Feed& feed : feeds) {
+    const std::int64_t position = lengths[static_cast<std::size_t>(feed.sequence)];
+    for (std::size_t i = 0; i < feed.tokens.size(); ++i, ++row) {
+      float* x = embedded.data() + row * hidden_size;
+      widen_row(model.embedding(), feed.tokens[i], x);
+      if (model.positions().empty()) continue;
+      float* learned = normed.data();  // its first row is free: nothing has been normed yet
+      widen_row(model.positions(), position + static_cast<std::int64_t>(i) + kOptPositionOffset, learned);
+      for (std::int64_t c = 0; c < hidden_size; ++c) x[c] += learned[c];
+    }
+  }
+}
+
+void Engine::State::norm(const NormWeight& weight, const float* x, float* y) {
+  const std::int64_t n = config().hidden;
+  const auto eps = static_cast<float>(config().norm_eps);
+  parallel_rows(threads, rows, n, [&](std::int64_t begin, std::int64_t end) {
+    if (config().family == ModelFamily::opt)
+      layer_norm(end - begin, n, {weight.weight, weight.bias, eps}, x + begin * n, n, y + begin * n, n);
+    else
+      rms_norm(end - begin, n, {weight.weight, eps}, x + begin * n, n, y + begin * n, n);
+  });
+}
+
+// normed -> attended.
+void Engine::State::attend(std::int64_t block) {
+  if (!attention) return;
+  const BlockWeights& w = model.block(block);
+  const std::int64_t d = config().head_dim, heads = shard().heads.size(), kv = shard().kv_heads.size();
+  const std::int64_t ld = (heads + 2 * kv) * d;
+  float *q = qkv.data(), *k = q + heads * d, *v = k + kv * d;
+  multiply(threads, rows, w.q, w.q_bias, normed.data(), q, ld);
+  multiply(threads, rows, w.k, w.k_bias, normed.data(), k, ld);
+  multiply(threads, rows, w.v, w.v_bias, normed.data(), v, ld);
+  attention_rows.clear();
+  for (const Run& run : runs) {
+    const std::int64_t at = run.first * ld;
+    if (rope)
+      parallel_rows(threads, run.rows, (heads + kv) * d, [&](std::int64_t begin, std::int64_t end) {
+        rope->apply(run.position + begin, end - begin, heads, q + at + begin * ld, ld);
+        rope->apply(run.position + begin, end - begin, kv, k + at + begin * ld, ld);
+      });
+    const KvCache memory = cache(block, run.sequence);
+    attention->append(memory, run.position, run.rows, k + at, ld, v + at, ld);
+    attention_rows.push_back(
+        {memory, run.position, run.rows, q + at, attended.data() + run.first * shard().attention_width});
+  }
+  attention->run(threads, attention_rows, ld, shard().attention_width);
+}
+
+// normed -> activated.
+void Engine::State::feed_forward(const BlockWeights& w) {
+  const std::int64_t cols = shard().mlp.size(), width = shard().mlp_width;
+  if (cols == 0) return;
+  if (!config().gated()) {
+    multiply(threads, rows, w.up, w.up_bias, normed.data(), activated.data(), width);
+    parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
+      apply(end - begin, cols, {.activation = config().activation}, activated.data() + begin * width, width);
+    });
+    return;
+  }
+  multiply(threads, rows, w.gate, w.gate_bias, normed.data(), wide.data(), 2 * cols);
+  multiply(threads, rows, w.up, w.up_bias, normed.data(), wide.data() + cols, 2 * cols);
+  parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
+    gate(end - begin, cols, config().activation, wide.data() + begin * 2 * cols, 2 * cols,
+         activated.data() + begin * width, width);
+  });
+}
+
+const float* Engine::State::reduce(Projection projection, std::int64_t block, const float* x) {
+  const BlockWeights& w = model.block(block);
+  const bool of_attention = projection == Projection::attention;
+  const Weight& weight = of_attention ? w.o : w.down;
+  ReductionInputs in{.x = of_attention ? attended.data() : activated.data(), .w = weight.data, .residual = x};
+  in.bias = of_attention ? w.o_bias : w.down_bias;
+  if (projection == Projection::dropped) {
+    const auto& both = both_biases[static_cast<std::size_t>(block)];
+    in.bias = both.empty() ? nullptr : both.data();
+    in.addend = kept.data();
+  }
+  const double start = seconds_now();
+  const float* y = reduction(projection, modes[static_cast<std::size_t>(block)].wire, weight.dtype, rows).run(in, rows);
+  traffic.block_op_s += seconds_now() - start;
+  ++traffic.syncs_made;
+  return y;
+}
+
+// x -> the block's output. A dropped block's mlp reads x and this rank's part of the attention output alone; what the
+// ranks sum at the end is that part and the mlp's, and x and the biases are added once, behind the sum.
+const float* Engine::State::run_block(std::int64_t block, const float* x) {
+  const BlockWeights& w = model.block(block);
+  norm(w.norm1, x, normed.data());
+  attend(block);
+  if (!modes[static_cast<std::size_t>(block)].drop) {
+    const float* between = reduce(Projection::attention, block, x);
+    norm(w.norm2, between, normed.data());
+    feed_forward(w);
+    return reduce(Projection::mlp, block, between);
+  }
+  const std::int64_t n = config().hidden;
+  multiply(threads, rows, w.o, nullptr, attended.data(), kept.data(), n);
+  parallel_rows(threads, rows, n, [&](std::int64_t begin, std::int64_t end) {
+    std::copy_n(kept.data() + begin * n, (end - begin) * n, seen.data() + begin * n);
+    apply(end - begin, n, {.bias = w.o_bias, .residual = x + begin * n, .residual_ld = n}, seen.data() + begin * n, n);
+  });
+  norm(w.norm2, seen.data(), normed.data());
+  feed_forward(w);
+  ++traffic.syncs_dropped;
+  return reduce(Projection::dropped, block, x);
+}
+
+// Blocks [first, last), and behind the last one the norm. Rows enter as x.
+void Engine::State::run_blocks(std::int64_t first, std::int64_t end, const float* x) {
+  for (std::int64_t block = first; block < end; ++block) x = run_block(block, x);
+  last = x;
+  if (end == config().blocks) norm(model.final_norm(), x, hidden.data());
+  for (const Run& run : runs) lengths[static_cast<std::size_t>(run.sequence)] += run.rows;
+}
+
+void Engine::forward(std::span<const Feed> feeds) { forward_blocks(0, state_->config().blocks, feeds, {}); }
+
+void Engine::forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds,
+                            std::span<const float> x) {
+  State& s = *state_;
+  const double start = seconds_now();
+  s.check(feeds);
+  if (first < 0 || first > last || last > s.config().blocks)
+    bad_input("blocks {} to {} of a model of {}", first, last, s.config().blocks);
+  s.place(feeds);
+  if (x.empty() && first > 0) bad_input("rows enter block {}, but none are given", first);
+  if (!x.empty() && static_cast<std::int64_t>(x.size()) != s.rows * s.config().hidden)
+    bad_input("{} values enter block {}; {} rows of {} are {}", x.size(), first, s.rows, s.config().hidden,
+              s.rows * s.config().hidden);
+  if (x.empty()) s.embed(feeds);
+  s.run_blocks(first, last, x.empty() ? s.embedded.data() : x.data());
+  s.traffic.forward_s += seconds_now() - start;
+}
+
+}  // namespace weft

@@ -1,0 +1,118 @@
+// What people do by hand: the product in panels of rows, each sent on its way by collectives that do not block, so that a
+// panel travels while the next is made. Weft's own all_reduce routes add while they run, which waits for peers; so a panel
+// is an all_to_all of its parts, added here once they have come, and an all_gather of the sums (as cli/bench/panels.h has
+// it for single ops).
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/exec/cpu/lane_runner.h"
+#include "weft/kernel/gemm/matmul.h"
+#include "weft/llm/engine/parallel_rows.h"
+#include "weft/llm/engine/reduction.h"
+#include "weft/world/world.h"
+
+namespace weft {
+namespace {
+
+class Panels final : public ReducedProduct {
+ public:
+  Panels(World& world, const ReductionShape& shape, const ReductionOptions& options)
+      : shape_(shape), threads_(*options.threads), ranks_(world.size()) {
+    const std::int64_t most = std::max<std::int64_t>(1, shape.rows / ranks_);
+    const std::int64_t count = std::clamp<std::int64_t>(options.panels, 1, most);
+    panel_rows_ = (shape.rows + count * ranks_ - 1) / (count * ranks_) * ranks_;
+    const Mesh mesh = world.mesh({{"tp", ranks_}});
+    for (std::int64_t at = 0; at < shape.rows; at += panel_rows_) {
+      auto& step = steps_.emplace_back();
+      step.made.resize(static_cast<std::size_t>(panel_rows_ * shape.n));
+      step.sums.resize(step.made.size() / static_cast<std::size_t>(ranks_));
+      step.exchange = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_, .cols = shape.n}),
+                                                         all_to_all(mesh, "tp", {.route = Route::direct})));
+      step.gather = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_ / ranks_, .cols = shape.n}),
+                                                       all_gather(mesh, "tp", {.route = Route::direct})));
+    }
+    for (auto& copy : y_) copy.resize(static_cast<std::size_t>(shape.rows * shape.n));
+  }
+
+  // Fewer rows take fewer panels, the last one sent whole.
+  const float* run(const ReductionInputs& in, std::int64_t rows) override {
+    const auto used = static_cast<std::size_t>((rows + panel_rows_ - 1) / panel_rows_);
+    for (std::size_t p = 0; p < used; ++p) {
+      make(in, static_cast<std::int64_t>(p) * panel_rows_, rows, steps_[p]);
+      steps_[p].exchange->run(steps_[p].made.data());
+      steps_[p].added = false;
+      for (std::size_t before = 0; before < p; ++before) poll(steps_[before]);
+    }
+    for (std::size_t p = 0; p < used; ++p)
+      if (!steps_[p].added) add_up(steps_[p]);
+    float* y = y_[turn_ ^= 1].data();
+    for (std::size_t p = 0; p < used; ++p) {
+      const std::int64_t begin = static_cast<std::int64_t>(p) * panel_rows_;
+      const std::int64_t count = std::min(panel_rows_, rows - begin) * shape_.n;
+      std::copy_n(steps_[p].gather->output().data, count, y + begin * shape_.n);
+    }
+    finish_rows(threads_, rows, shape_.n, in.bias, in.residual, y);
+    return y;
+  }
+
+  std::int64_t bytes_sent() const override {
+    std::int64_t bytes = 0;
+    for (const Step& step : steps_) bytes += step.exchange->sent().bytes + step.gather->sent().bytes;
+    return bytes;
+  }
+
+ private:
+  struct Step {
+    std::vector<float> made;  // (panel_rows, n)
+    std::vector<float> sums;  // this rank's part of the rows, added up
+    std::unique_ptr<Op> exchange, gather;
+    bool added = true;
+  };
+
+  void make(const ReductionInputs& in, std::int64_t begin, std::int64_t rows, Step& step) const {
+    const std::int64_t count = std::min(panel_rows_, rows - begin);
+    matmul(threads_, count, {.n = shape_.n, .k = shape_.k, .w = in.w, .dtype = shape_.weight}, in.x + begin * shape_.k,
+           shape_.k, step.made.data(), shape_.n);
+    if (shape_.addend) add_rows(threads_, count, shape_.n, in.addend + begin * shape_.n, step.made.data());
+  }
+
+  void poll(Step& step) const {
+    if (step.added)
+      step.gather->ready();
+    else if (step.exchange->ready())
+      add_up(step);
+  }
+
+  // Every rank's part in rank order.
+  void add_up(Step& step) const {
+    const float* parts = step.exchange->output().data;
+    const std::size_t count = step.sums.size();
+    std::copy_n(parts, count, step.sums.begin());
+    for (int from = 1; from < ranks_; ++from)
+      for (std::size_t i = 0; i < count; ++i) step.sums[i] += parts[static_cast<std::size_t>(from) * count + i];
+    step.added = true;
+    step.gather->run(step.sums.data());
+  }
+
+  ReductionShape shape_;
+  ThreadPool& threads_;
+  int ranks_;
+  std::int64_t panel_rows_ = 0;
+  std::vector<Step> steps_;
+  std::array<std::vector<float>, 2> y_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
+                                                     const ReductionOptions& options) {
+  if (shape.wire != BlockWire::f32)
+    bad_input("sync decomposed sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
+              to_string(BlockMode{shape.addend, shape.wire}));
+  return std::make_unique<Panels>(world, shape, options);
+}
+
+}  // namespace weft

@@ -1,0 +1,88 @@
+#include "weft/llm/eval/eval.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/io/text/tokenizer.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kPaperWindow = 2048;
+constexpr std::int64_t kCacheBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostSequences = 256;
+
+// The window but its last token is fed, and each token but the first is a target.
+void add_window(int sequence, TokenWindow window, std::vector<Feed>* feeds, std::vector<int>* targets) {
+  feeds->push_back({sequence, window.first(window.size() - 1)});
+  targets->insert(targets->end(), window.begin() + 1, window.end());
+}
+
+}  // namespace
+
+std::vector<int> text_stream(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int> stream = tokenizer.encode(text);
+  if (tokenizer.adds_bos() && tokenizer.bos()) stream.insert(stream.begin(), *tokenizer.bos());
+  return stream;
+}
+
+std::int64_t window_length(const ModelConfig& config, std::int64_t asked) {
+  if (asked == 0) return std::min(config.max_positions, kPaperWindow);
+  if (asked < 2 || asked > config.max_positions)
+    bad_input("a window of {} tokens; use 2 to {}, the model's length", asked, config.max_positions);
+  return asked;
+}
+
+std::vector<TokenWindow> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit) {
+  std::int64_t count = static_cast<std::int64_t>(stream.size()) / length;
+  if (count == 0)
+    bad_input("the text has {} tokens, less than one window of {}; give a longer text or a shorter --window",
+              stream.size(), length);
+  if (limit > 0) count = std::min(count, limit);
+  std::vector<TokenWindow> windows;
+  for (std::int64_t i = 0; i < count; ++i)
+    windows.push_back(stream.subspan(static_cast<std::size_t>(i * length), static_cast<std::size_t>(length)));
+  return windows;
+}
+
+EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std::int64_t rows_a_sequence,
+                          std::int64_t rows) {
+  const std::int64_t cache_bytes = capacity * config.blocks * config.kv_heads * config.head_dim * 2 * 4;
+  const std::int64_t fit = std::max<std::int64_t>(1, kCacheBytes / std::max<std::int64_t>(1, cache_bytes));
+  const std::int64_t fill = std::max<std::int64_t>(1, rows / rows_a_sequence);
+  EngineOptions options;
+  options.sequences = static_cast<int>(std::min({fit, fill, kMostSequences}));
+  options.capacity = capacity;
+  options.rows = std::max(options.sequences * rows_a_sequence, capacity);
+  return options;
+}
+
+std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,
+                                       const EvalProgress& progress) {
+  std::vector<WindowScore> scores;
+  const auto batch = static_cast<std::size_t>(engine.options().sequences);
+  std::vector<Feed> feeds;
+  std::vector<int> targets;
+  for (std::size_t begin = 0; begin < windows.size(); begin += batch) {
+    feeds.clear(), targets.clear();
+    for (std::size_t i = begin; i < std::min(windows.size(), begin + batch); ++i) {
+      engine.clear(static_cast<int>(i - begin));
+      add_window(static_cast<int>(i - begin), windows[i], &feeds, &targets);
+    }
+    engine.forward(feeds);
+    const std::vector<TokenScore> found = engine.score(targets);
+    std::size_t row = 0;
+    for (const Feed& feed : feeds) {
+      WindowScore sum;
+      for (std::size_t i = 0; i < feed.tokens.size(); ++i) sum.log_probability += found[row++].log_probability;
+      sum.tokens = static_cast<std::int64_t>(feed.tokens.size());
+      scores.push_back(sum);
+    }
+    if (progress)
+      progress("windows", static_cast<std::int64_t>(scores.size()), static_cast<std::int64_t>(windows.size()));
+  }
+  return scores;
+}
+
+}  // namespace weft

@@ -1,0 +1,358 @@
+#include "weft/plan/verify/model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/base/error.h"
+
+namespace weft::verifying {
+namespace {
+
+std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+std::uint64_t hash(const Box& box) {
+  std::uint64_t h = static_cast<std::uint64_t>(box.dims) + 1;
+  for (int d = 0; d < box.dims; ++d)
+    h = mix(h ^ mix(static_cast<std::uint64_t>(box.lo[d]) * 3 + static_cast<std::uint64_t>(box.hi[d])));
+  return h | 1;
+}
+
+constexpr std::size_t kMaxProblems = 20;
+constexpr std::size_t kMaxReserved = std::size_t{1} << 23;
+
+}  // namespace
+
+std::int32_t BoxTable::intern(const Box& box) {
+  if (last_ != -1 && boxes_[last_] == box) return last_;
+  std::int32_t& head = first_.at(hash(box));
+  for (std::int32_t id = head; id != -1; id = next_[id])
+    if (boxes_[id] == box) return last_ = id;
+  const auto id = last_ = static_cast<std::int32_t>(boxes_.size());
+  boxes_.push_back(box);
+  next_.push_back(head);
+  head = id;
+  return id;
+}
+
+Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, std::vector<std::string>* out)
+    : plan(&plan_in), expander(&expander_in), by_lane(by_lane_in), problems(out), block_of_(plan_in.num_ranks) {
+  for (int rank = 0; rank < plan->num_ranks; ++rank)
+    for (std::size_t b = 0; b < plan->buffers.size(); ++b) {
+      shapes_.push_back(expander->shape(static_cast<int>(b), rank));
+      block_rows_.push_back(expander->block_rows(static_cast<int>(b), rank));
+    }
+  Program program;
+  for (int rank = 0; rank < plan->num_ranks && !failed(); ++rank) {
+    const auto begin = static_cast<std::int32_t>(acts.size());
+    expander->program(rank, &program);
+    // A turn of a loop costs some thirty comparisons. Ranks are much alike: what the first needs, the others
+    // will.
+    spend(32 * program.loops);
+    if (rank == 0 && program.loops > kMaxItems / plan->num_ranks * 8) give_up();
+    if (rank == 0) reserve(program);
+    add(program);
+    acts_of.push_back({begin, static_cast<std::int32_t>(acts.size())});
+  }
+  if (failed()) return;
+  sort_counters();
+  if (!by_lane) check_blocks();
+  collect_signalers();
+  check_totals();
+}
+
+// Ranks are much alike: the first tells how much the others will bring. A hostile plan's may say anything.
+void Model::reserve(const Program& program) {
+  const std::size_t ranks = plan->num_ranks, named = program.waits.size() + program.signals.size() / 2;
+  const auto size = [&](std::size_t of_one) { return std::min(of_one * ranks, kMaxReserved); };
+  acts.reserve(size(program.actions.size()));
+  waits.reserve(size(program.waits.size()));
+  pieces.reserve(size(program.pieces.size()));
+  signals.reserve(size(program.signals.size()));
+  counters.reserve(size(named));
+  block_of_.assign(ranks, FlatMap<std::uint32_t>(size(named) / ranks));
+}
+
+void Model::add(const Program& program) {
+  for (std::size_t i = 0; i < program.actions.size() && problems->size() < kMaxProblems; ++i) {
+    const Action& action = program.actions[i];
+    num_tiles += action.lanes;
+    if (by_lane && num_tiles > kMaxTiles)
+      return problem(fmt::format(
+          "its tiles do not wait and signal alike, and are too many to check one by one (at most {})", kMaxTiles));
+    if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
+    for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
+      add_act(program, i, lane);
+      if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems) give_up();
+    }
+  }
+}
+
+void Model::add_act(const Program& program, std::size_t index, std::int64_t lane) {
+  const Action& action = program.actions[index];
+  Act act{program.rank,
+          static_cast<std::int32_t>(index),
+          action.rule,
+          action.s,
+          static_cast<std::int32_t>(lane),
+          action.producer,
+          -1,
+          0,
+          by_lane ? 1 : static_cast<std::uint32_t>(action.lanes),
+          action.kind == ActionKind::step,
+          action.finish,
+          {},
+          {},
+          {},
+          {},
+          {}};
+  const auto me = static_cast<std::int32_t>(acts.size());
+  const auto cut_piece = [&](const Box& box) { return by_lane ? lane_box(box, action.tile, lane) : box; };
+  if (action.box.dims > 0) act.box = boxes.intern(cut_piece(action.box));
+  act.tile = tile_id(by_lane ? std::array<std::int64_t, 2>{0, 0} : action.tile);
+  const auto place = [&](std::int32_t per) {  // the counter block that a wait or signal names
+    return by_lane || per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
+  };
+  const auto shift = [&](std::int32_t per) { return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0; };
+  act.waits.begin = static_cast<std::int32_t>(waits.size());
+  for (const Wait& w : program.of(action)) {
+    waits.push_back({block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
+    if (counters[waits.back().counter].span != place(w.per)) throw Misaligned{};
+  }
+  act.waits.end = static_cast<std::int32_t>(waits.size());
+  const auto add_pieces = [&](std::span<const Piece> list, bool by_rows) {
+    Range range{static_cast<std::int32_t>(pieces.size()), 0};
+    for (const Piece& p : list) {
+      const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane) : by_rows ? p.box : cut_piece(p.box);
+      pieces.push_back({me, p.rank, p.buffer, boxes.intern(box)});
+    }
+    range.end = static_cast<std::int32_t>(pieces.size());
+    return range;
+  };
+  check_pieces(program, action, act);
+  if (failed()) return;
+  act.reads = add_pieces(program.reads(action), true);
+  act.sources = add_pieces(program.sources(action), false);
+  act.targets = add_pieces(program.targets(action), false);
+  act.signals.begin = static_cast<std::int32_t>(signals.size());
+  for (const Signal& g : program.signals_of(action))
+    signals.push_back({block(g.rank, g.counter + shift(g.per), place(g.per)), g.rank, by_lane ? 0 : g.per});
+  act.signals.end = static_cast<std::int32_t>(signals.size());
+  acts.push_back(act);
+  for (const VPiece& p : pieces_of(act.reads)) check_piece(act, p, false);
+  for (const VPiece& p : pieces_of(act.sources)) check_piece(act, p, false);
+  for (const VPiece& p : pieces_of(act.targets)) check_piece(act, p, true);
+}
+
+void Model::check_pieces(const Program& program, const Action& action, const Act& act) {
+  for (const auto list : {program.sources(action), program.targets(action)})
+    for (const Piece& p : list)
+      if (action.box.dims == 0 || !same_shape(p.box, action.box))
+        return problem(fmt::format("{} works on {}, but one of its pieces is {} of \"{}\"", name(act),
+                                   to_string(action.box), to_string(p.box), plan->buffers[p.buffer].name));
+  for (const Piece& p : program.reads(action))
+    if (action.box.dims == 0 || p.box.size(0) != action.box.size(0))
+      return problem(fmt::format("{} makes {} rows from {} rows of \"{}\"", name(act), action.box.size(0),
+                                 p.box.size(0), plan->buffers[p.buffer].name));
+  if (!act.is_step && program.sources(action).empty() && !program.targets(action).empty())
+    problem(fmt::format("{} has targets but nothing to store", name(act)));
+  if (act.is_step && program.reads(action).empty()) {
+    const Producer& p = plan->producers[act.producer];
+    if (action.box.dims != 2 || action.box.hi[0] > p.m || action.box.hi[1] > p.columns(act.rank))
+      problem(fmt::format("{} makes {} of an output of {} x {}", name(act), to_string(action.box), p.m,
+                          p.columns(act.rank)));
+  }
+  if (!act.finish) return;
+  // The epilogue finds its residual where the first target lies in this rank's output.
+  const auto targets = program.targets(action);
+  if (targets.empty()) return problem(fmt::format("{} finishes what it stores nowhere", name(act)));
+  if (plan->producers[std::max(act.producer, 0)].residual &&
+      (targets[0].rank != act.rank || plan->buffers[targets[0].buffer].role != Role::output))
+    problem(fmt::format("{} adds a residual, but its first target is not its own output", name(act)));
+}
+
+void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
+  const Buffer& buffer = plan->buffers[piece.buffer];
+  const auto& shape = shapes_[piece.rank * plan->buffers.size() + piece.buffer];
+  const Box& box = boxes[piece.box];
+  for (int d = 0; d < box.dims; ++d)
+    if (box.hi[d] > shape[d])
+      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}", name(act),
+                                 to_string(box), buffer.name, piece.rank, shape[d], d));
+  if (!write && piece.rank != act.rank)
+    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act), buffer.name,
+                               piece.rank));
+  if (write && buffer.role == Role::input)
+    return problem(fmt::format("{} writes the input \"{}\"", name(act), buffer.name));
+  if (buffer.packing.tile_rows > 0) check_packing(act, piece);
+  if (buffer.dtype == Dtype::int8) check_blocks(act, piece);
+}
+
+// Nobody reads or writes a part of an int8 block: its values have one scale. Lanes begin where tiles do.
+void Model::check_blocks(const Act& act, const VPiece& piece) {
+  const Buffer& buffer = plan->buffers[piece.buffer];
+  const Box& box = boxes[piece.box];
+  if (buffer.role != Role::internal || buffer.packing.tile_rows == 0 || buffer.packing.tile_cols % kInt8Block != 0)
+    return problem(fmt::format("buffer \"{}\" is int8 but not internal and packed in tiles of a multiple of {} columns",
+                               buffer.name, kInt8Block));
+  const auto& shape = shapes_[piece.rank * plan->buffers.size() + piece.buffer];
+  if (shape.size() != 2) return;  // not to be packed either
+  if (box.lo[1] % kInt8Block != 0 || (box.hi[1] % kInt8Block != 0 && box.hi[1] != shape[1]))
+    problem(fmt::format("{} cuts {} of \"{}\" inside a block of {} columns", name(act), to_string(box), buffer.name,
+                        kInt8Block));
+}
+
+// A lane of a packed buffer must lie inside one of its tiles.
+void Model::check_packing(const Act& act, const VPiece& piece) {
+  const Packing& packing = plan->buffers[piece.buffer].packing;
+  const std::int64_t block_rows = block_rows_[piece.rank * plan->buffers.size() + piece.buffer];
+  const Box& box = boxes[piece.box];
+  const auto& tile = tile_of(act);
+  bool ok = block_rows > 0 && packing.tile_cols > 0 && box.dims == 2;
+  if (ok) {
+    const std::int64_t row = box.lo[0] % block_rows;
+    const std::int64_t lane_rows = tile[0] > 0 ? std::min(tile[0], box.size(0)) : box.size(0);
+    const std::int64_t lane_cols = tile[1] > 0 ? std::min(tile[1], box.size(1)) : box.size(1);
+    ok = row + box.size(0) <= block_rows && row % packing.tile_rows + lane_rows <= packing.tile_rows &&
+         box.lo[1] % packing.tile_cols + lane_cols <= packing.tile_cols;
+    if (ok && box.size(0) > lane_rows) ok = tile[0] == packing.tile_rows && row % packing.tile_rows == 0;
+    if (ok && box.size(1) > lane_cols) ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
+  }
+  if (!ok)
+    problem(fmt::format("{} cuts {} of the packed buffer \"{}\" across its tiles", name(act), to_string(box),
+                        plan->buffers[piece.buffer].name));
+}
+
+std::int32_t Model::tile_id(const std::array<std::int64_t, 2>& tile) {
+  const auto found = std::find(tiles.begin(), tiles.end(), tile);
+  if (found != tiles.end()) return static_cast<std::int32_t>(found - tiles.begin());
+  tiles.push_back(tile);
+  return static_cast<std::int32_t>(tiles.size()) - 1;
+}
+
+std::int32_t Model::block(std::int32_t rank, std::int32_t id, std::int64_t span) {
+  std::int32_t& at = block_of_[rank].at(static_cast<std::uint32_t>(id));
+  if (at == -1) {
+    at = static_cast<std::int32_t>(counters.size());
+    counters.push_back({rank, id, static_cast<std::int32_t>(span), 0, true, {}});
+  }
+  return at;
+}
+
+void Model::sort_counters() {
+  std::vector<std::int32_t> first(plan->num_ranks + 1, 0);
+  for (const CounterBlock& c : counters) ++first[c.rank + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for (int rank = 0; rank < plan->num_ranks; ++rank) counters_of_.push_back({first[rank], first[rank]});
+  std::vector<std::uint64_t> keys(counters.size());  // the id above the index, so that no comparison looks elsewhere
+  for (std::size_t i = 0; i < counters.size(); ++i)
+    keys[counters_of_[counters[i].rank].end++] = static_cast<std::uint64_t>(counters[i].id) << 32 | i;
+  for (const Range range : counters_of_) std::sort(keys.begin() + range.begin, keys.begin() + range.end);
+  for (const std::uint64_t key : keys) sorted_.push_back(static_cast<std::int32_t>(key & 0xffffffff));
+}
+
+// Two blocks that overlap without being equal mean that lanes are not used alike.
+void Model::check_blocks() {
+  for (const Range range : counters_of_)
+    for (std::int32_t i = range.begin + 1; i < range.end; ++i) {
+      const CounterBlock& before = counters[sorted_[i - 1]];
+      if (before.id + before.span > counters[sorted_[i]].id) throw Misaligned{};
+    }
+}
+
+void Model::collect_signalers() {
+  std::vector<std::int32_t> count(counters.size() + 1, 0);
+  for (const VSignal& g : signals) ++count[g.counter + 1];
+  std::partial_sum(count.begin(), count.end(), count.begin());
+  signalers.resize(signals.size());
+  for (std::size_t c = 0; c < counters.size(); ++c) counters[c].signalers = {count[c], count[c]};
+  for (std::size_t a = 0; a < acts.size(); ++a)
+    for (const VSignal& g : signals_of(acts[a])) {
+      CounterBlock& c = counters[g.counter];
+      const auto per = static_cast<std::uint32_t>(g.per);
+      if (per == 0 ? c.span != 1
+                   : acts[a].lanes % per != 0 || acts[a].lanes / per != static_cast<std::uint32_t>(c.span))
+        throw Misaligned{};
+      const auto last = c.signalers.end - 1;
+      if (c.signalers.size() > 0 && signalers[last].act == static_cast<std::int32_t>(a)) {
+        if (signalers[last].per != g.per) throw Misaligned{};
+        ++signalers[last].adds;
+        continue;
+      }
+      if (c.signalers.size() > 0 && acts[signalers[last].act].rank != acts[a].rank) c.one_rank = false;
+      signalers[c.signalers.end++] = {static_cast<std::int32_t>(a), g.per, 1};
+    }
+}
+
+// Every counter of a block must have the total of the first.
+void Model::find_totals(int rank) {
+  std::vector<std::int32_t> ids;
+  const Range range = counters_of_[rank];
+  for (std::int32_t i = range.begin; i < range.end; ++i) ids.push_back(counters[sorted_[i]].id);
+  const std::vector<std::uint32_t> totals = expander->counter_totals(rank, ids);
+  for (std::int32_t i = range.begin; i < range.end; ++i) {
+    CounterBlock& c = counters[sorted_[i]];
+    c.total = totals[i - range.begin];
+    if (c.span == 1 || expander->same_totals(c.id, rank)) continue;
+    spend(c.span);
+    ids.resize(c.span);
+    std::iota(ids.begin(), ids.end(), c.id);
+    for (const std::uint32_t total : expander->counter_totals(rank, ids))
+      if (total != c.total) throw Misaligned{};
+  }
+}
+
+void Model::check_totals() {
+  for (int rank = 0; rank < plan->num_ranks; ++rank) find_totals(rank);
+  for (const CounterBlock& c : counters) {
+    std::uint64_t growth = 0;
+    for (const Signaler& g : signalers_of(c))
+      growth += std::uint64_t{g.adds} * (g.per > 0 ? static_cast<std::uint32_t>(g.per) : acts[g.act].lanes);
+    if (growth != c.total)
+      problem(fmt::format("counter {} of rank {} grows by {} a run, but declares {}", counter_name(c), c.rank, growth,
+                          c.total));
+  }
+  for (const Act& act : acts)
+    for (const VWait& w : waits_of(act))
+      if (w.at > counters[w.counter].total && problems->size() < kMaxProblems)
+        problem(fmt::format("{} waits for {} to reach {}, but it grows by only {} a run", name(act),
+                            counter_name(counters[w.counter]), w.at, counters[w.counter].total));
+}
+
+bool Model::ends_before(const Act& earlier, const Act& later) const {
+  for (const VSignal& g : signals_of(earlier)) {
+    if (g.rank != later.rank || g.per != 0) continue;
+    spend(earlier.signals.size() + later.waits.size());
+    const auto adds = std::count_if(signals_of(earlier).begin(), signals_of(earlier).end(),
+                                    [&](const VSignal& other) { return other.counter == g.counter; });
+    for (const VWait& w : waits_of(later))
+      if (w.counter == g.counter && w.lag == 0 && w.per == 0 && implies(w, {0, 0, static_cast<std::uint32_t>(adds)}))
+        return true;
+  }
+  return false;
+}
+
+std::string Model::name(const Act& act) const {
+  // Numbered as a person would count them: the n-th step or trigger of its rank.
+  const Program program = expander->program(act.rank);
+  const std::string text = describe(*plan, program, act.index);
+  return by_lane && program.actions[act.index].lanes > 1 ? fmt::format("tile {} of {}", act.lane, text) : text;
+}
+
+std::string Model::counter_name(const CounterBlock& c) const { return expander->counter_name(c.id, c.rank); }
+
+void Model::give_up() const {
+  bad_input("plan \"{}\" is too large to prove: more than {} actions, waits, pieces and signals, or {} comparisons",
+            plan->name, kMaxItems, kMaxWork);
+}
+
+void Model::problem(std::string text) const {
+  if (problems->size() < kMaxProblems) problems->push_back(std::move(text));
+}
+
+}  // namespace weft::verifying

@@ -1,0 +1,24 @@
+// Nodes written as a plan: few rules over a few tables, so that a rank expands only its own part and a plan for many ranks
+// still prints on a page.
+//
+//   first   where each rank's rows of a table begin, N + 1 numbers for each list
+//   shard   for each buffer and rank: where its shard begins in the destination tensor, and its shape
+//   node    for each node: its box, its order, its first `full` counter, its kids
+//   kid     rank, arrival and open of each kid (nodes.h)
+//   open    for each rank: its parents, and its counter there
+//   done    for each rank: what its `done` counters grow by
+//   owed    for each rank: boxes of its destination shards, and whose source they come from
+#pragma once
+
+#include <string>
+
+#include "weft/plan/plan.h"
+#include "weft/reshard/build/nodes.h"
+
+namespace weft::resharding {
+
+// Without a producer: roots read the sources. With one, they are its steps, and there are no source buffers.
+Plan write_plan(const std::string& name, const Reshard& reshard, const Nodes& nodes,
+                const Producer* producer = nullptr);
+
+}  // namespace weft::resharding

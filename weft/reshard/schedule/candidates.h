@@ -1,0 +1,30 @@
+// The (task, sender) pairs that searches without cutting choose from, with what each does to the NICs.
+#pragma once
+
+#include <vector>
+
+#include "weft/reshard/schedule/choose.h"
+
+namespace weft {
+
+struct Candidate {
+  Slice piece;
+  std::vector<Use> uses;  // NICs only
+  double seconds = 0;
+};
+
+struct Candidates {
+  std::vector<std::vector<Candidate>> of;  // by crossing task
+  std::vector<int> tasks;                  // those that cross hosts
+  std::vector<int> twin_before;            // of each: an earlier one with the same sites and bytes, -1 where none
+
+  // Least seconds that the tasks not yet run put on a resource, whoever sends them, per crossing task.
+  std::vector<std::vector<Use>> least;
+};
+
+Candidates candidates(const Problem& problem);
+
+// Pieces in the order searched, then those that cross no host.
+std::vector<Slice> with_local(const Problem& problem, std::vector<Slice> pieces);
+
+}  // namespace weft

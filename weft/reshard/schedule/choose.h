@@ -1,0 +1,44 @@
+// Who sends each task, and in which order: the choices that never cut a task. Each gives one piece a task, in the order in
+// which they should run.
+#pragma once
+
+#include <vector>
+
+#include "weft/reshard/schedule/pieces.h"
+#include "weft/reshard/schedule/resources.h"
+
+namespace weft {
+
+struct Problem {
+  const std::vector<Task>& tasks;
+  const SiteTable& table;
+  const Resources& resources;
+  Strategy strategy = Strategy::broadcast;
+
+  const Network& network() const { return resources.network(); }
+  const Task& task(int i) const { return tasks[static_cast<std::size_t>(i)]; }
+  const Sites& sites(int i) const { return table.of(i); }
+  int size() const { return static_cast<int>(tasks.size()); }
+};
+
+std::vector<Slice> choose_naive(const Problem& problem);
+std::vector<Slice> choose_balance(const Problem& problem);
+
+// What a search considers at a node is a (task, sender); `node_budget` bounds how many it looks at. With none left it
+// gives the best so far, at worst that of `balance`.
+std::vector<Slice> choose_dfs(const Problem& problem, std::int64_t node_budget);
+
+// Steps of tasks that share no host; each the best of many random ones (100; fewer where tasks are very many).
+std::vector<Slice> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed);
+
+// By task, for choices that do not look at entries themselves: by the least loaded NIC of every host, largest task first.
+std::vector<std::vector<int>> balanced_entries(const Problem& problem);
+
+// Times a piece's bytes, through the NIC of the rank that sends: what the strategy asks of it.
+int copies_sent(Strategy strategy, const Sites& sites);
+
+std::vector<Job> jobs_of(const Problem& problem, const std::vector<Slice>& pieces);
+
+std::vector<int> largest_first(const std::vector<Task>& tasks);
+
+}  // namespace weft
