@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/weft.h"
@@ -93,12 +94,12 @@ class Case {
     v.ops = {ops_.back().get()};
     v.estimate_us = estimate(v.ops[0]->plan(), world_.cluster(spec_.ranks), hint_).seconds * 1e6;
     variants_.push_back(v);
-    x_.assign(static_cast<std::size_t>(producer.producer.m * producer.producer.k), 0.5f);
+    x_.assign(num(producer.producer.m * producer.producer.k), 0.5f);
     if (spec_.space.kind == SpaceKind::keep || spec_.ranks == 1) return;
     OpSpec alone = spec_;
     alone.gathers = false;
     alone.producer = copy({.rows = spec_.producer.m, .cols = spec_.gathers ? spec_.producer.k : spec_.producer.n});
-    stand_in_.assign(static_cast<std::size_t>(alone.producer.m * alone.producer.n), 0.5f);
+    stand_in_.assign(num(alone.producer.m * alone.producer.n), 0.5f);
     for (const Route route : routes(alone.space.kind)) add(fmt::format("comm:{}", to_string(route)), alone, route);
   }
 
@@ -149,7 +150,7 @@ class Case {
   // The largest of all ranks', element by element.
   std::vector<double> of_all(const std::vector<double>& mine) {
     std::vector<float> values(mine.begin(), mine.end());
-    Op gather = world_.compile(copy({.rows = 1, .cols = static_cast<std::int64_t>(values.size())}),
+    Op gather = world_.compile(copy({.rows = 1, .cols = std::ssize(values)}),
                                all_gather(world_.mesh({{"all", world_.size()}}), "all"));
     gather.run(values.data());
     const Matrix all = gather.output();

@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
+#include "weft/base/index.h"
 #include "weft/kernel/gemm/gemv.h"
 #include "weft/transport/local/wait.h"
 
@@ -29,14 +30,13 @@ struct alignas(64) Flag {
 
 // One rank's memory: what its peer stores, and what says so.
 struct Rank {
-  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n), x(kDepth, 1.0f), w(static_cast<std::size_t>(n) * kDepth, 1.0f) {}
+  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n), x(kDepth, 1.0f), w(num(n) * kDepth, 1.0f) {}
   Flag full, read;
   std::vector<float> inbox, own, y, x, w;
 };
 
 void make(Rank& me) {
-  weft::gemv(static_cast<std::int64_t>(me.own.size()), kDepth, me.w.data(), weft::Dtype::f32, kDepth, me.x.data(),
-             me.own.data());
+  weft::gemv(std::ssize(me.own), kDepth, me.w.data(), weft::Dtype::f32, kDepth, me.x.data(), me.own.data());
 }
 
 void exchange(Rank& me, Rank& peer, std::uint32_t run) {

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/kernel/variant.h"
 
@@ -29,10 +30,10 @@ double best_gbps(std::int64_t values, F&& f) {
 
 void measure(Isa isa, std::int64_t rows, std::int64_t cols) {
   const std::int64_t values = rows * cols;
-  std::vector<float> x(static_cast<std::size_t>(values)), y(x.size());
+  std::vector<float> x(num(values)), y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(static_cast<std::int64_t>(i * 7919 % 2003) - 1001);
-  std::vector<char> blocks(static_cast<std::size_t>(rows * row_bytes(Dtype::int8, cols)));
+  std::vector<char> blocks(num(rows * row_bytes(Dtype::int8, cols)));
   std::vector<bf16> halves(x.size());
   const Variant& v = variant(isa);
   const ConstStrip from{x.data(), cols, Dtype::f32}, narrow{blocks.data(), cols, Dtype::int8};

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft::bench {
 namespace {
@@ -82,7 +83,7 @@ Rotated::Rotated(std::int64_t floats) : floats_(floats), copies_(2 * cache_bytes
 }
 
 std::vector<float> values(std::int64_t count) {
-  std::vector<float> out(static_cast<std::size_t>(count));
+  std::vector<float> out(num(count));
   std::uint32_t state = 12345;
   for (float& v : out) {
     state = state * 1664525u + 1013904223u;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 #include "bench/kernel_floor.h"
 
@@ -66,11 +67,11 @@ struct Bags {
       if (table == nullptr) fail(Code::no_memory, "no memory for a table of {} floats", one.size());
       std::copy(one.begin(), one.end(), table);
       tables.emplace_back(table, std::free);
-      indices.emplace_back(static_cast<std::size_t>(batch * pooling));
+      indices.emplace_back(num(batch * pooling));
     }
     for (std::int64_t t = 0; t < num_tables; ++t) {
-      table_pointers.push_back(tables[static_cast<std::size_t>(t)].get());
-      index_pointers.push_back(indices[static_cast<std::size_t>(t)].data());
+      table_pointers.push_back(tables[at(t)].get());
+      index_pointers.push_back(indices[at(t)].data());
       offset_pointers.push_back(offsets.data());
     }
   }
@@ -96,12 +97,10 @@ struct Bags {
 void check(const Bags& bags, std::int64_t dim, const Matrix& y) {
   for (std::int64_t b = 0; b < y.rows; b += 97)
     for (std::int64_t j = 0; j < y.cols; j += 13) {
-      const auto table = static_cast<std::size_t>(j / dim);
+      const auto table = num(j / dim);
       double exact = 0;
-      for (std::int64_t i = bags.offsets[static_cast<std::size_t>(b)];
-           i < bags.offsets[static_cast<std::size_t>(b + 1)]; ++i)
-        exact += bags.tables[table][static_cast<std::size_t>(bags.indices[table][static_cast<std::size_t>(i)] * dim +
-                                                             j % dim)];
+      for (std::int64_t i = bags.offsets[at(b)]; i < bags.offsets[at(b + 1)]; ++i)
+        exact += bags.tables[table][at(bags.indices[table][at(i)] * dim + j % dim)];
       if (!(std::abs(y.row(b)[j] - exact) <= 1e-4))
         fail(Code::internal, "embedding_bag gives {} at {}, {}, not {}", y.row(b)[j], b, j, exact);
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 #include "bench/kernel_floor.h"
 
@@ -58,7 +59,7 @@ void check(const Shape& s, const std::vector<float>& x, const float* w, const fl
   for (std::int64_t i = 0; i < s.m * s.n; i += s.m * s.n / 1000 + 1) {
     double exact = 0;
     for (std::int64_t p = 0; p < s.k; ++p)
-      exact += static_cast<double>(x[static_cast<std::size_t>(i / s.n * s.k + p)]) * w[p * s.n + i % s.n];
+      exact += static_cast<double>(x[at(i / s.n * s.k + p)]) * w[p * s.n + i % s.n];
     if (!(std::abs(y[i] - exact) <= 1e-6 * static_cast<double>(s.k + 1)))
       fail(Code::internal, "gemm {}x{}x{} gives {} at {}, not {}", s.m, s.n, s.k, y[i], i, exact);
   }
@@ -68,7 +69,7 @@ Row measure(World& world, const Shape& s, int rounds) {
   const std::vector<float> x = values(s.m * s.k);
   Rotated w(s.k * s.n), w_sgemm(s.k * s.n);
   // A result of its own for each, or one would find its lines cached by another.
-  std::vector<float> y_sgemm(static_cast<std::size_t>(s.m * s.n)), y_matmul(static_cast<std::size_t>(s.m * s.n));
+  std::vector<float> y_sgemm(num(s.m * s.n)), y_matmul(num(s.m * s.n));
   Op op = world.compile(gemm({.m = s.m, .n = s.n, .k = s.k}), keep());
   Matmul matmul(s, x, w, &y_matmul);
   const auto times = medians(

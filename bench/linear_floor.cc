@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/attention/cached_attention.h"
 #include "weft/kernel/gemm/gemm.h"
@@ -62,12 +63,12 @@ void read_bytes(const char* data, std::int64_t bytes) {
 
 // The whole set once, each thread its part.
 void read_all(ThreadPool& threads, const std::vector<char>& set) {
-  const std::int64_t share = static_cast<std::int64_t>(set.size()) / threads.size();
+  const std::int64_t share = std::ssize(set) / threads.size();
   threads.run([&](int t) { read_bytes(set.data() + t * share, share); });
 }
 
 std::vector<char> weights(std::int64_t bytes) {
-  std::vector<char> out(static_cast<std::size_t>(bytes));
+  std::vector<char> out(num(bytes));
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = i % 2 == 0 ? static_cast<char>(i * 7 / 3) : 0x3c;  // small numbers
   return out;
@@ -80,7 +81,7 @@ void bandwidth(ThreadPool& threads) {
     for (const Dtype dtype : {Dtype::bf16, Dtype::f32})
       for (const std::int64_t m : {1, 4}) {
         const std::int64_t bytes = n * k * static_cast<std::int64_t>(size_of(dtype)), copies = kSetBytes / bytes;
-        std::vector<float> x(static_cast<std::size_t>(m * k), 0.5f), y(static_cast<std::size_t>(m * n));
+        std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         const auto times =
             medians(9, {[&] { read_all(threads, set); },
                         [&] {
@@ -102,8 +103,8 @@ void rows(ThreadPool& threads) {
     for (const std::int64_t k : {256, 2048})
       for (const std::int64_t m : {2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 256}) {
         const std::int64_t bytes = n * k * static_cast<std::int64_t>(size_of(dtype));
-        const std::int64_t copies = static_cast<std::int64_t>(set.size()) / bytes;
-        std::vector<float> x(static_cast<std::size_t>(m * k), 0.5f), y(static_cast<std::size_t>(m * n));
+        const std::int64_t copies = std::ssize(set) / bytes;
+        std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         std::int64_t turn = 0;
         const auto next = [&] { return set.data() + turn++ % copies * bytes; };
         const auto kernel = [&](bool transposed) {
@@ -152,8 +153,7 @@ void attention(ThreadPool& threads) {
                               threads.size());
     const std::int64_t floats = attention.cache_floats();
     const std::int64_t copies = std::max<std::int64_t>(1, kSetBytes / (floats * 8)), width = s.heads * s.head_dim;
-    std::vector<float> cache(static_cast<std::size_t>(copies * floats * 2)),
-        q(static_cast<std::size_t>(s.rows * width));
+    std::vector<float> cache(num(copies * floats * 2)), q(num(s.rows * width));
     for (std::size_t i = 0; i < cache.size(); ++i) cache[i] = static_cast<float>(i * 37 % 101) * 0.02f - 1;
     for (std::size_t i = 0; i < q.size(); ++i) q[i] = static_cast<float>(i * 29 % 97) * 0.02f - 1;
     std::vector<float> y(q.size());

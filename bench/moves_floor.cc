@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
+#include "weft/base/index.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/weft.h"
 
@@ -33,7 +34,7 @@ double median(std::vector<double> values) {
 
 template <class Copy>
 double floor_of(std::int64_t rows, std::int64_t tile_rows, Copy&& copy) {
-  std::vector<float> from(static_cast<std::size_t>(rows * kCols), 1.0f), to(from.size());
+  std::vector<float> from(num(rows * kCols), 1.0f), to(from.size());
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
     const std::int64_t start = now_ns();
@@ -53,7 +54,7 @@ double rate_of(const testing::Moves& moves, bool wired) {
       moves.num_ranks,
       [&](World& world) {
         Op op = world.compile(testing::plan_of(moves), world.mesh({{"all", world.size()}}), "all");
-        const std::vector<float> x(static_cast<std::size_t>(moves.rows * moves.cols), 1.0f);
+        const std::vector<float> x(num(moves.rows * moves.cols), 1.0f);
         std::vector<double> seconds;
         for (int round = 0; round <= kRounds; ++round) {
           world.barrier();

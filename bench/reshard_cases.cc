@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/reshard/cases_test.h"
 #include "weft/reshard/schedule/exact.h"
 
@@ -72,7 +73,7 @@ void add_case(std::uint64_t seed, Tally& tally) {
     tally.others[i] += other / ours.lower_bound_s;
     tally.worse += ours.makespan_s > other * (1 + 1e-9);
   }
-  if (all.size() > static_cast<std::size_t>(kMostExactTasks)) return;
+  if (all.size() > num(kMostExactTasks)) return;
   const double optimum = exact_optimum(all, instance.network);
   if (optimum == 0) return;
   ++tally.exact_checked;
@@ -115,7 +116,7 @@ Value large_rows() {
       network.nics.clear();
       for (int rank = 0; rank < 1024; ++rank) {
         network.nics.push_back({rank / 8, 1e9});
-        network.nic_of[static_cast<std::size_t>(rank)] = rank;
+        network.nic_of[at(rank)] = rank;
       }
     }
     const Reshard reshard = one_tensor(c.shape, Dtype::f32, mesh, c.source, mesh, c.destination);

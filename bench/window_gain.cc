@@ -25,6 +25,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/weft.h"
 
@@ -98,9 +99,9 @@ class Bench {
         o_(o),
         op_(world.compile(weft::window({o.m, o.n}), weft::all_to_all(world.mesh({{"tp", o.owners}}), "tp"))),
         window_(world.window(op_)),
-        x_(numbers(static_cast<std::size_t>(o.m) * o.k, 1 + world.rank())),
-        w_(numbers(static_cast<std::size_t>(o.k) * o.n, 100 + world.rank())),
-        product_(static_cast<std::size_t>(o.m) * o.n, o.huge),
+        x_(numbers(num(o.m) * o.k, 1 + world.rank())),
+        w_(numbers(num(o.k) * o.n, 100 + world.rank())),
+        product_(num(o.m) * o.n, o.huge),
         threads_(produces() ? o.threads : 1),
         cold_(world.rank() == 0 ? kColdBytes / 8 : 0, 1) {}
 
@@ -163,7 +164,7 @@ class Bench {
     for (int owner = 0; owner < o_.owners; ++owner) {
       const std::int64_t begin = weft::cut(o_.m, o_.owners, owner) * o_.n,
                          end = weft::cut(o_.m, o_.owners, owner + 1) * o_.n;
-      std::memcpy(out + begin, product_.data + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
+      std::memcpy(out + begin, product_.data + begin, num(end - begin) * sizeof(float));
     }
   }
   static std::uint64_t digest(const weft::Matrix& y) {

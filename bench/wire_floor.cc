@@ -25,6 +25,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/bell.h"
 #include "weft/transport/wire/ucx_wire.h"
 
@@ -48,7 +49,7 @@ class Control {
       const ssize_t some = ::send(fd_, at, bytes, MSG_NOSIGNAL);
       if (some <= 0) weft::fail(weft::Code::io, "cannot send: {}", std::strerror(errno));
       at += some;
-      bytes -= static_cast<std::size_t>(some);
+      bytes -= num(some);
     }
   }
   void receive(void* data, std::size_t bytes) const {
@@ -56,7 +57,7 @@ class Control {
       const ssize_t some = recv(fd_, at, bytes, 0);
       if (some <= 0) weft::fail(weft::Code::io, "cannot receive: {}", some == 0 ? "closed" : std::strerror(errno));
       at += some;
-      bytes -= static_cast<std::size_t>(some);
+      bytes -= num(some);
     }
   }
   template <class T>

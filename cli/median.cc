@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/index.h"
+
 namespace weft::cli {
 
 double median(std::vector<double> values) {
@@ -20,7 +22,7 @@ double geomean(const std::vector<double>& values) {
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+  return values[at(q * static_cast<double>(values.size() - 1))];
 }
 
 }  // namespace weft::cli

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/cluster/workload.h"
 #include "weft/collective/build.h"
@@ -123,8 +124,7 @@ std::vector<std::vector<BagTable>> even_tables(const OpFlags& f) {
   check_size("tables", tables, 1 << 20);
   check_size("rows", rows);
   check_size("pooling", pooling, 1 << 20);
-  return std::vector<std::vector<BagTable>>(static_cast<std::size_t>(f.ranks),
-                                            std::vector<BagTable>(static_cast<std::size_t>(tables), {rows, pooling}));
+  return std::vector<std::vector<BagTable>>(num(f.ranks), std::vector<BagTable>(num(tables), {rows, pooling}));
 }
 
 bool takes_table(const std::string& which, std::int64_t hot) {
@@ -155,8 +155,8 @@ void check_embedding(const OpFlags& f, std::int64_t dim, std::int64_t batch,
   check_size("batch", batch);
   if (!(f.zipf >= 0 && f.zipf <= 4)) bad_input("--zipf is {}; use 0 (uniform) to 4", f.zipf);
   for (const auto& of_rank : bags) {
-    check_product("tables", static_cast<std::int64_t>(of_rank.size()), "dim", dim);
-    check_product("batch", batch, "dim", static_cast<std::int64_t>(of_rank.size()) * dim);
+    check_product("tables", std::ssize(of_rank), "dim", dim);
+    check_product("batch", batch, "dim", std::ssize(of_rank) * dim);
     for (const BagTable& bag : of_rank) {
       check_product("rows", bag.rows, "dim", dim);
       check_product("batch", batch, "pooling", bag.pooling);
@@ -194,7 +194,7 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
   std::int64_t most_reads = 0;
   for (const auto& of_rank : spec->bags) {
     most_reads = std::max(most_reads, reads_of(of_rank));
-    options.tables_of.push_back(static_cast<std::int64_t>(of_rank.size()));
+    options.tables_of.push_back(std::ssize(of_rank));
     options.tables = std::max(options.tables, options.tables_of.back());
     differ = differ || of_rank.size() != spec->bags[0].size();
     for (const BagTable& bag : of_rank) options.rows = std::max(options.rows, bag.rows);

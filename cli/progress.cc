@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
+
 namespace weft::cli {
 namespace {
 
@@ -30,8 +32,8 @@ void Progress::show(std::string_view text) {
 void Progress::show(std::string_view what, int done, int of) {
   if (!on_) return;
   const int filled = of > 0 ? kBar * done / of : 0;
-  show(fmt::format("{} [{}{}] {}/{}", what, std::string(static_cast<std::size_t>(filled), '#'),
-                   std::string(static_cast<std::size_t>(kBar - filled), '.'), done, of));
+  show(fmt::format("{} [{}{}] {}/{}", what, std::string(num(filled), '#'), std::string(num(kBar - filled), '.'), done,
+                   of));
 }
 
 }  // namespace weft::cli

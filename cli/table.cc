@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
+
 namespace weft::cli {
 namespace {
 
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0u) != 0x80u; }));
+  return num(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0u) != 0x80u; }));
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, Last last
     }
   std::string out;
   for (const auto& row : rows) {
-    std::string line(static_cast<std::size_t>(indent), ' ');
+    std::string line(num(indent), ' ');
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string blanks(widths[c] - width_of(row[c]), ' ');
       const bool left = c == 0 || (last == Last::note && c + 1 == widths.size());

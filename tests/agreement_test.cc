@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/transport/join/launch.h"
 #include "weft/weft.h"
 
@@ -62,7 +63,7 @@ std::string run_case(World& world, const Case& c, References* references, Digest
     if (references != nullptr) {
       const auto& expected = references->of(c, op.plan(), seed)[rank];
       const double bound = c.space.options.wire == Dtype::bf16 ? 0.05 : 1e-4;
-      if (static_cast<std::size_t>(y.rows * y.cols) != expected.size()) return c.name + ": wrong shape";
+      if (num(y.rows * y.cols) != expected.size()) return c.name + ": wrong shape";
       if (const double e = error(y.data, expected); !(e <= bound))
         return fmt::format("{}: error {} on rank {}", c.name, e, rank);
     }
@@ -142,7 +143,7 @@ TEST_P(Agreement, WithTheReferenceAndBetweenTransportsRoutesAndThreads) {
   const int num_ranks = GetParam();
   References references;
   const Digests threads = on_threads(num_ranks, 1, &references);
-  EXPECT_EQ(threads.size(), all_cases(num_ranks).size() * static_cast<std::size_t>(num_ranks));
+  EXPECT_EQ(threads.size(), all_cases(num_ranks).size() * num(num_ranks));
   EXPECT_GT(compare_routes(threads), 100);
   EXPECT_EQ(on_processes(num_ranks), threads);
   // Two threads a rank make tiles in another order and must not change a bit.

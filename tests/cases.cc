@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/mesh.h"
@@ -152,13 +153,13 @@ Data make_data(const Producer& p, int rank, std::uint64_t seed) {
   const std::int64_t n = p.columns(rank);
   if (p.kind == ProducerKind::embedding_bag) {
     for (std::int64_t t = 0; t < n / p.dim; ++t) {
-      data.tables.push_back(random_floats(static_cast<std::size_t>(p.rows * p.dim), &random));
+      data.tables.push_back(random_floats(num(p.rows * p.dim), &random));
       data.offsets.push_back({0});
       data.indices.emplace_back();
       for (std::int64_t b = 0; b < p.m; ++b) {
         for (std::uint64_t i = random() % 4; i > 0; --i)
           data.indices.back().push_back(static_cast<std::int64_t>(random() % p.rows));
-        data.offsets.back().push_back(static_cast<std::int64_t>(data.indices.back().size()));
+        data.offsets.back().push_back(std::ssize(data.indices.back()));
       }
       data.indices.back().push_back(0);  // an empty vector has no address
     }
@@ -169,14 +170,14 @@ Data make_data(const Producer& p, int rank, std::uint64_t seed) {
     }
     return data;
   }
-  data.x = random_floats(static_cast<std::size_t>(p.m * (p.k > 0 ? p.k : n)), &random);
-  data.w = random_floats(static_cast<std::size_t>(p.k * n), &random);
+  data.x = random_floats(num(p.m * (p.k > 0 ? p.k : n)), &random);
+  data.w = random_floats(num(p.k * n), &random);
   for (const float w : data.w) data.w_bf16.push_back(to_bf16(w).bits);
-  data.addend = random_floats(static_cast<std::size_t>(p.m * n), &random);
+  data.addend = random_floats(num(p.m * n), &random);
   // The same on every rank, as all_reduce wants them; as large as the largest output y, all ranks' rows gathered.
   random.seed(seed);
-  data.bias = random_floats(static_cast<std::size_t>(n), &random);
-  data.residual = random_floats(static_cast<std::size_t>(p.m * n * 8), &random);
+  data.bias = random_floats(num(n), &random);
+  data.residual = random_floats(num(p.m * n * 8), &random);
   return data;
 }
 

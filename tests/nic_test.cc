@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/clock.h"
+#include "weft/base/index.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/plan/verify/verify.h"
@@ -49,7 +50,7 @@ Ended run(const Moves& moves, const WorldOptions& options, double enough, const 
           const Hook& before_run = kNothing) {
   const Plan plan = plan_of(moves);
   require_runnable(plan);
-  const auto n = static_cast<std::size_t>(moves.num_ranks);
+  const auto n = num(moves.num_ranks);
   Ended best(n, 1e9), ended(n);
   std::atomic<std::int64_t> first{0};
   World::local(
@@ -71,7 +72,7 @@ Ended run(const Moves& moves, const WorldOptions& options, double enough, const 
           op.output();
           const std::int64_t end = now_ns();
           world.barrier();
-          ended[static_cast<std::size_t>(world.rank())] = static_cast<double>(end - first) * 1e-9;
+          ended[at(world.rank())] = static_cast<double>(end - first) * 1e-9;
           world.barrier();
           if (world.rank() == 0 && longest(ended) < longest(best)) best = ended;
           world.barrier();

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/compose.h"
@@ -330,7 +331,7 @@ TEST(Op, AnAddendIsAddedBeforeOtherRanksContributions) {
                                 gemv({.m = m, .n = n, .k = 1, .tile = {1, 16}, .addend = true}),
                                 copy({.rows = m, .cols = n, .tile = {2, 16}, .addend = true})}) {
         Op op = world.compile(p, all_reduce(mesh, "tp", {.route = route}));
-        const std::vector<float> x(static_cast<std::size_t>(m * n), 1.0f), w(static_cast<std::size_t>(n), 1.0f);
+        const std::vector<float> x(num(m * n), 1.0f), w(num(n), 1.0f);
         const std::vector<float> addend(x.size(), world.rank() == 0 ? 16777216.0f : 1.0f);
         Inputs in;
         in.x = x.data(), in.w = w.data(), in.addend = addend.data();

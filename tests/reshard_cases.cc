@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
+
 namespace weft::testing {
 namespace {
 
@@ -18,7 +20,7 @@ Placement random_placement(Random& random, int num_ranks, const std::string& nam
   const int a = 1 + below(random, std::min(num_ranks, 3));
   const int b = 1 + below(random, std::min(num_ranks / a, 4));
   Placement out{name, Mesh({{"a", a}, {"b", b}}), {}};
-  std::vector<int> ranks(static_cast<std::size_t>(num_ranks));
+  std::vector<int> ranks(num(num_ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
   std::shuffle(ranks.begin(), ranks.end(), random);
   out.ranks.assign(ranks.begin(), ranks.begin() + a * b);
@@ -31,8 +33,7 @@ Sharding random_sharding(Random& random, std::size_t dims) {
   std::vector<std::string> axes{"a", "b"};
   if (below(random, 2) != 0) std::swap(axes[0], axes[1]);
   for (const std::string& axis : axes)
-    if (const auto d = static_cast<std::size_t>(below(random, static_cast<int>(dims) + 1)); d < dims)
-      out.dims[d].axes.push_back(axis);
+    if (const auto d = num(below(random, static_cast<int>(dims) + 1)); d < dims) out.dims[d].axes.push_back(axis);
   return out;
 }
 
@@ -44,13 +45,13 @@ std::pair<Dtype, Dtype> random_dtypes(Random& random) {
 }
 
 Transfer random_transfer(Random& random, int placements) {
-  const auto dims = static_cast<std::size_t>(below(random, 12) == 0 ? 0 : 1 + below(random, 3));
+  const auto dims = num(below(random, 12) == 0 ? 0 : 1 + below(random, 3));
   const auto [from, to] = random_dtypes(random);
   Transfer out;
   Shape shape;
   for (std::size_t d = 0; d < dims; ++d) shape.push_back(1 + below(random, dims == 1 ? 60 : 11));
   const int parts = dims > 0 && below(random, 3) == 0 ? 3 : 1;
-  const auto along = static_cast<std::size_t>(dims > 0 ? below(random, static_cast<int>(dims)) : 0);
+  const auto along = num(dims > 0 ? below(random, static_cast<int>(dims)) : 0);
   std::vector<std::int64_t> at(dims, 0);
   for (int p = 0; p < parts; ++p) {
     Shape part = shape;
@@ -106,7 +107,7 @@ Box shard_of(const Reshard& reshard, const ShardedTensor& tensor, int rank) {
     if (placement.ranks[i] == rank)
       return shard_box(tensor.shape, tensor.sharding, placement.mesh, static_cast<int>(i));
   Box none;
-  none.dims = std::max(static_cast<int>(tensor.shape.size()), 1);
+  none.dims = std::max(int_size(tensor.shape), 1);
   return none;
 }
 
@@ -151,7 +152,7 @@ Schedule random_schedule(const std::vector<Task>& tasks, std::uint64_t seed) {
     std::vector<int> wanting;
     std::set_difference(task.receivers.begin(), task.receivers.end(), task.senders.begin(), task.senders.end(),
                         std::back_inserter(wanting));
-    const auto d = static_cast<std::size_t>(task.box.dims > 0 ? below(random, task.box.dims) : 0);
+    const auto d = num(task.box.dims > 0 ? below(random, task.box.dims) : 0);
     const std::int64_t most = task.box.dims > 0 ? task.box.size(static_cast<int>(d)) : 1;
     const std::int64_t parts = std::min<std::int64_t>(most, 1 + below(random, 3));
     for (std::int64_t part = 0; part < parts; ++part) {
@@ -163,10 +164,10 @@ Schedule random_schedule(const std::vector<Task>& tasks, std::uint64_t seed) {
         chunk.box.hi[d] = task.box.lo[d] + cut(most, parts, part + 1);
       }
       std::shuffle(wanting.begin(), wanting.end(), random);
-      chunk.root = task.senders[static_cast<std::size_t>(below(random, static_cast<int>(task.senders.size())))];
+      chunk.root = task.senders[static_cast<std::size_t>(below(random, int_size(task.senders)))];
       std::vector<int> have{chunk.root};
       for (const int rank : wanting) {
-        chunk.hops.push_back({have[static_cast<std::size_t>(below(random, static_cast<int>(have.size())))], rank});
+        chunk.hops.push_back({have[static_cast<std::size_t>(below(random, int_size(have)))], rank});
         have.push_back(rank);
       }
       chunk.begin_s = below(random, 3) * 0.25;
@@ -183,11 +184,11 @@ std::vector<std::vector<std::byte>> sources_of(const Reshard& reshard, int rank,
     for (const Part& part : reshard.transfers[t].parts) {
       const Box box = shard_of(reshard, part.tensor, rank);
       const std::size_t size = size_of(part.tensor.dtype);
-      out.emplace_back(static_cast<std::size_t>(box.volume()) * size);
+      out.emplace_back(num(box.volume()) * size);
       for_each_element(box, [&](std::int64_t i, std::array<std::int64_t, kMaxDims> at) {
         for (std::size_t d = 0; d < part.at.size(); ++d) at[d] += part.at[d];
-        put_value(out.back().data() + static_cast<std::size_t>(i) * size,
-                  value_of(t, reshard.transfers[t].destination.shape, at, run), part.tensor.dtype, part.tensor.dtype);
+        put_value(out.back().data() + num(i) * size, value_of(t, reshard.transfers[t].destination.shape, at, run),
+                  part.tensor.dtype, part.tensor.dtype);
       });
     }
   return out;
@@ -197,10 +198,10 @@ std::vector<std::byte> wanted(const Reshard& reshard, std::size_t transfer, int 
   const Transfer& t = reshard.transfers[transfer];
   const Box box = shard_of(reshard, t.destination, rank);
   const std::size_t size = size_of(t.destination.dtype);
-  std::vector<std::byte> out(static_cast<std::size_t>(box.volume()) * size);
+  std::vector<std::byte> out(num(box.volume()) * size);
   for_each_element(box, [&](std::int64_t i, const std::array<std::int64_t, kMaxDims>& at) {
-    put_value(out.data() + static_cast<std::size_t>(i) * size, value_of(transfer, t.destination.shape, at, run),
-              t.parts[0].tensor.dtype, t.destination.dtype);
+    put_value(out.data() + num(i) * size, value_of(transfer, t.destination.shape, at, run), t.parts[0].tensor.dtype,
+              t.destination.dtype);
   });
   return out;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/plan/program.h"
 #include "weft/plan/text/save.h"
@@ -62,7 +63,7 @@ void expect_reference_agrees(const ReshardCase& c, const Plan& plan) {
   RefExecutor ref(plan, 7);
   for (int run = 0; run < kRuns; ++run) {
     std::vector<std::vector<std::vector<std::byte>>> sources;
-    std::vector<Bindings> bindings(static_cast<std::size_t>(c.reshard.num_ranks));
+    std::vector<Bindings> bindings(num(c.reshard.num_ranks));
     for (int rank = 0; rank < c.reshard.num_ranks; ++rank) {
       sources.push_back(sources_of(c.reshard, rank, run));
       auto next = pointers(sources.back());

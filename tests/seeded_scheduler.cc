@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/rows/sum.h"
 
 namespace weft::testing {
@@ -48,8 +49,7 @@ SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
 void SeededScheduler::put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from,
                           const Strip& to) {
   if (target == rank) return copy(rows, cols, from, to);  // its own memory: done when the lane is done (the drain rule)
-  Store store{rows, cols, std::vector<std::byte>(static_cast<std::size_t>(rows * row_bytes(from.dtype, cols))),
-              from.dtype, to};
+  Store store{rows, cols, std::vector<std::byte>(num(rows * row_bytes(from.dtype, cols))), from.dtype, to};
   copy(rows, cols, from, {store.values.data(), cols, from.dtype});
   parcel(rank, target).stores.push_back(std::move(store));
 }
@@ -67,8 +67,8 @@ void SeededScheduler::begin_run(int rank) { ++runs_[rank]; }
 
 // Which parcels are closed, and of the oldest run that their sender has under way to their target.
 std::vector<std::size_t> SeededScheduler::may_land() const {
-  const auto pair = [&](const Parcel& p) { return static_cast<std::size_t>(p.rank * expected_ + p.target); };
-  std::vector<int> oldest(static_cast<std::size_t>(expected_ * expected_), INT_MAX);
+  const auto pair = [&](const Parcel& p) { return num(p.rank * expected_ + p.target); };
+  std::vector<int> oldest(num(expected_ * expected_), INT_MAX);
   for (const Parcel& p : parcels_) oldest[pair(p)] = std::min(oldest[pair(p)], p.run);
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < parcels_.size(); ++i)

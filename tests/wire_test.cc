@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
@@ -86,7 +87,7 @@ std::vector<Case> narrow_cases(int num_ranks) {
 using Outputs = std::vector<std::vector<float>>;  // of every rank
 
 Outputs run(const Case& c, const WorldOptions& options) {
-  Outputs out(static_cast<std::size_t>(c.space.num_ranks()));
+  Outputs out(num(c.space.num_ranks()));
   World::local(
       c.space.num_ranks(),
       [&](World& world) {
@@ -171,7 +172,7 @@ TEST(Int8Wire, IsWithinItsBoundOfTheF32Sum) {
       const std::vector<float> exact = result(Dtype::f32), got = result(Dtype::int8);
       double worst = 0;
       for (std::int64_t i = 0; i < m * n; ++i) {
-        const auto at = static_cast<std::size_t>(i);
+        const auto at = num(i);
         double bound = 0;
         for (int r = 0; r < num_ranks; ++r) bound += kStep * block_most(data[r].x, n, i);
         if (route == Route::ring) bound *= num_ranks / 2.0;  // partial sums of 1, 2, ..., N - 1 contributions

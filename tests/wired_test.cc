@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/transport/wire/ucx_wire.h"
@@ -33,7 +34,7 @@ WorldOptions wired(int ranks_per_host, int threads = 1) {
 
 // Three runs back to back of every `stride`-th case; all ranks' outputs, one after the other.
 std::vector<std::vector<float>> outputs_of(int num_ranks, std::size_t stride, const WorldOptions& options) {
-  std::vector<std::vector<float>> out(static_cast<std::size_t>(num_ranks));
+  std::vector<std::vector<float>> out(num(num_ranks));
   World::local(
       num_ranks,
       [&](World& world) {
@@ -93,7 +94,7 @@ TEST_F(Wired, WideRowsAndLargeTilesTravelInPieces) {
         const Mesh mesh = world.mesh({{"all", 2}});
         const std::int64_t n = 1 << 20;
         Op op = world.compile(copy({.rows = 2, .cols = n}), all_gather(mesh, "all"));
-        std::vector<float> x(static_cast<std::size_t>(2 * n));
+        std::vector<float> x(num(2 * n));
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(world.rank() * 10 + i % 7);
         for (int run = 0; run < 3; ++run) op.run(x.data());
         const Matrix y = op.output();

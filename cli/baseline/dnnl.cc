@@ -10,6 +10,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
+#include "weft/base/index.h"
+
 #include "cli/baseline/gemm.h"
 
 namespace weft::baseline {
@@ -65,7 +67,7 @@ class DnnlGemm : public Gemm {
 
   void choose(const float* x, const float* w) {
     chosen_ = true;
-    std::unique_ptr<float[]> y(new float[static_cast<std::size_t>(size_.m * size_.n)]);
+    std::unique_ptr<float[]> y(new float[at(size_.m * size_.n)]);
     double best[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
     for (int turn = 0; turn < 6; ++turn)
       for (const int way : {0, 1}) {

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "weft/base/index.h"
+
 namespace weft::baseline {
 namespace {
 
@@ -39,7 +41,7 @@ class OpenMpi : public Mpi {
     MPI_Alltoall(x, static_cast<int>(count), MPI_FLOAT, y, static_cast<int>(count), MPI_FLOAT, MPI_COMM_WORLD);
   }
   void all_to_all_v(const float* x, const int* sent, float* y, const int* got) override {
-    std::vector<int> from(static_cast<std::size_t>(size_)), to(static_cast<std::size_t>(size_));
+    std::vector<int> from(num(size_)), to(num(size_));
     for (int r = 1; r < size_; ++r) {
       from[r] = from[r - 1] + sent[r - 1];
       to[r] = to[r - 1] + got[r - 1];

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/draw/line_chart.h"
 #include "weft/world/world.h"
@@ -86,8 +87,7 @@ std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ran
     const auto whole = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::lround(depth)), 1, kMaxDepth);
     if (whole == last) continue;  // the producer has a floor: it writes its output, however thin it is
     last = whole;
-    progress.show(fmt::format("{} {} : 1", op.name, wanted), static_cast<int>(out.size()),
-                  static_cast<int>(ratios.size()));
+    progress.show(fmt::format("{} {} : 1", op.name, wanted), int_size(out), int_size(ratios));
     depth_of(op, flags) = whole;
     const OpSpec spec = parse_op(flags, max_ranks);
     out.push_back({wanted, spec, measure(world, spec, options)});

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/exec/layout.h"
@@ -146,7 +147,7 @@ void bench_sizes(World& world, const Flags& flags, Progress& progress) {
   std::vector<SizeRow> rows;
   const auto specs = specs_of_sizes(flags, world.size());
   for (const OpSpec& spec : specs) {
-    progress.show(spec.name, static_cast<int>(rows.size()), static_cast<int>(specs.size()));
+    progress.show(spec.name, int_size(rows), int_size(specs));
     rows.push_back({spec, measure(world, spec, measure_options(flags))});
   }
   if (world.rank() != 0) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "weft/base/dtype.h"
@@ -157,7 +158,7 @@ double Reference::error_of(const Result& y, Expect what, std::uint64_t round, in
       return std::numeric_limits<double>::infinity();
   }
   if (covered != expected.rows * expected.cols) return std::numeric_limits<double>::infinity();
-  const std::int64_t blocks = std::max<std::int64_t>(1, static_cast<std::int64_t>(y.size()));
+  const std::int64_t blocks = std::max<std::int64_t>(1, std::ssize(y));
   const std::int64_t elements = std::max<std::int64_t>(terms / terms_of_an_element() / blocks, ceil_div(64, blocks));
   double worst = 0, largest = 0.1;  // a floor, lest a single element that cancels is judged by itself
   for (const Placed& block : y) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "weft/base/index.h"
 #include "weft/transport/local/wait.h"
 
 namespace weft::cli {
@@ -42,7 +43,7 @@ CommonClock::CommonClock(World& world)
       crowded_(static_cast<unsigned>(world.size()) > std::thread::hardware_concurrency()),
       gather_(make_gather(world)),
       mine_(kValues * kParts),
-      all_(static_cast<std::size_t>(world.size()) * kValues) {
+      all_(num(world.size()) * kValues) {
   if (world.transport() == "ucx" && !one_machine()) compare_clocks();
 }
 
@@ -59,7 +60,7 @@ bool CommonClock::one_machine() {
 }
 
 void CommonClock::compare_clocks() {
-  std::vector<std::int64_t> late(static_cast<std::size_t>(world_.size()), INT64_MAX);  // what came, against its clock
+  std::vector<std::int64_t> late(num(world_.size()), INT64_MAX);  // what came, against its clock
   for (int round = 0; round < kClockRounds; ++round) {
     const std::int64_t sent = now_ns();
     const auto all = tell({&sent, 1});
@@ -72,7 +73,7 @@ void CommonClock::compare_clocks() {
     std::int64_t values[kValues]{};
     for (std::size_t i = 0; i < kValues && first + i < late.size(); ++i) values[i] = late[first + i] + kNotNegative;
     const auto all = tell(values);
-    const auto rank = static_cast<std::size_t>(world_.rank());
+    const auto rank = num(world_.rank());
     if (rank >= first && rank < first + kValues) back = all[rank - first] - kNotNegative;
   }
   ahead_ns_ = (late[0] - back) / 2;
@@ -87,15 +88,14 @@ std::int64_t CommonClock::cpu_ns() const {
 std::span<const std::int64_t> CommonClock::tell(std::span<const std::int64_t> values) {
   for (int v = 0; v < kValues; ++v)
     for (int part = 0; part < kParts; ++part)
-      mine_[v * kParts + part] = static_cast<std::size_t>(v) < values.size()
-                                     ? static_cast<float>((values[v] >> (part * kBits)) & kMask)
-                                     : 0.0f;
+      mine_[v * kParts + part] =
+          num(v) < values.size() ? static_cast<float>((values[v] >> (part * kBits)) & kMask) : 0.0f;
   gather_.run(mine_.data());
   const Matrix y = gather_.output();
   for (std::size_t v = 0; v < all_.size(); ++v) {
     all_[v] = 0;
     for (int part = kParts - 1; part >= 0; --part)
-      all_[v] = (all_[v] << kBits) | static_cast<std::int64_t>(y.data[v * kParts + static_cast<std::size_t>(part)]);
+      all_[v] = (all_[v] << kBits) | static_cast<std::int64_t>(y.data[v * kParts + num(part)]);
   }
   return all_;
 }

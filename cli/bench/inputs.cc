@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 
 #include "cli/bench/values.h"
@@ -65,9 +66,9 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
     }
     return;
   }
-  x_.resize(static_cast<std::size_t>(p.m * (has_weights(p) ? p.k : p.n)));
+  x_.resize(num(p.m * (has_weights(p) ? p.k : p.n)));
   if (!has_weights(p)) return;
-  if (p.addend) addend_.resize(static_cast<std::size_t>(p.m * p.n));
+  if (p.addend) addend_.resize(num(p.m * p.n));
   weight_elements_ = p.k * p.n;
   const std::uint64_t stream = stream_of(Input::w, rank, 0);
   const bool narrow = p.weight == Dtype::bf16;

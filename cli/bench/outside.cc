@@ -6,6 +6,7 @@
 
 #include <climits>
 
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 
 namespace weft::cli {
@@ -108,10 +109,10 @@ MakerOf onednn_maker(const std::vector<const float*>& weights, int threads) {
     if (!gemm) {
       gemm = load_gemm({p.m, p.n, p.k, threads});
       if (!gemm) return {};
-      const std::vector<float> x(static_cast<std::size_t>(p.m * p.k), 0.5f);
+      const std::vector<float> x(num(p.m * p.k), 0.5f);
       for (const float* w : weights) gemm->prepare(x.data(), w);
     }
-    auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(p.m * p.n));
+    auto y = std::make_shared<std::vector<float>>(num(p.m * p.n));
     return [gemm, y, m = p.m, n = p.n](const Inputs& in) {
       gemm->run(in.x, static_cast<const float*>(in.w), y->data());
       return Matrix{y->data(), m, n};

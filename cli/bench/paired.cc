@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/world/world.h"
 
 #include "cli/bench/trial.h"
@@ -28,9 +29,9 @@ class Blocks {
         reference_(spec),
         mpi_(load_mpi()),
         count_(spec.producer.m * spec.producer.n),
-        ones_(static_cast<std::size_t>(count_), 1.0f),
-        sums_(static_cast<std::size_t>(count_)),
-        gathered_(static_cast<std::size_t>(spec.gathers ? spec.producer.m * spec.producer.k * spec.ranks : 0), 0.5f) {}
+        ones_(num(count_), 1.0f),
+        sums_(num(count_)),
+        gathered_(num(spec.gathers ? spec.producer.m * spec.producer.k * spec.ranks : 0), 0.5f) {}
 
   void refresh(std::uint64_t round) { inputs_.refresh(round); }
   bool has_mpi() const { return mpi_ != nullptr; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/mesh/box.h"
 #include "weft/world/world.h"
@@ -84,7 +85,7 @@ Panels::Panels(World& world, const OpSpec& spec, int panels, const MakerOf& make
       by_(panel_by(spec)),
       rank_(world.rank()),
       idle_(spec.space.kind == SpaceKind::broadcast && world.rank() != spec.space.options.root) {
-  steps_.reserve(static_cast<std::size_t>(panels));
+  steps_.reserve(num(panels));
   for (int p = 0; p < panels; ++p) add(world, p, panels, maker);
 }
 
@@ -104,7 +105,7 @@ void Panels::add(World& world, int p, int panels, const MakerOf& maker) {
   if (splits_sums(step.producer)) {
     const bool gathers = spec_.space.kind == SpaceKind::all_reduce;
     const std::int64_t part = cut(step.producer.m, spec_.ranks, rank_ + 1) - cut(step.producer.m, spec_.ranks, rank_);
-    step.sums.resize(static_cast<std::size_t>(part * step.producer.n));
+    step.sums.resize(num(part * step.producer.n));
     collective.space = all_to_all(spec_.space.mesh, spec_.space.axis);
     if (gathers)
       step.gather =
@@ -129,7 +130,7 @@ void Panels::take_indices(Step& step, const Inputs& inputs) const {
       for (std::int64_t b = stretch.begin; b < stretch.end; ++b) {
         indices.insert(indices.end(), inputs.indices[t] + inputs.offsets[t][b],
                        inputs.indices[t] + inputs.offsets[t][b + 1]);
-        offsets.push_back(static_cast<std::int64_t>(indices.size()));
+        offsets.push_back(std::ssize(indices));
       }
   }
   step.index_pointers.clear();
@@ -204,10 +205,10 @@ void Panels::poll(std::size_t begin, std::size_t end) {
 void Panels::add_up(Step& step) {
   const Matrix y = step.collective->output();
   const std::size_t count = step.sums.size();
-  const float* last = y.data + static_cast<std::size_t>(spec_.ranks - 1) * count;
+  const float* last = y.data + num(spec_.ranks - 1) * count;
   for (std::size_t i = 0; i < count; ++i) step.sums[i] = y.data[i] + (spec_.ranks > 1 ? last[i] : 0);
   for (int from = 1; from < spec_.ranks - 1; ++from) {
-    const float* block = y.data + static_cast<std::size_t>(from) * count;
+    const float* block = y.data + num(from) * count;
     for (std::size_t i = 0; i < count; ++i) step.sums[i] += block[i];
   }
   step.added = true;
@@ -218,7 +219,7 @@ Matrix Panels::finish(Step& step) {
   if (step.sums.empty()) return step.collective->output();
   if (step.gather) return step.gather->output();
   const std::int64_t n = step.producer.n;
-  return {step.sums.data(), static_cast<std::int64_t>(step.sums.size()) / n, n};
+  return {step.sums.data(), std::ssize(step.sums) / n, n};
 }
 
 Result Panels::run(const Inputs& inputs) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/world/op.h"
 
@@ -48,7 +49,7 @@ class Panels {
  public:
   Panels(World& world, const OpSpec& spec, int panels, const MakerOf& maker);  // collective
 
-  int count() const { return static_cast<int>(steps_.size()); }
+  int count() const { return int_size(steps_); }
   void refresh(const Inputs& inputs);  // once for every new x or indices, before run; not part of what is timed
   Result run(const Inputs& inputs);    // x as in refresh; returns when the result is usable here
 

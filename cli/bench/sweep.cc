@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/draw/heat_map.h"
 #include "weft/world/world.h"
@@ -103,8 +104,7 @@ std::vector<SweepResult> sweep(World& world, const std::vector<SweepCell>& cells
                                Progress& progress) {
   std::vector<SweepResult> out;
   for (const SweepCell& cell : cells) {
-    progress.show(fmt::format("{} {}", cell.spec.name, shape_text(cell.spec)), static_cast<int>(out.size()),
-                  static_cast<int>(cells.size()));
+    progress.show(fmt::format("{} {}", cell.spec.name, shape_text(cell.spec)), int_size(out), int_size(cells));
     out.push_back({cell, measure(world, cell.spec, options)});
   }
   return out;
@@ -214,9 +214,9 @@ std::string sweep_svg(const std::vector<SweepResult>& results, const ReportConte
     auto winner = std::find(map.winners.begin(), map.winners.end(), name);
     if (winner == map.winners.end()) winner = map.winners.insert(map.winners.end(), name);
     const double gain = r.m.sequential_us.value_or(r.m.fused_us) / r.m.fused_us;
-    map.cells[static_cast<std::size_t>(row) * depths.size() + static_cast<std::size_t>(col)] = {
-        static_cast<int>(winner - map.winners.begin()), std::clamp(std::abs(gain - 1) * 2, 0.1, 1.0),
-        fmt::format("{:.2f}x", gain)};
+    map.cells[at(row) * depths.size() + num(col)] = {static_cast<int>(winner - map.winners.begin()),
+                                                     std::clamp(std::abs(gain - 1) * 2, 0.1, 1.0),
+                                                     fmt::format("{:.2f}x", gain)};
   }
   return draw::regime_map(map);
 }

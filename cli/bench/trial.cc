@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
+
 namespace weft::cli {
 
 std::int64_t time_together_ns(CommonClock& clock, const std::function<void()>& turn) {
@@ -22,7 +24,7 @@ std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<voi
       const std::int64_t ns = time_together_ns(clock, candidates[c]);
       if (turn > 0) best[c] = std::min(best[c], ns);
     }
-  return static_cast<std::size_t>(std::min_element(best.begin(), best.end()) - best.begin());
+  return num(std::min_element(best.begin(), best.end()) - best.begin());
 }
 
 }  // namespace weft::cli

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/world/world.h"
 
@@ -158,7 +159,7 @@ void Contest::choose_gemm() {
 // The best sequential version takes the best route.
 void Contest::choose_collective() {
   OpSpec spec = collective_alone(spec_);
-  stand_in_.assign(static_cast<std::size_t>(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
+  stand_in_.assign(num(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
   std::vector<std::unique_ptr<Op>> ops;
   std::vector<std::function<void()>> turns;
   for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
@@ -223,7 +224,7 @@ void Contest::add_mpi() {
   const OpSpec collective = spec_.alone() ? spec_ : collective_alone(spec_);
   const std::vector<MpiCall> calls = mpi_calls(*mpi, collective);
   if (calls.empty()) return;
-  if (spec_.alone()) stand_in_.assign(static_cast<std::size_t>(spec_.producer.m * spec_.producer.n), 0.5f);
+  if (spec_.alone()) stand_in_.assign(num(spec_.producer.m * spec_.producer.n), 0.5f);
   std::vector<std::function<void()>> turns;
   for (const MpiCall& call : calls) turns.push_back([this, &call] { call.run(stand_in_.data()); });
   const MpiCall& best = calls[pick_fastest(clock_, turns)];

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/cluster/cluster.h"
 #include "weft/virtual/mpirun.h"
 #include "weft/virtual/network.h"
@@ -195,7 +196,7 @@ int run(const RunFlags& flags) {
   require_root("running on virtual hosts");
   require_program("mpirun", "openmpi-bin");
   VirtualCluster cluster = load_virtual_cluster(flags.name);
-  MpirunOptions options = placed(flags, static_cast<int>(cluster.hosts.size()));
+  MpirunOptions options = placed(flags, int_size(cluster.hosts));
   if (find_program(flags.program[0]).empty())
     bad_input("there is no program \"{}\"; give its path, or a name that PATH has", flags.program[0]);
   write_agent(cluster);

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/virtual/lock.h"
@@ -79,7 +80,7 @@ void check(const UpFlags& flags, std::size_t cores) {
   if (flags.hosts < 1 || flags.hosts > kMaxHosts) bad_input("--hosts is {}; use 1 to {}", flags.hosts, kMaxHosts);
   if (flags.cpus != 0 && !(flags.cpus >= 0.01 && flags.cpus <= 1024))
     bad_input("--cpus is {}; use 0.01 to 1024 cores", flags.cpus);
-  if (flags.pin && static_cast<std::size_t>(flags.hosts) > cores)
+  if (flags.pin && num(flags.hosts) > cores)
     bad_input("--pin needs a core a host: {} hosts, {} cores; use --cpus {:.2g}", flags.hosts, cores,
               static_cast<double>(cores) / flags.hosts);
   read_rate(flags.rate);
@@ -117,7 +118,7 @@ VirtualCluster described(const UpFlags& flags, const std::vector<int>& cores) {
     VirtualHost host{.name = host_name(flags.name, i), .address = fmt::format("{}.{}", subnet, i + 1)};
     host.rate = read_rate(flags.rate);
     if (flags.cpus > 0) host.cpus = flags.cpus;
-    if (flags.pin) host.core = cores[static_cast<std::size_t>(i)];
+    if (flags.pin) host.core = cores[at(i)];
     cluster.hosts.push_back(std::move(host));
   }
   return cluster;
@@ -128,7 +129,7 @@ VirtualCluster described(const UpFlags& flags, const std::vector<int>& cores) {
 void write_model(const VirtualCluster& hosts, const Link& link) {
   Cluster model = with_wire(find_cluster());
   model.name = "virtual cluster " + hosts.name;
-  model.num_hosts = static_cast<int>(hosts.hosts.size());
+  model.num_hosts = int_size(hosts.hosts);
   model.ranks_per_host = 1;
   model.network = link;
   if (const auto rate = hosts.hosts[0].rate) model.network.bytes_per_s = *rate * kPayload;

@@ -1,4 +1,6 @@
 // Reading what is evaluated on, and evaluating one configuration.
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "weft/base/clock.h"
@@ -22,8 +24,8 @@ constexpr int kFoundFormat = 1;
 std::int64_t rows_of(std::span<const TaskUnit> units) {
   std::int64_t rows = 0;
   for (const TaskUnit& unit : units) {
-    rows += static_cast<std::int64_t>(unit.context.size()) - 1;
-    for (const auto& choice : unit.choices) rows += static_cast<std::int64_t>(choice.size());
+    rows += std::ssize(unit.context) - 1;
+    for (const auto& choice : unit.choices) rows += std::ssize(choice);
   }
   return rows;
 }
@@ -42,7 +44,7 @@ EvalInputs read_inputs(const EvalFlags& flags, const ModelConfig& config) {
     const std::string text = read_text_file(flags.text, kMostTextBytes);
     inputs.text_path = flags.text;
     inputs.text_sha256 = to_hex(sha256(text));
-    inputs.text_bytes = static_cast<std::int64_t>(text.size());
+    inputs.text_bytes = std::ssize(text);
     inputs.window = window_length(config, flags.window);
     inputs.stream = text_stream(*tokenizer, text);
     inputs.windows = cut_windows(inputs.stream, inputs.window, flags.limit);

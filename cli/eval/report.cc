@@ -1,5 +1,6 @@
 // What `weft eval` prints.
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include <fmt/core.h>
@@ -19,7 +20,7 @@ struct TaskTally {
   std::vector<std::size_t> at;  // in the file
   std::int64_t right = 0, close = 0, cut = 0;
 
-  std::int64_t items() const { return static_cast<std::int64_t>(at.size()); }
+  std::int64_t items() const { return std::ssize(at); }
   double accuracy() const { return static_cast<double>(right) / static_cast<double>(items()); }
 };
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/cluster/cluster.h"
 #include "weft/io/text/jsonl.h"
@@ -68,7 +69,7 @@ class PromptReader {
   void add(std::vector<int> tokens, std::string text, const char* where) {
     const ModelConfig& config = task_->source.config;
     if (tokens.empty()) bad_input("{}: the prompt has no token; give at least one", where);
-    if (static_cast<std::int64_t>(tokens.size()) >= config.max_positions)
+    if (std::ssize(tokens) >= config.max_positions)
       bad_input("{}: the prompt has {} tokens, and the model of {} knows {} positions; leave room for one more", where,
                 tokens.size(), config.file, config.max_positions);
     if (task_->prompts.size() >= kMostPrompts) bad_input("more than {} prompts; give fewer at once", kMostPrompts);
@@ -95,7 +96,7 @@ class PromptReader {
 };
 
 std::vector<BlockMode> modes_of(const GenerateFlags& flags, const ModelConfig& config) {
-  std::vector<BlockMode> modes(static_cast<std::size_t>(config.blocks));
+  std::vector<BlockMode> modes(num(config.blocks));
   if (!flags.wire.empty()) {
     const BlockMode all = parse_block_mode(flags.wire == "f32" ? "sync" : flags.wire);
     if (all.drop) bad_input("--wire is {}; use f32, bf16 or int8, and --drop for blocks to drop", flags.wire);
@@ -127,10 +128,10 @@ void set_source(const GenerateFlags& flags, int ranks, bool whole, GenerateTask*
 void set_sizes(const GenerateFlags& flags, GenerateTask* task) {
   std::int64_t longest = 0, all = 0;
   for (const auto& prompt : task->prompts) {
-    longest = std::max(longest, static_cast<std::int64_t>(prompt.size()));
-    all += static_cast<std::int64_t>(prompt.size());
+    longest = std::max(longest, std::ssize(prompt));
+    all += std::ssize(prompt);
   }
-  task->engine.sequences = static_cast<int>(task->prompts.size());
+  task->engine.sequences = int_size(task->prompts);
   task->engine.capacity = std::min(task->source.config.max_positions, longest + flags.max_tokens);
   task->engine.rows = std::max<std::int64_t>(std::min(flags.rows, all), task->engine.sequences);
   task->engine.sync = parse_sync_form(flags.sync);
@@ -140,7 +141,7 @@ void set_sizes(const GenerateFlags& flags, GenerateTask* task) {
 }  // namespace
 
 std::vector<bool> parse_drop(const std::string& text, std::int64_t blocks) {
-  std::vector<bool> out(static_cast<std::size_t>(blocks), false);
+  std::vector<bool> out(num(blocks), false);
   if (text == "none") return out;
   if (text == "all" || text.ends_with('%')) {
     const std::int64_t percent = text == "all" ? 100 : number(text.substr(0, text.size() - 1), "--drop", 100);

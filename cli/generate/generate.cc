@@ -1,6 +1,7 @@
 // `weft generate`: tensor-parallel text. The command starts itself again as ranks (or threads); all make the same tokens,
 // and rank 0 prints them as they come.
 #include <cstdio>
+#include <iterator>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -60,7 +61,7 @@ void print_texts(const GenerateTask& task, const GenerateResult& result) {
 void write_logits(const GenerateFlags& flags, const GenerateTask& task, const GenerateResult& result) {
   if (flags.logits.empty()) return;
   const std::int64_t vocab = task.source.config.vocab;
-  const std::int64_t shape[2] = {static_cast<std::int64_t>(result.prompt_logits.size()) / vocab, vocab};
+  const std::int64_t shape[2] = {std::ssize(result.prompt_logits) / vocab, vocab};
   write_npy(flags.logits, shape, result.prompt_logits.data());
 }
 

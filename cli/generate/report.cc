@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/clock.h"
+#include "weft/base/index.h"
 #include "weft/base/pages.h"
 #include "weft/base/thread_pool.h"
 #include "weft/base/units.h"
@@ -107,9 +108,7 @@ double measured_read_bytes_per_s(ThreadPool& threads) {
   constexpr std::size_t kBytes = std::size_t{512} << 20;  // no cache has them
   const std::unique_ptr<char[]> memory(new char[kBytes]);
   ask_for_huge_pages(memory.get(), kBytes);  // as weights have them
-  const auto part = [&](int thread) {
-    return kBytes / static_cast<std::size_t>(threads.size()) * static_cast<std::size_t>(thread);
-  };
+  const auto part = [&](int thread) { return kBytes / num(threads.size()) * num(thread); };
   const std::size_t bytes = part(1);
   threads.run([&](int thread) { std::memset(&memory[part(thread)], 1, bytes); });
   std::vector<double> rates;
@@ -121,7 +120,7 @@ double measured_read_bytes_per_s(ThreadPool& threads) {
       if (std::memchr(&memory[part(thread)], 0, bytes) != nullptr) found = true;
     });
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
-    rates.push_back(static_cast<double>(bytes * static_cast<std::size_t>(threads.size())) / seconds);
+    rates.push_back(static_cast<double>(bytes * num(threads.size())) / seconds);
   }
   return found ? 0 : median(rates);
 }

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 
 namespace weft::cli {
@@ -30,7 +31,7 @@ int kind_of(const ReshardSpec& spec, const Task& task, int index) {
 std::string nic_name(const Network& network, int nic) {
   const int host = network.nics[static_cast<std::size_t>(nic)].host;
   int before = 0, all = 0;
-  for (int n = 0; n < static_cast<int>(network.nics.size()); ++n)
+  for (int n = 0; n < int_size(network.nics); ++n)
     if (network.nics[static_cast<std::size_t>(n)].host == host) ++all, before += n < nic;
   return all == 1 ? fmt::format("host {}", host) : fmt::format("host {} nic {}", host, before);
 }
@@ -105,11 +106,11 @@ std::string left_out(std::size_t all, std::size_t shown, double next) {
 
 // A glyph a cell. Bars that share a cell take turns in the cells, each as often as its bytes ask for.
 std::string cells(const draw::GanttRow& row, int count, double end) {
-  std::string out(static_cast<std::size_t>(count), '.');
+  std::string out(num(count), '.');
   std::map<int, double> owed;  // of each kind, in full cells
   const double cell = end / count;
   const auto pieces = draw::stacked(row.bars);
-  std::vector<std::map<int, double>> content(static_cast<std::size_t>(count));
+  std::vector<std::map<int, double>> content(num(count));
   for (const draw::StackedBar& piece : pieces) {
     const int first = std::clamp(static_cast<int>(piece.begin_s / cell), 0, count - 1);
     const int last = std::clamp(static_cast<int>(std::ceil(piece.end_s / cell)) - 1, first, count - 1);
@@ -133,12 +134,11 @@ std::string cells(const draw::GanttRow& row, int count, double end) {
 }
 
 std::string scale_line(std::size_t indent, int count, double end) {
-  std::string line(indent + static_cast<std::size_t>(count) + 12, ' ');
+  std::string line(indent + num(count) + 12, ' ');
   const int marks = std::clamp(count / 16, 1, 4);
   for (int m = 0; m <= marks; ++m) {
     const std::string text = m == 0 ? "0" : format_duration(end * m / marks);
-    const auto at =
-        indent + static_cast<std::size_t>(count) * static_cast<std::size_t>(m) / static_cast<std::size_t>(marks);
+    const auto at = indent + num(count) * num(m) / num(marks);
     const std::size_t begin = m == 0 ? at : at - std::min(at, text.size());
     line.replace(begin, text.size(), text);
   }
@@ -163,7 +163,7 @@ std::string gantt_text(const ReshardSpec& spec, const std::vector<Task>& tasks, 
                        const GanttLimits& limits) {
   const auto all = rows_of(spec, tasks, schedule);
   double next = 0;
-  const auto rows = busiest(all, static_cast<std::size_t>(limits.rows), &next);
+  const auto rows = busiest(all, num(limits.rows), &next);
   if (rows.empty()) return "  no NIC carries anything\n";
   std::size_t names = 0;
   for (const Row& row : rows) names = std::max(names, row.drawn.group.size());

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
 
@@ -82,7 +83,7 @@ bool Rounds::move(Mover& mover, int round) {
   std::int64_t slowest = 0, wrong = 0;
   const std::int64_t mine[] = {took, bad ? 1 : 0};
   const auto all = clock_.tell(mine);
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_.size()); ++rank) {
+  for (std::size_t rank = 0; rank < num(world_.size()); ++rank) {
     slowest = std::max(slowest, all[rank * CommonClock::kValues]);
     wrong += all[rank * CommonClock::kValues + 1];
   }
@@ -116,7 +117,7 @@ Measured Rounds::result() {
     const std::int64_t mine[] = {std::max<std::int64_t>(0, mover.seen.staging_bytes), shards_.destination_elements()};
     const auto all = clock_.tell(mine);
     out.elements = 0;
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_.size()); ++rank) {
+    for (std::size_t rank = 0; rank < num(world_.size()); ++rank) {
       mover.seen.staging_bytes = std::max(mover.seen.staging_bytes, all[rank * CommonClock::kValues]);
       out.elements += all[rank * CommonClock::kValues + 1];
     }

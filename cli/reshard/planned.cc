@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 
 #include "cli/proof.h"
@@ -65,8 +66,7 @@ std::string tensor_table(const ReshardSpec& spec) {
   for (std::size_t i = 0; i < std::min(order.size(), kShownTensors); ++i) {
     const Transfer& one = transfers[order[i]];
     const auto where = [&](const ShardedTensor& tensor) {
-      return fmt::format("{} {}", spec.reshard.placements[static_cast<std::size_t>(tensor.placement)].name,
-                         to_string(tensor.sharding));
+      return fmt::format("{} {}", spec.reshard.placements[at(tensor.placement)].name, to_string(tensor.sharding));
     };
     rows.push_back({one.destination.name, format_bytes(static_cast<double>(wire_bytes(one))),
                     fmt::format("{} {} -> {}{}", fmt::join(one.destination.shape, "x"), where(one.parts[0].tensor),
@@ -136,7 +136,7 @@ std::optional<Proof> prove_reshard(const ReshardSpec& spec, const Planned& plann
 std::string network_text(const Network& network) {
   std::set<double> rates;
   for (const Nic& nic : network.nics) rates.insert(nic.bytes_per_s);
-  const auto hosts = static_cast<std::size_t>(network.num_hosts()), nics = network.nics.size();
+  const auto hosts = num(network.num_hosts()), nics = network.nics.size();
   const std::string count = nics == hosts       ? "a NIC"
                             : nics % hosts == 0 ? fmt::format("{} NICs", nics / hosts)
                                                 : fmt::format("{} NICs in all", nics);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
@@ -205,7 +206,7 @@ int run_rank(World& world, const ReshardRunFlags& flags, const ReshardSpec& aske
 int reshard_run(const ReshardRunFlags& flags) {
   check_flags(flags);
   const ReshardSpec spec = parse_reshard(flags.reshard);
-  const int ranks = paced(flags) ? static_cast<int>(paced_hosts(spec).size()) : spec.reshard.num_ranks;
+  const int ranks = paced(flags) ? int_size(paced_hosts(spec)) : spec.reshard.num_ranks;
   if (!launched() || under_mpirun()) check_fits(flags, spec, ranks);
   if (launched()) {
     World world = World::init(0, nullptr, world_options(flags, spec));

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft::cli {
 
@@ -15,7 +16,7 @@ int paced_ranks_per_host(const ReshardSpec& spec) {
 
 std::vector<int> paced_hosts(const ReshardSpec& spec) {
   const int each = paced_ranks_per_host(spec);
-  return hosts_in_blocks(each * static_cast<int>(spec.devices_of_host.size()), each);
+  return hosts_in_blocks(each * int_size(spec.devices_of_host), each);
 }
 
 ReshardSpec seated(const ReshardSpec& spec, const std::vector<int>& host_of) {
@@ -23,12 +24,11 @@ ReshardSpec seated(const ReshardSpec& spec, const std::vector<int>& host_of) {
   std::vector<std::vector<int>> ranks_on(hosts);
   bool fits = true;
   for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
-    const auto host = static_cast<std::size_t>(host_of[rank]);
+    const auto host = num(host_of[rank]);
     fits = fits && host < hosts;
     if (fits) ranks_on[host].push_back(static_cast<int>(rank));
   }
-  for (std::size_t h = 0; h < hosts; ++h)
-    fits = fits && ranks_on[h].size() >= static_cast<std::size_t>(spec.devices_of_host[h]);
+  for (std::size_t h = 0; h < hosts; ++h) fits = fits && ranks_on[h].size() >= num(spec.devices_of_host[h]);
   if (!fits)
     bad_input(
         "the meshes need {} hosts with {} ranks each, in this order, and the world has {} ranks on {} hosts; start it "
@@ -38,23 +38,23 @@ ReshardSpec seated(const ReshardSpec& spec, const std::vector<int>& host_of) {
         paced_ranks_per_host(spec) * static_cast<int>(hosts));
   ReshardSpec out = spec;
   std::vector<std::size_t> taken(hosts, 0);
-  std::vector<int> seat(static_cast<std::size_t>(spec.network.num_ranks()));
+  std::vector<int> seat(num(spec.network.num_ranks()));
   out.network.nic_of.assign(host_of.size(), 0);
   for (std::size_t h = 0; h < hosts; ++h) {  // idle ranks are near their host's first NIC
     const auto first = std::find_if(out.network.nics.begin(), out.network.nics.end(),
                                     [&](const Nic& nic) { return nic.host == static_cast<int>(h); });
     for (const int rank : ranks_on[h])
-      out.network.nic_of[static_cast<std::size_t>(rank)] = static_cast<int>(first - out.network.nics.begin());
+      out.network.nic_of[at(rank)] = static_cast<int>(first - out.network.nics.begin());
   }
   for (int rank = 0; rank < spec.network.num_ranks(); ++rank) {
-    const auto host = static_cast<std::size_t>(spec.network.host_of(rank));
+    const auto host = num(spec.network.host_of(rank));
     const int here = ranks_on[host][taken[host]++];
-    seat[static_cast<std::size_t>(rank)] = here;
-    out.network.nic_of[static_cast<std::size_t>(here)] = spec.network.nic_of[static_cast<std::size_t>(rank)];
+    seat[at(rank)] = here;
+    out.network.nic_of[at(here)] = spec.network.nic_of[at(rank)];
   }
   for (Placement& placement : out.reshard.placements)
-    for (int& rank : placement.ranks) rank = seat[static_cast<std::size_t>(rank)];
-  out.reshard.num_ranks = static_cast<int>(host_of.size());
+    for (int& rank : placement.ranks) rank = seat[at(rank)];
+  out.reshard.num_ranks = int_size(host_of);
   return out;
 }
 

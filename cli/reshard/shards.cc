@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "weft/base/index.h"
+
 #include "cli/reshard/values.h"
 
 namespace weft::cli {
@@ -12,7 +14,7 @@ namespace {
 
 // The box of a tensor that a rank of the world holds; none where it has no part in the placement, or nothing of the tensor.
 std::optional<Box> box_of(const Reshard& reshard, const ShardedTensor& tensor, int rank) {
-  const Placement& placement = reshard.placements[static_cast<std::size_t>(tensor.placement)];
+  const Placement& placement = reshard.placements[at(tensor.placement)];
   const auto found = std::find(placement.ranks.begin(), placement.ranks.end(), rank);
   if (found == placement.ranks.end()) return {};
   const Box box =
@@ -30,14 +32,14 @@ std::int64_t bytes_of(const Box& box, Dtype dtype) { return box.volume() * stati
 }  // namespace
 
 Shards::Shards(const Reshard& reshard, int rank) : reshard_(reshard), rank_(rank) {
-  for (int t = 0; t < static_cast<int>(reshard.transfers.size()); ++t) {
-    const Transfer& transfer = reshard.transfers[static_cast<std::size_t>(t)];
-    for (int p = 0; p < static_cast<int>(transfer.parts.size()); ++p) {
-      const Part& part = transfer.parts[static_cast<std::size_t>(p)];
+  for (int t = 0; t < int_size(reshard.transfers); ++t) {
+    const Transfer& transfer = reshard.transfers[at(t)];
+    for (int p = 0; p < int_size(transfer.parts); ++p) {
+      const Part& part = transfer.parts[at(p)];
       inputs_.push_back(nullptr);
       const auto box = box_of(reshard, part.tensor, rank);
       if (!box) continue;
-      const auto bytes = static_cast<std::size_t>(bytes_of(*box, part.tensor.dtype));
+      const auto bytes = num(bytes_of(*box, part.tensor.dtype));
       sources_.push_back({t, p, shifted(*box, part.at), std::make_unique<std::byte[]>(bytes)});
       inputs_.back() = sources_.back().memory.get();
     }
@@ -47,14 +49,14 @@ Shards::Shards(const Reshard& reshard, int rank) : reshard_(reshard), rank_(rank
 
 void Shards::fill(int round) {
   for (const SourceShard& shard : sources_) {
-    const Transfer& transfer = reshard_.transfers[static_cast<std::size_t>(shard.transfer)];
-    fill_values(values_of(transfer, shard.transfer, round), shard.box,
-                transfer.parts[static_cast<std::size_t>(shard.part)].tensor.dtype, shard.memory.get());
+    const Transfer& transfer = reshard_.transfers[at(shard.transfer)];
+    fill_values(values_of(transfer, shard.transfer, round), shard.box, transfer.parts[at(shard.part)].tensor.dtype,
+                shard.memory.get());
   }
 }
 
 std::optional<std::string> Shards::check(const DestinationShard& shard, int round, const void* memory) const {
-  const Transfer& transfer = reshard_.transfers[static_cast<std::size_t>(shard.transfer)];
+  const Transfer& transfer = reshard_.transfers[at(shard.transfer)];
   std::int64_t wrong = 0;
   const auto bad =
       check_values(values_of(transfer, shard.transfer, round), shard.box, transfer.destination.dtype, memory, &wrong);
@@ -68,7 +70,7 @@ std::optional<std::string> Shards::check(const DestinationShard& shard, int roun
 std::int64_t Shards::destination_bytes() const {
   std::int64_t bytes = 0;
   for (const DestinationShard& shard : destinations_)
-    bytes += bytes_of(shard.box, reshard_.transfers[static_cast<std::size_t>(shard.transfer)].destination.dtype);
+    bytes += bytes_of(shard.box, reshard_.transfers[at(shard.transfer)].destination.dtype);
   return bytes;
 }
 

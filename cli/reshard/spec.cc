@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/data_file.h"
@@ -79,7 +80,7 @@ void check_layout(const ReshardFlags& flags) {
 }
 
 ReshardFlags with_case(ReshardFlags flags) {
-  if (flags.number < 1 || flags.number > static_cast<int>(kCases.size()))
+  if (flags.number < 1 || flags.number > int_size(kCases))
     bad_input("--case is {}; use 1 to {}", flags.number, kCases.size());
   for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
                                     {"--src", &flags.src},
@@ -98,12 +99,12 @@ std::vector<int> destination_ranks(const ReshardFlags& flags, const Mesh& src, c
     bad_input("--overlap and --dst-ranks both say where the destination is; leave one out");
   if (!flags.dst_ranks.empty()) {
     std::vector<int> ranks = parse_ranks(flags.dst_ranks);
-    if (static_cast<int>(ranks.size()) != dst.size())
+    if (int_size(ranks) != dst.size())
       bad_input("--dst-ranks {} names {} ranks, but --dst {} has {}; name as many", flags.dst_ranks, ranks.size(),
                 flags.dst, dst.size());
     return ranks;
   }
-  std::vector<int> ranks(static_cast<std::size_t>(dst.size()));
+  std::vector<int> ranks(num(dst.size()));
   std::iota(ranks.begin(), ranks.end(), flags.overlap ? 0 : src.size());
   return ranks;
 }
@@ -117,7 +118,7 @@ ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
   const Dtype from = parse_dtype(flags.dtype),
               to = parse_dtype(flags.dst_dtype.empty() ? flags.dtype : flags.dst_dtype);
   const std::vector<int> dst_ranks = destination_ranks(flags, src, dst);
-  std::vector<int> src_ranks(static_cast<std::size_t>(src.size()));
+  std::vector<int> src_ranks(num(src.size()));
   std::iota(src_ranks.begin(), src_ranks.end(), 0);
   ReshardSpec spec;
   spec.reshard.placements = {{"source", src, src_ranks}, {"destination", dst, dst_ranks}};
@@ -125,7 +126,7 @@ ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
   const ShardedTensor target{"x", shape, to, 1, parse_spec(flags.dst_spec, dst, "--dst-spec")};
   spec.reshard.transfers = {{{{source, std::vector<std::int64_t>(shape.size(), 0)}}, target}};
   const std::vector<int> host_of = hosts_of(src, dst, dst_ranks, flags.overlap || !flags.dst_ranks.empty());
-  spec.reshard.num_ranks = static_cast<int>(host_of.size());
+  spec.reshard.num_ranks = int_size(host_of);
   check_reshard(spec.reshard);
   if (!flags.size.empty()) resize(flags.size, &spec.reshard.transfers[0], spec.reshard.placements);
   spec.network = network_of(host_of, parse_link(flags.link.empty() || flags.link == "shm" ? kDefaultNic : flags.link));
@@ -209,7 +210,7 @@ ReshardSpec parse_reshard(const ReshardFlags& given) {
   spec.node_budget = flags.node_budget;
   spec.seed = static_cast<std::uint64_t>(flags.seed);
   for (const Transfer& transfer : spec.reshard.transfers) spec.bytes += wire_bytes(transfer);
-  spec.devices_of_host.assign(static_cast<std::size_t>(spec.network.num_hosts()), 0);
+  spec.devices_of_host.assign(num(spec.network.num_hosts()), 0);
   for (int rank = 0; rank < spec.network.num_ranks(); ++rank)
     ++spec.devices_of_host[static_cast<std::size_t>(spec.network.host_of(rank))];
   return spec;

@@ -2,6 +2,7 @@
 // the right and on the wrong side of the all-reduce; perplexity of each.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -46,7 +47,7 @@ Ablated ablate(const AblateFlags& flags, Progress& progress) {
   const auto tokenizer = Tokenizer::load(flags.model);
   const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, std::size_t{1} << 30));
   const std::vector<TokenWindow> windows = cut_windows(stream, out.window, flags.samples);
-  out.windows = static_cast<std::int64_t>(windows.size());
+  out.windows = std::ssize(windows);
   const auto show = [&](const char* what) {
     return [&progress, what](std::int64_t done, std::int64_t of) {
       progress.show(what, static_cast<int>(done), static_cast<int>(of));

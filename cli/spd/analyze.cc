@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -78,7 +79,7 @@ void check_flags(const AnalyzeFlags& flags) {
 
 // The file for --drop: the least sensitive blocks, by number, all, or the insensitive ones.
 Modes dropped_by_flag(const AnalyzeFlags& flags, const Analyzed& found) {
-  const auto blocks = static_cast<std::int64_t>(found.order.size());
+  const auto blocks = std::ssize(found.order);
   std::int64_t count = 0;
   if (flags.drop == "all") {
     count = blocks;

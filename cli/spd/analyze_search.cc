@@ -3,6 +3,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/spd/spd_model.h"
@@ -44,11 +45,11 @@ class Analysis {
   Analyzed run(const std::vector<ModeTime>& times) {
     Analyzed out;
     out.window = inputs_.window;
-    out.calibration_windows = static_cast<std::int64_t>(inputs_.calibration.size());
-    out.heldout_windows = static_cast<std::int64_t>(inputs_.heldout.size());
+    out.calibration_windows = std::ssize(inputs_.calibration);
+    out.heldout_windows = std::ssize(inputs_.heldout);
     out.repaired = engines_.is_repaired;
     out.sensitivity = measure_sensitivity(engines_, inputs_.calibration, named("sensitivity"));
-    out.evaluations = static_cast<int>(out.sensitivity.perplexity_from.size());
+    out.evaluations = int_size(out.sensitivity.perplexity_from);
     out.order = drop_order(out.sensitivity.s);
     if (!flags_.no_curve) add_curve(&out);
     out.times = times;
@@ -77,7 +78,7 @@ class Analysis {
     for (const auto& scores : score_modes(engines_, inputs_.calibration, between, named("curve")))
       out->curve.push_back(perplexity(scores));
     out->curve.push_back(out->sensitivity.perplexity_from.front());
-    out->evaluations += static_cast<int>(between.size());
+    out->evaluations += int_size(between);
   }
 
   double calibration_loss(const Analyzed& out, std::span<const BlockMode> modes) {
@@ -235,7 +236,7 @@ AnalyzeInputs read_analyze_inputs(const AnalyzeFlags& flags, const ModelConfig& 
     inputs.heldout.assign(all.begin() + static_cast<std::ptrdiff_t>(half), all.end());
     all.resize(half);
   }
-  const auto samples = static_cast<std::size_t>(flags.samples);
+  const auto samples = num(flags.samples);
   inputs.calibration.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(samples, all.size())));
   if (inputs.heldout.size() > samples) inputs.heldout.resize(samples);
   if (!flags.tasks.empty()) {

@@ -1,5 +1,6 @@
 // Times that the choice of modes is made by: a forward of a prompt's rows through all blocks, on the world's own link.
 #include <algorithm>
+#include <iterator>
 
 #include "weft/base/clock.h"
 #include "weft/world/world.h"
@@ -22,8 +23,8 @@ std::vector<double> of_rank_zero(World& world, const std::vector<double>& values
   std::vector<float> mine(values.begin(), values.end());
   std::vector<float> theirs = mine;
   if (world.size() > 1) {
-    Op op = world.compile(copy({.rows = 1, .cols = static_cast<std::int64_t>(mine.size())}),
-                          broadcast(world.mesh({{"tp", world.size()}}), "tp"));
+    Op op =
+        world.compile(copy({.rows = 1, .cols = std::ssize(mine)}), broadcast(world.mesh({{"tp", world.size()}}), "tp"));
     op.run(mine.data());
     const auto got = op.output().values();
     theirs.assign(got.begin(), got.end());

@@ -14,6 +14,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/base/units.h"
 #include "weft/io/text/tokenizer.h"
@@ -116,7 +117,7 @@ int run(DistillFlags flags) {
   const DistillChoice choice = choose_blocks(flags, static_cast<int>(model.config.blocks), spd ? &*spd : nullptr);
   DistillJob job{.model = model, .tasks = choice.tasks, .options = flags.options, .folder = flags.out + "/state"};
   job.samples = read_samples(flags, model.config);
-  flags.samples = static_cast<int>(job.samples.size());
+  flags.samples = int_size(job.samples);
   job.about = model_hash(flags.model);
   const bool speaks = !launched() || launched_rank() == 0;
   if (speaks) make_folder(job.folder);

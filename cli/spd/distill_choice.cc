@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/llm/spd/analyze.h"
 
 #include "cli/spd/distill.h"
@@ -64,7 +65,7 @@ std::vector<int> parse_blocks(const std::string& flag, const std::string& text, 
 
 DistillChoice choose_blocks(const DistillFlags& flags, int num_blocks, const SpdFile* spd) {
   DistillChoice choice;
-  choice.modes = spd != nullptr ? spd->blocks : std::vector<BlockMode>(static_cast<std::size_t>(num_blocks));
+  choice.modes = spd != nullptr ? spd->blocks : std::vector<BlockMode>(num(num_blocks));
   choice.tasks.resize(choice.modes.size());
   const bool listed = !flags.blocks.empty();
   if (listed || spd == nullptr)

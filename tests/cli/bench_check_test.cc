@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
@@ -56,12 +57,12 @@ TEST_P(BenchReference, AgreesWithTheReferenceExecutorAndSeesOneBadElement) {
   const OpSpec spec = spec_of(GetParam(), 3);
   const Reference reference(spec);
   auto all = outputs(spec, 7);
-  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+  for (int rank = 0; rank < int_size(all); ++rank) {
     auto& y = all[rank];
     const std::int64_t cols = spec.space.kind == SpaceKind::all_to_all && spec.space.options.stack == Stack::columns
                                   ? spec.producer.n * 3
                                   : spec.producer.n;
-    const Matrix matrix{y.data(), static_cast<std::int64_t>(y.size()) / cols, cols};
+    const Matrix matrix{y.data(), std::ssize(y) / cols, cols};
     const auto error = [&](std::uint64_t round) { return reference.error_of(matrix, Expect::op, round, rank, kAll); };
     EXPECT_LT(error(7), reference.tolerance());
     EXPECT_GT(error(8), 0.01) << "inputs of another round";
@@ -85,7 +86,7 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
         OpSpec spec = spec_of(GetParam(), ranks);
         (panel_by(spec) == PanelBy::columns ? spec.producer.n : spec.producer.m) = m;
         if (!panels_fit(spec, panels)) continue;
-        std::vector<int> seen(static_cast<std::size_t>(m));
+        std::vector<int> seen(num(m));
         for (int p = 0; p < panels; ++p) {
           const auto stretches = panel_stretches(spec, panels, p);
           std::int64_t size = 0, at = 0;
@@ -96,11 +97,11 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
           }
           // The collective of a panel cuts it by the same rule as the whole is cut.
           for (std::size_t owner = 0; owner < stretches.size(); ++owner) {
-            EXPECT_EQ(at, cut(size, static_cast<std::int64_t>(stretches.size()), static_cast<std::int64_t>(owner)));
+            EXPECT_EQ(at, cut(size, std::ssize(stretches), static_cast<std::int64_t>(owner)));
             at += stretches[owner].size();
           }
         }
-        EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(m), 1)) << ranks << " ranks, " << panels << " panels";
+        EXPECT_EQ(seen, std::vector<int>(num(m), 1)) << ranks << " ranks, " << panels << " panels";
       }
 }
 INSTANTIATE_TEST_SUITE_P(Ops, PanelsOf, ::testing::Values("gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "gemv-ar"));

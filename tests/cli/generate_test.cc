@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -91,7 +92,7 @@ TEST(GenerateCommand, WritesTheLogitsOfEveryPromptPosition) {
     object(generate({"--model", model, "--prompt-ids", joined(prompt.ids), "--max-tokens", "1", "--ranks", "3",
                      "--rows", "16", "--logits", path, "--json"}));
     const NpyArray logits = read_npy(path);
-    EXPECT_EQ(logits.shape[0], static_cast<std::int64_t>(prompt.ids.size()));
+    EXPECT_EQ(logits.shape[0], std::ssize(prompt.ids));
     EXPECT_LT(golden_error(prompt, logits.values), 1e-4) << model;
   }
 }

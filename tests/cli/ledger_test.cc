@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/reference.h"
 #include "weft/world/world.h"
 
@@ -112,22 +113,20 @@ using Values = std::vector<double>;
 Values times(const Values& x, const cli::Part& part) {
   const Producer& p = part.spec().producer;
   const auto* w = static_cast<const float*>(part.last_inputs().w);
-  Values y(static_cast<std::size_t>(p.m * p.n));
+  Values y(num(p.m * p.n));
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j)
-      for (std::int64_t q = 0; q < p.k; ++q)
-        y[static_cast<std::size_t>(i * p.n + j)] += x[static_cast<std::size_t>(i * p.k + q)] * w[q * p.n + j];
+      for (std::int64_t q = 0; q < p.k; ++q) y[at(i * p.n + j)] += x[at(i * p.k + q)] * w[q * p.n + j];
   return y;
 }
 
 Values normed(const Values& x, std::int64_t cols) {
   Values y;
-  for (std::size_t row = 0; row < x.size(); row += static_cast<std::size_t>(cols)) {
+  for (std::size_t row = 0; row < x.size(); row += num(cols)) {
     double squares = 0;
+    for (std::int64_t j = 0; j < cols; ++j) squares += x[row + num(j)] * x[row + num(j)];
     for (std::int64_t j = 0; j < cols; ++j)
-      squares += x[row + static_cast<std::size_t>(j)] * x[row + static_cast<std::size_t>(j)];
-    for (std::int64_t j = 0; j < cols; ++j)
-      y.push_back(x[row + static_cast<std::size_t>(j)] / std::sqrt(squares / static_cast<double>(cols) + 1e-5));
+      y.push_back(x[row + num(j)] / std::sqrt(squares / static_cast<double>(cols) + 1e-5));
   }
   return y;
 }
@@ -142,7 +141,7 @@ Values attend(const Values& qkv, const Workload& w, std::int64_t cols) {
   Values out;
   for (std::int64_t row = 0; row < w.tokens(); row += w.sequence) {
     const std::int64_t heads = cols / w.head_dim, ld = 3 * cols;
-    Values y(static_cast<std::size_t>(w.sequence * cols));
+    Values y(num(w.sequence * cols));
     attention_f64({w.sequence, heads, heads, w.head_dim, w.head_dim, ld, ld, ld, cols}, in.data() + row * ld,
                   in.data() + row * ld + cols, in.data() + row * ld + 2 * cols, y.data());
     out.insert(out.end(), y.begin(), y.end());
@@ -168,7 +167,7 @@ TEST(Ledger, ATransformersBlockIsWhatFloat64MakesOfIt) {
     const auto share = [&](std::vector<Values>& all, Values mine) {
       {
         const std::lock_guard lock(mutex);
-        all[static_cast<std::size_t>(world.rank())] = std::move(mine);
+        all[at(world.rank())] = std::move(mine);
       }
       world.barrier();
       for (const Values& values : all)

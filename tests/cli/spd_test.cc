@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/llm/spd/spd_file.h"
 
 #include "tests/cli/json.h"
@@ -58,8 +59,7 @@ TEST_F(SpdCommand, SensitivityClassesAndCurve) {
   EXPECT_EQ(num_dropped(spd.blocks), 3);
   EXPECT_EQ(spd.tp, 4);
   EXPECT_EQ(spd.sensitivity.size(), 16u);
-  for (int i = 0; i < 3; ++i)
-    EXPECT_TRUE(spd.blocks[found["order"][static_cast<std::size_t>(i)].get<std::size_t>()].drop);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(spd.blocks[found["order"][at(i)].get<std::size_t>()].drop);
   std::ifstream svg(file("a.svg"));
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(svg), {}).find("<svg"), 0u);
 }

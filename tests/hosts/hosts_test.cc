@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/weft.h"
 
 #include "tests/hosts/host_ranks.h"
@@ -29,7 +30,7 @@ class Hosts : public TwoHosts {
 // What ranks have left, against ranks that are threads of this process.
 void Hosts::expect_bits(int ranks_per_host) const {
   const int size = 2 * ranks_per_host;
-  std::vector<std::vector<float>> over_memory(static_cast<std::size_t>(size));
+  std::vector<std::vector<float>> over_memory(num(size));
   World::local(size, [&](World& world) { over_memory[world.rank()] = smoke_outputs(world); });
   Json hosts = Json::array();
   for (int rank = 0; rank < size; ++rank) hosts.push_back(rank / ranks_per_host);

@@ -15,6 +15,8 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
+
 namespace weft::testing {
 namespace {
 
@@ -75,7 +77,7 @@ int transmit(const char* address, std::size_t bytes) {
   for (std::size_t left = bytes; left > 0;) {
     const ssize_t sent = send(fd, piece.data(), std::min(left, piece.size()), MSG_NOSIGNAL);
     if (sent <= 0) return 1;
-    left -= static_cast<std::size_t>(sent);
+    left -= num(sent);
   }
   return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "weft/base/index.h"
+
 #include "tests/mutants/play.h"
 
 namespace weft::mutants {
@@ -85,7 +87,7 @@ void Play::open(int r) {
   ++rank.run;
   rank.next_step = 0;
   rank.busy = 0;
-  rank.left = static_cast<int>(scene_.lanes[r].size());
+  rank.left = int_size(scene_.lanes[r]);
   for (int i = 0; i < rank.left; ++i)
     if (!scene_.lanes[r][i].is_step) offer(r, i);
   claim(r);
@@ -125,7 +127,7 @@ void Play::start(const Event& e) {
 
 void Play::read(const Event& e) {
   const Lane& lane = scene_.lanes[e.rank][e.lane];
-  const int first_source = static_cast<int>(lane.reads.size());
+  const int first_source = int_size(lane.reads);
   const Place& p = e.item < first_source ? lane.reads[e.item] : lane.sources[e.item - first_source];
   Flight& f = flight(e.rank, e.run, e.lane);
   const bool input = scene_.plan.buffers[p.buffer].role == Role::input;

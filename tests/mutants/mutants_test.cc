@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/collective/draft.h"
 #include "weft/collective/two_level.h"
 #include "weft/exec/ref/ref.h"
@@ -74,7 +75,7 @@ class RandomInputs {
 
  private:
   const float* fill(std::int64_t count) {
-    auto& out = memory_.emplace_back(static_cast<std::size_t>(count));
+    auto& out = memory_.emplace_back(num(count));
     for (float& value : out) value = std::uniform_real_distribution<float>(-1.0f, 1.0f)(random_);
     return out.data();
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/base/index.h"
+
 #include "tests/mutants/pick.h"
 
 namespace weft::mutants {
@@ -98,7 +100,7 @@ bool close_cycle(Plan* plan, Random& random) {
   const auto [waiting, k] =
       pick(plan, &Rule::waits, random,
            [&, raised = later->signals[i].counter](const WaitRule& w) { return w.counter == raised; });
-  Rule& early = plan->rules[random() % static_cast<std::size_t>(later - plan->rules.data())];
+  Rule& early = plan->rules[random() % num(later - plan->rules.data())];
   if (waiting != nullptr)
     early.waits.push_back(waiting->waits[k]);
   else

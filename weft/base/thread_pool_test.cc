@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -18,10 +19,10 @@ TEST(ThreadPool, EveryThreadWorksOnceARun) {
     for (const int spin_us : {0, 1, 30}) {
       ThreadPool threads(size);
       threads.set_spin(std::chrono::microseconds(spin_us));
-      std::vector<int> calls(static_cast<std::size_t>(size));  // plain: run() orders them
+      std::vector<int> calls(num(size));  // plain: run() orders them
       constexpr int kRuns = 500;
       for (int run = 0; run < kRuns; ++run) {
-        threads.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+        threads.run([&](int thread) { ++calls[at(thread)]; });
         for (const int count : calls) ASSERT_EQ(count, run + 1) << size << " threads, spin " << spin_us;
         if (run % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
       }

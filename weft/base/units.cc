@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -56,7 +57,7 @@ Quantity split(std::string_view text, std::string_view what, std::string_view re
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), result.number);
   if (error != std::errc{} || !std::isfinite(result.number) || result.number < 0)
     bad_input("cannot read \"{}\" as {}; {}", text, what, remedy);
-  result.unit = trimmed(body.substr(static_cast<std::size_t>(end - body.data())));
+  result.unit = trimmed(body.substr(num(end - body.data())));
   return result;
 }
 

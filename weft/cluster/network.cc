@@ -86,7 +86,7 @@ void check_rate(double rate, double min, std::string_view what, std::string_view
 }  // namespace
 
 void check_network(const Network& network, std::string_view where) {
-  const int hosts = network.num_hosts(), racks = static_cast<int>(network.uplink.size());
+  const int hosts = network.num_hosts(), racks = int_size(network.uplink);
   if (network.nic_of.empty()) bad_input("{}: a network without ranks; name a NIC for at least one", where);
   for (int host = 0; host < hosts; ++host)
     if (const int rack = network.rack_of[at(host)]; rack < 0 || rack >= racks)

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/cluster/cluster.h"
 
 namespace weft {
@@ -30,9 +31,9 @@ struct Network {
   Link local;                  // between ranks of a host
   double latency_s = 0;        // between hosts
 
-  int num_ranks() const { return static_cast<int>(nic_of.size()); }
-  int num_hosts() const { return static_cast<int>(rack_of.size()); }
-  const Nic& nic(int rank) const { return nics[static_cast<std::size_t>(nic_of[static_cast<std::size_t>(rank)])]; }
+  int num_ranks() const { return int_size(nic_of); }
+  int num_hosts() const { return int_size(rack_of); }
+  const Nic& nic(int rank) const { return nics[at(nic_of[at(rank)])]; }
   int host_of(int rank) const { return nic(rank).host; }
 
   friend bool operator==(const Network&, const Network&) = default;

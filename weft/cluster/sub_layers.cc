@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/workload.h"
 
@@ -127,10 +128,10 @@ std::vector<Pass> moe(const Workload& w, const Parallel& parallel) {
 // Tables are whole on their rank, which pools the bags of the whole batch and sends every rank its samples; the dense
 // part is the same on all ranks, each with its own samples.
 std::vector<Pass> dlrm(const Workload& w, const Parallel& parallel) {
-  const std::vector<int> tables = tables_of_ranks(w, parallel.ranks)[static_cast<std::size_t>(parallel.rank)];
+  const std::vector<int> tables = tables_of_ranks(w, parallel.ranks)[at(parallel.rank)];
   std::int64_t reads = 0;
-  for (int table : tables) reads += w.multi_hot[static_cast<std::size_t>(table)];
-  const auto num_tables = static_cast<std::int64_t>(tables.size());
+  for (int table : tables) reads += w.multi_hot[at(table)];
+  const auto num_tables = std::ssize(tables);
   Pass embedding = gemm_pass("embedding", {w.batch, num_tables * w.dim, reads});
   embedding.forward.work = WorkKind::embedding_bag;
   embedding.forward.dim = w.dim;
@@ -144,7 +145,7 @@ std::vector<Pass> dlrm(const Workload& w, const Parallel& parallel) {
     out.push_back(pass);
   };
   for (std::size_t i = 1; i < w.bottom.size(); ++i) dense(fmt::format("bottom{}", i), w.bottom[i], w.bottom[i - 1]);
-  const std::int64_t met = (static_cast<std::int64_t>(w.rows.size()) + 1) * w.dim;
+  const std::int64_t met = (std::ssize(w.rows) + 1) * w.dim;
   for (std::int64_t i = 1; i <= w.cross_layers; ++i) {
     dense(fmt::format("cross{}_down", i), w.cross_rank, met);
     dense(fmt::format("cross{}_up", i), met, w.cross_rank);
@@ -210,20 +211,20 @@ std::vector<SubLayer> sub_layers(const Workload& workload, const Parallel& paral
 }
 
 std::vector<std::vector<int>> tables_of_ranks(const Workload& workload, int ranks) {
-  const auto num_tables = static_cast<int>(workload.multi_hot.size());
+  const auto num_tables = int_size(workload.multi_hot);
   if (ranks < 1 || ranks > num_tables)
     bad_input("workload \"{}\": {} tables cannot be dealt to {} ranks; use 1 to {}", workload.name, num_tables, ranks,
               num_tables);
-  std::vector<int> order(static_cast<std::size_t>(num_tables));
+  std::vector<int> order(num(num_tables));
   std::iota(order.begin(), order.end(), 0);
-  const auto reads = [&](int table) { return workload.multi_hot[static_cast<std::size_t>(table)]; };
+  const auto reads = [&](int table) { return workload.multi_hot[at(table)]; };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return reads(a) > reads(b); });
-  std::vector<std::vector<int>> tables(static_cast<std::size_t>(ranks));
-  std::vector<std::int64_t> load(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<int>> tables(num(ranks));
+  std::vector<std::int64_t> load(num(ranks));
   for (int table : order) {
     const auto rank = std::min_element(load.begin(), load.end()) - load.begin();
-    tables[static_cast<std::size_t>(rank)].push_back(table);
-    load[static_cast<std::size_t>(rank)] += reads(table);
+    tables[at(rank)].push_back(table);
+    load[at(rank)] += reads(table);
   }
   for (auto& of_rank : tables) std::sort(of_rank.begin(), of_rank.end());
   return tables;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/collective/draft.h"
 #include "weft/collective/two_level.h"
@@ -255,7 +256,7 @@ std::size_t best_of(const std::vector<std::pair<Route, double>>& prices, const s
                     int ranks_per_host) {
   const auto cheaper = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto least = std::min_element(prices.begin(), prices.end(), cheaper);
-  auto best = static_cast<std::size_t>(least - prices.begin());
+  auto best = num(least - prices.begin());
   std::int64_t fewest = bytes_to_hosts(plans[best], ranks_per_host);
   for (std::size_t i = prices.size(); i-- > 0 && fewest > 0;) {
     if (prices[i].second > kAlike * least->second) continue;

@@ -1,6 +1,7 @@
 #include "weft/collective/draft.h"
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
@@ -19,12 +20,12 @@ Draft::Draft(std::string name, const Producer& producer_in, int num_ranks) : pro
 
 int Draft::buffer(Buffer b) {
   plan.buffers.push_back(std::move(b));
-  return static_cast<int>(plan.buffers.size()) - 1;
+  return int_size(plan.buffers) - 1;
 }
 
 int Draft::counter(std::string name, Expr count, Expr total) {
   plan.counters.push_back({std::move(name), std::move(count), std::move(total)});
-  return static_cast<int>(plan.counters.size()) - 1;
+  return int_size(plan.counters) - 1;
 }
 
 int Draft::output(Expr rows, Expr columns) {

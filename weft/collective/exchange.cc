@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/collective/draft.h"
 
 namespace weft {
@@ -32,7 +33,7 @@ struct Parts {
 Parts place_rows(Draft& draft, const SpaceOptions& options) {
   const int num_ranks = draft.plan.num_ranks;
   if (options.rows.empty()) return {false};
-  if (options.rows.size() != static_cast<std::size_t>(num_ranks) * num_ranks)
+  if (options.rows.size() != num(num_ranks) * num_ranks)
     bad_input("all_to_all has {} row counts; give {} x {}, those of rank s to rank d at [s * {} + d]",
               options.rows.size(), num_ranks, num_ranks, num_ranks);
   Table sent, received;

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/draw/axis.h"
 #include "weft/draw/svg.h"
 #include "weft/draw/theme.h"
@@ -48,8 +49,7 @@ void draw_row(Svg& svg, const GanttRow& row, const Ruler& time, double y, double
     const GanttBar& bar = row.bars[piece.bar];
     const double height = kGanttRow * std::min(piece.share, 1.0), x = time.at(piece.begin_s);
     svg.rect(x, y + kGanttRow * std::max(0.0, 1 - piece.from - piece.share), time.at(piece.end_s) - x, height,
-             {.fill = series_colour(static_cast<std::size_t>(bar.kind)), .stroke = "#ffffff", .stroke_width = 0.4},
-             bar.hint);
+             {.fill = series_colour(num(bar.kind)), .stroke = "#ffffff", .stroke_width = 0.4}, bar.hint);
   }
   svg.text({time.at(end) + 8, y + kGanttRow - 4}, fmt::format("{:.0f} %", 100 * used(row, end)),
            {.size = 11, .fill = kFaint});

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/draw/theme.h"
 
 namespace weft::draw {
@@ -28,7 +29,7 @@ struct Board {
 std::size_t label_stride(const std::vector<std::string>& ticks, double room) {
   double widest = 1;
   for (const std::string& tick : ticks) widest = std::max(widest, text_width(tick, 12.5) + 8);
-  return static_cast<std::size_t>(std::max(1.0, std::ceil(widest / std::max(room, 1.0))));
+  return num(std::max(1.0, std::ceil(widest / std::max(room, 1.0))));
 }
 
 Board make_board(const Grid& grid, const std::vector<LegendItem>& legend, double extra) {
@@ -112,11 +113,10 @@ std::string regime_map(const RegimeMap& map) {
     for (std::size_t column = 0; column < board.columns; ++column) {
       const std::size_t index = row * board.columns + column;
       const Regime cell = index < map.cells.size() ? map.cells[index] : Regime{};
-      const bool known = cell.winner >= 0 && static_cast<std::size_t>(cell.winner) < map.winners.size();
+      const bool known = cell.winner >= 0 && num(cell.winner) < map.winners.size();
       const double strength = std::isfinite(cell.strength) ? std::clamp(cell.strength, 0.0, 1.0) : 1;
       const std::string colour =
-          known ? blended("#ffffff", series_colour(static_cast<std::size_t>(cell.winner)), 0.3 + 0.7 * strength)
-                : kUnknown;
+          known ? blended("#ffffff", series_colour(num(cell.winner)), 0.3 + 0.7 * strength) : kUnknown;
       draw_cell(board, column, row, colour, cell.text);
     }
   return board.svg.str();

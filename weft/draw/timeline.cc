@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/draw/axis.h"
 #include "weft/draw/theme.h"
 
@@ -92,12 +93,11 @@ void draw_row(const Page& page, const TimelineRow& row, double y, double end) {
     }
   for (const Interval& interval : joined(intervals, 0.35 * page.pixel_s)) {
     const double x = page.time.at(interval.begin_s), width = page.time.at(interval.end_s) - x;
-    const bool known = interval.kind >= 0 && static_cast<std::size_t>(interval.kind) < page.what.kinds.size();
-    const std::string colour = known ? series_colour(static_cast<std::size_t>(interval.kind)) : kFrame;
-    const std::string hint = fmt::format(
-        "{}{}{}",
-        interval.hint.empty() && known ? page.what.kinds[static_cast<std::size_t>(interval.kind)] : interval.hint,
-        interval.hint.empty() && !known ? "" : ": ", time_text(interval.end_s - interval.begin_s));
+    const bool known = interval.kind >= 0 && num(interval.kind) < page.what.kinds.size();
+    const std::string colour = known ? series_colour(num(interval.kind)) : kFrame;
+    const std::string hint =
+        fmt::format("{}{}{}", interval.hint.empty() && known ? page.what.kinds[at(interval.kind)] : interval.hint,
+                    interval.hint.empty() && !known ? "" : ": ", time_text(interval.end_s - interval.begin_s));
     // A hairline of white parts neighbours of different kinds.
     page.svg.rect(x, y, std::max(0.5, width > 3 ? width - 0.6 : width), height, {.fill = colour}, hint);
   }

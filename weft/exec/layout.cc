@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/bindings.h"
 
 namespace weft {
@@ -19,7 +20,7 @@ BufferLayout buffer_layout(const Plan& plan, const Expander& expander, int index
   out.depth = buffer.depth;
   out.dtype = buffer.dtype;
   out.role = buffer.role;
-  out.dims = static_cast<int>(shape.size());
+  out.dims = int_size(shape);
   std::int64_t elements = 1;
   for (int d = out.dims - 1; d >= 0; --d) {
     out.shape[d] = shape[d];
@@ -38,7 +39,7 @@ BufferLayout buffer_layout(const Plan& plan, const Expander& expander, int index
   }
   if (buffer.dtype == Dtype::int8 && out.tile_cols % kInt8Block + (out.tile_cols == 0) != 0)
     bad_input("buffer \"{}\" is int8; pack it in tiles of a multiple of {} columns", buffer.name, kInt8Block);
-  out.copy_bytes = aligned(static_cast<std::size_t>(row_bytes(buffer.dtype, elements)), kAlign);
+  out.copy_bytes = aligned(num(row_bytes(buffer.dtype, elements)), kAlign);
   return out;
 }
 
@@ -69,7 +70,7 @@ Layout layout_of(const Plan& plan, const Expander& expander, int rank) {
   }
   out.counters = out.bytes;
   out.num_counters = expander.num_counters(rank);
-  out.bytes = aligned(out.bytes + static_cast<std::size_t>(out.num_counters) * 4, kAlign);
+  out.bytes = aligned(out.bytes + num(out.num_counters) * 4, kAlign);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -31,7 +32,7 @@ MappedFile MappedFile::open(const std::string& path) {
   if (::fstat(file.fd, &status) != 0) fail(Code::io, "cannot look at \"{}\": {}", path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) bad_input("\"{}\" is not a plain file; give the path of a file", path);
   MappedFile mapped;
-  mapped.size_ = static_cast<std::size_t>(status.st_size);
+  mapped.size_ = num(status.st_size);
   if (mapped.size_ == 0) return mapped;  // mmap refuses length 0
   void* data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_SHARED, file.fd, 0);
   if (data == MAP_FAILED) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/kernel/reference.h"
 
 namespace weft {
@@ -14,7 +15,7 @@ namespace weft {
 inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float low = -1, float high = 1) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> distribution(low, high);
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(num(count));
   for (float& value : values) value = distribution(engine);
   return values;
 }
@@ -22,7 +23,7 @@ inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float
 // A matrix of either float dtype, or one row of int8, as bytes.
 inline std::vector<char> random_bytes(std::int64_t count, Dtype dtype, unsigned seed) {
   const std::vector<float> values = random_floats(count, seed);
-  std::vector<char> bytes(static_cast<std::size_t>(row_bytes(dtype, count)));
+  std::vector<char> bytes(num(row_bytes(dtype, count)));
   if (dtype == Dtype::int8) {
     quantise_naive(count, values.data(), reinterpret_cast<std::byte*>(bytes.data()));
     return bytes;

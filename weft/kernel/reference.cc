@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -120,7 +122,7 @@ void attention_f64(const AttentionShape& s, const float* q, const float* k, cons
 }
 
 void sum_naive(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& target) {
-  std::vector<float> totals(static_cast<std::size_t>(cols));
+  std::vector<float> totals(num(cols));
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t j = 0; j < cols; ++j) {
       float total = sources.empty() ? 0.0f : element_at(sources[0], r, j);

@@ -5,11 +5,12 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
 Box::Box(std::initializer_list<Span> spans) {
-  if (spans.size() > static_cast<std::size_t>(kMaxDims))
+  if (spans.size() > num(kMaxDims))
     bad_input("a box has {} dimensions; at most {} are supported", spans.size(), kMaxDims);
   for (const Span& span : spans) {
     lo[dims] = span.lo;

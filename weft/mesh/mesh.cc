@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -36,7 +37,7 @@ void check_axes(const std::vector<Axis>& axes) {
 }
 
 void check_hosts(const std::vector<int>& host_of, int size) {
-  if (host_of.size() != static_cast<std::size_t>(size))
+  if (host_of.size() != num(size))
     bad_input("{} ranks were given hosts, but the mesh has {}; give one host for every rank", host_of.size(), size);
   for (int rank = 0; rank < size; ++rank) {
     const int host = host_of[static_cast<std::size_t>(rank)];
@@ -55,7 +56,7 @@ Mesh::Mesh(std::vector<Axis> axes, std::vector<int> host_of)
     strides_[i] = size;
     size *= axes_[i].size;
   }
-  if (host_of_.empty()) host_of_.assign(static_cast<std::size_t>(size), 0);
+  if (host_of_.empty()) host_of_.assign(num(size), 0);
   check_hosts(host_of_, size);
   num_hosts_ = 1 + *std::max_element(host_of_.begin(), host_of_.end());
 }
@@ -74,7 +75,7 @@ void Mesh::check_rank(int rank) const {
 }
 
 int Mesh::coordinate(int rank, int axis) const {
-  const auto i = static_cast<std::size_t>(axis);
+  const auto i = num(axis);
   return rank / strides_[i] % axes_[i].size;
 }
 
@@ -162,7 +163,7 @@ Mesh hosts_by_devices(int num_hosts, int devices_per_host) {
 std::vector<int> hosts_in_blocks(int num_ranks, int ranks_per_host) {
   if (num_ranks < 1) bad_input("{} ranks cannot be laid over hosts; use at least 1", num_ranks);
   if (ranks_per_host < 1) bad_input("a host with {} ranks; use at least 1", ranks_per_host);
-  std::vector<int> result(static_cast<std::size_t>(num_ranks));
+  std::vector<int> result(num(num_ranks));
   for (int rank = 0; rank < num_ranks; ++rank) result[static_cast<std::size_t>(rank)] = rank / ranks_per_host;
   return result;
 }

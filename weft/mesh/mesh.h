@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 inline constexpr int kMaxRanks = 1 << 20;
@@ -22,8 +24,8 @@ struct Group {
   std::vector<int> ranks;
   int position = 0;  // ranks[position] is the rank that was asked for
 
-  int size() const { return static_cast<int>(ranks.size()); }
-  int at(int i) const { return ranks[static_cast<std::size_t>(((i % size()) + size()) % size())]; }  // wraps
+  int size() const { return int_size(ranks); }
+  int at(int i) const { return ranks[at(((i % size()) + size()) % size())]; }  // wraps
   friend bool operator==(const Group&, const Group&) = default;
 };
 
@@ -35,10 +37,10 @@ class Mesh {
   // without ranks, a name used twice or not of [A-Za-z0-9_.-], more than kMaxRanks ranks, a bad host.
   explicit Mesh(std::vector<Axis> axes, std::vector<int> host_of = {});
 
-  int size() const { return static_cast<int>(host_of_.size()); }
-  int num_axes() const { return static_cast<int>(axes_.size()); }
+  int size() const { return int_size(host_of_); }
+  int num_axes() const { return int_size(axes_); }
   const std::vector<Axis>& axes() const { return axes_; }
-  const Axis& axis(std::string_view name) const { return axes_[static_cast<std::size_t>(axis_index(name))]; }
+  const Axis& axis(std::string_view name) const { return axes_[at(axis_index(name))]; }
   int axis_index(std::string_view name) const;  // throws bad_input naming the axes there are
 
   std::vector<int> coordinates(int rank) const;  // one per axis

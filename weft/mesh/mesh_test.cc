@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 
 namespace weft {
@@ -37,7 +38,7 @@ TEST(Mesh, GroupsOfAnAxisPartitionTheRanks) {
         EXPECT_EQ(same.position, i);
       }
     }
-    EXPECT_EQ(static_cast<int>(seen.size()), mesh.size());
+    EXPECT_EQ(int_size(seen), mesh.size());
   }
 }
 

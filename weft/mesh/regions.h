@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 
 namespace weft {
@@ -46,7 +47,7 @@ class BoxIndex {
   // Appends the payload of every box equal to `query`, in input order.
   void equal(const Box& query, std::vector<int>& found) const;
 
-  int size() const { return static_cast<int>(boxes_.size()); }  // boxes that have elements
+  int size() const { return int_size(boxes_); }  // boxes that have elements
   bool is_disjoint() const { return disjoint_; }
 
  private:

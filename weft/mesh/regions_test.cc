@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -32,7 +33,7 @@ Bitmap bitmap(const Box& box) {
   Bitmap bits;
   for (std::int64_t i = lo[0]; i < hi[0]; ++i)
     for (std::int64_t j = lo[1]; j < hi[1]; ++j)
-      for (std::int64_t k = lo[2]; k < hi[2]; ++k) bits.set(static_cast<std::size_t>((i * kSide + j) * kSide + k));
+      for (std::int64_t k = lo[2]; k < hi[2]; ++k) bits.set(num((i * kSide + j) * kSide + k));
   return bits;
 }
 
@@ -59,7 +60,7 @@ TEST(Box, IntersectOverlapContainAgreeWithABitmap) {
     EXPECT_EQ(overlaps(a, b), (x & y).any());
     EXPECT_EQ(contains(a, b), (y & ~x).none());
     EXPECT_EQ(a.empty(), x.none());
-    EXPECT_EQ(static_cast<std::size_t>(a.volume()), x.count());
+    EXPECT_EQ(num(a.volume()), x.count());
   }
 }
 
@@ -69,7 +70,7 @@ TEST(Regions, SubtractLeavesDisjointBoxesOfTheDifference) {
     const int dims = static_cast<int>(random() % 4);
     const Box a = random_box(random, dims), b = random_box(random, dims);
     const std::vector<Box> pieces = subtract(a, b);
-    EXPECT_LE(pieces.size(), std::max<std::size_t>(1, 2 * static_cast<std::size_t>(dims)));
+    EXPECT_LE(pieces.size(), std::max<std::size_t>(1, 2 * num(dims)));
     Bitmap sum;
     for (const Box& piece : pieces) {
       EXPECT_FALSE(piece.empty());

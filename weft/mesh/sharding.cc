@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/mesh/mesh.h"
 
 namespace weft {
@@ -18,8 +19,7 @@ struct Place {
 
   std::int64_t index_of(const Mesh& mesh, int rank) const {
     std::int64_t index = 0;
-    for (const int axis : axes)
-      index = index * mesh.axes()[static_cast<std::size_t>(axis)].size + mesh.coordinate(rank, axis);
+    for (const int axis : axes) index = index * mesh.axes()[at(axis)].size + mesh.coordinate(rank, axis);
     return index;
   }
 };
@@ -28,10 +28,10 @@ Place place(const std::vector<std::string>& names, const Mesh& mesh, std::vector
   Place result;
   for (const std::string& name : names) {
     const int axis = mesh.axis_index(name);
-    if (used[static_cast<std::size_t>(axis)]++)
+    if (used[at(axis)]++)
       bad_input("axis \"{}\" is used twice in one sharding; an axis can split one dimension or be partial", name);
     result.axes.push_back(axis);
-    result.parts *= mesh.axes()[static_cast<std::size_t>(axis)].size;
+    result.parts *= mesh.axes()[at(axis)].size;
   }
   return result;
 }
@@ -42,7 +42,7 @@ struct Layout {
   Place partial;
 
   Layout(const Shape& shape, const Sharding& sharding, const Mesh& mesh) {
-    if (shape.size() > static_cast<std::size_t>(kMaxDims))
+    if (shape.size() > num(kMaxDims))
       bad_input("a tensor of {} dimensions; at most {} are supported", shape.size(), kMaxDims);
     if (shape.size() != sharding.dims.size())
       bad_input("sharding \"{}\" is for {} dimensions, but the tensor has {}; name R or S for each",
@@ -57,7 +57,7 @@ struct Layout {
 
   Box box(const Shape& shape, const Mesh& mesh, int rank) const {
     Box result;
-    result.dims = static_cast<int>(shape.size());
+    result.dims = int_size(shape);
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t index = dims[d].index_of(mesh, rank);
       result.lo[d] = cut(shape[d], dims[d].parts, index);
@@ -100,7 +100,7 @@ std::vector<std::string> parse_axes(std::string_view text, std::string_view whol
     if (digit - '0' >= mesh.num_axes())
       bad_input("sharding \"{}\" names axis {}, but the mesh ({}) has {}; number axes from 0", whole_text, digit,
                 to_string(mesh), mesh.num_axes());
-    names.push_back(mesh.axes()[static_cast<std::size_t>(digit - '0')].name);
+    names.push_back(mesh.axes()[at(digit - '0')].name);
   }
   if (names.empty())
     bad_input("sharding \"{}\" has a letter without axes; write S0 or S(tp), or R to replicate", whole_text);
@@ -178,10 +178,10 @@ void check_sharding(const Shape& shape, const Sharding& sharding, const Mesh& me
 }
 
 Box whole(const Shape& shape) {
-  if (shape.size() > static_cast<std::size_t>(kMaxDims))
+  if (shape.size() > num(kMaxDims))
     bad_input("a tensor of {} dimensions; at most {} are supported", shape.size(), kMaxDims);
   Box box;
-  box.dims = static_cast<int>(shape.size());
+  box.dims = int_size(shape);
   std::copy(shape.begin(), shape.end(), box.hi.begin());
   return box;
 }
@@ -198,17 +198,17 @@ std::vector<Shard> owners(const Shape& shape, const Sharding& sharding, const Me
 
 std::vector<Shard> owners(const Shape& shape, const Sharding& sharding, const Mesh& mesh, const Box& within) {
   const Layout layout(shape, sharding, mesh);
-  if (within.dims != static_cast<int>(shape.size()))
+  if (within.dims != int_size(shape))
     bad_input("box {} has {} dimensions, but the tensor has {}", to_string(within), within.dims, shape.size());
   std::int64_t num_shards = layout.partial.parts;  // at most the ranks of the mesh: no axis is used twice
   for (const Place& dim : layout.dims) num_shards *= dim.parts;
 
-  std::vector<Shard> shards(static_cast<std::size_t>(num_shards));
+  std::vector<Shard> shards(num(num_shards));
   for (int rank = 0; rank < mesh.size(); ++rank) {
     std::int64_t index = 0;
     for (const Place& dim : layout.dims) index = index * dim.parts + dim.index_of(mesh, rank);
     const std::int64_t part = layout.partial.index_of(mesh, rank);
-    Shard& shard = shards[static_cast<std::size_t>(index * layout.partial.parts + part)];
+    Shard& shard = shards[at(index * layout.partial.parts + part)];
     if (shard.ranks.empty()) {
       shard.box = intersect(layout.box(shape, mesh, rank), within);
       shard.part = static_cast<int>(part);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/mesh/mesh.h"
 
@@ -32,10 +33,10 @@ Case random_case(std::mt19937& random) {
   result.sharding.dims.resize(result.shape.size());
   std::shuffle(axes.begin(), axes.end(), random);
   for (const Axis& axis : axes) {
-    const int where = below(static_cast<int>(result.shape.size()) + 2);
-    if (where < static_cast<int>(result.shape.size())) {
-      result.sharding.dims[static_cast<std::size_t>(where)].axes.push_back(axis.name);
-    } else if (where == static_cast<int>(result.shape.size())) {
+    const int where = below(int_size(result.shape) + 2);
+    if (where < int_size(result.shape)) {
+      result.sharding.dims[at(where)].axes.push_back(axis.name);
+    } else if (where == int_size(result.shape)) {
       result.sharding.partial.push_back(axis.name);
     }
   }
@@ -48,7 +49,7 @@ void for_each_index(const Shape& shape, const Box& box, const std::function<void
   while (true) {
     std::int64_t offset = 0;
     for (int d = 0; d < box.dims; ++d) offset = offset * shape[d] + at[d];
-    visit(static_cast<std::size_t>(offset));
+    visit(num(offset));
     int d = box.dims - 1;
     for (; d >= 0 && ++at[d] == box.hi[d]; --d) at[d] = box.lo[d];
     if (d < 0) return;
@@ -59,7 +60,7 @@ TEST(Sharding, SplitThenGatherIsIdentity) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const Case c = random_case(random);
-    std::vector<int> tensor(static_cast<std::size_t>(whole(c.shape).volume()));
+    std::vector<int> tensor(num(whole(c.shape).volume()));
     std::iota(tensor.begin(), tensor.end(), 0);
     std::vector<int> gathered(tensor.size(), -1);
     for (int rank = 0; rank < c.mesh.size(); ++rank) {
@@ -79,8 +80,8 @@ TEST(Sharding, EveryElementIsOwnedOncePerReplicaGroup) {
     const Case c = random_case(random);
     int num_parts = 1;
     for (const std::string& axis : c.sharding.partial) num_parts *= c.mesh.axis(axis).size;
-    const auto num_elements = static_cast<std::size_t>(whole(c.shape).volume());
-    std::vector<std::vector<int>> owned(static_cast<std::size_t>(num_parts), std::vector<int>(num_elements));
+    const auto num_elements = num(whole(c.shape).volume());
+    std::vector<std::vector<int>> owned(num(num_parts), std::vector<int>(num_elements));
     for (const Shard& shard : owners(c.shape, c.sharding, c.mesh)) {
       ASSERT_FALSE(shard.ranks.empty());
       EXPECT_TRUE(std::is_sorted(shard.ranks.begin(), shard.ranks.end()));
@@ -95,11 +96,11 @@ TEST(Sharding, EveryRankWithElementsIsAnOwnerOnce) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const Case c = random_case(random);
-    std::vector<int> times(static_cast<std::size_t>(c.mesh.size()));
+    std::vector<int> times(num(c.mesh.size()));
     for (const Shard& shard : owners(c.shape, c.sharding, c.mesh))
-      for (const int rank : shard.ranks) ++times[static_cast<std::size_t>(rank)];
+      for (const int rank : shard.ranks) ++times[at(rank)];
     for (int rank = 0; rank < c.mesh.size(); ++rank)
-      EXPECT_EQ(times[static_cast<std::size_t>(rank)], shard_box(c.shape, c.sharding, c.mesh, rank).empty() ? 0 : 1);
+      EXPECT_EQ(times[at(rank)], shard_box(c.shape, c.sharding, c.mesh, rank).empty() ? 0 : 1);
   }
 }
 

@@ -4,12 +4,13 @@
 #include <numbers>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/nn/product.h"
 
 namespace weft {
 
 AdamW::AdamW(std::int64_t count, const AdamWOptions& options)
-    : options_(options), mean_(static_cast<std::size_t>(count)), square_(static_cast<std::size_t>(count)) {}
+    : options_(options), mean_(num(count)), square_(num(count)) {}
 
 void AdamW::step(ThreadPool& pool, float lr, std::span<const float> gradients, std::span<float> parameters) {
   if (gradients.size() != mean_.size() || parameters.size() != mean_.size())
@@ -20,8 +21,8 @@ void AdamW::step(ThreadPool& pool, float lr, std::span<const float> gradients, s
   const auto power = static_cast<double>(steps_);
   const auto unbias1 = static_cast<float>(1 / (1 - std::pow(static_cast<double>(beta1), power)));
   const auto unbias2 = static_cast<float>(1 / (1 - std::pow(static_cast<double>(beta2), power)));
-  share_out(pool, static_cast<std::int64_t>(mean_.size()), 4096, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+  share_out(pool, std::ssize(mean_), 4096, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = num(begin); i < num(end); ++i) {
       const float g = gradients[i];
       mean_[i] = beta1 * mean_[i] + (1 - beta1) * g;
       square_[i] = beta2 * square_[i] + (1 - beta2) * g * g;

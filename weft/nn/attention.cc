@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/nn/exponential.h"
 
 namespace weft {
@@ -24,15 +25,15 @@ struct CausalAttention::Scratch {
 };
 
 CausalAttention::CausalAttention(AttentionLayer layer) : layer_(std::move(layer)) {
-  readers_.resize(static_cast<std::size_t>(layer_.kv_heads));
+  readers_.resize(num(layer_.kv_heads));
   for (std::int64_t h = 0; h < layer_.heads(); ++h) {
-    const std::int32_t kv = layer_.kv_of[static_cast<std::size_t>(h)];
+    const std::int32_t kv = layer_.kv_of[at(h)];
     if (kv < 0 || kv >= layer_.kv_heads)
       bad_input("attention: query head {} reads key/value head {}, but there are {}", h, kv, layer_.kv_heads);
-    readers_[static_cast<std::size_t>(kv)].push_back(h);
+    readers_[at(kv)].push_back(h);
   }
   const std::int64_t floats = layer_.sequences * layer_.heads() * layer_.sequence * layer_.sequence;
-  weights_.resize(static_cast<std::size_t>(floats));
+  weights_.resize(num(floats));
 }
 
 CausalAttention::Block CausalAttention::block_at(std::int64_t row) const {
@@ -62,11 +63,11 @@ void CausalAttention::forward(ThreadPool& pool, const AttentionInputs& in, float
 void CausalAttention::forward_head(const AttentionInputs& in, float* out, std::int64_t sequence, std::int64_t head,
                                    Scratch& scratch) {
   const std::int64_t d = layer_.head_dim, rows = layer_.sequence, ldq = layer_.heads() * d, ldk = layer_.kv_heads * d;
-  const std::int64_t kv = layer_.kv_of[static_cast<std::size_t>(head)];
+  const std::int64_t kv = layer_.kv_of[at(head)];
   const float* q = in.q + sequence * rows * ldq + head * d;
   const float *k = in.k + sequence * rows * ldk + kv * d, *v = in.v + sequence * rows * ldk + kv * d;
   float *o = out + sequence * rows * ldq + head * d, *weights = weights_at(sequence, head);
-  scratch.turned.resize(static_cast<std::size_t>(d * rows));
+  scratch.turned.resize(num(d * rows));
   transpose_rows(rows, d, {k, ldk}, {scratch.turned.data(), rows});
   for (std::int64_t row = 0; row < rows; row += kQueries) {
     const Block block = block_at(row);
@@ -109,8 +110,7 @@ void CausalAttention::backward(ThreadPool& pool, const AttentionInputs& in, cons
         std::fill_n(gradients.k + row * ld + kv * layer_.head_dim, layer_.head_dim, 0.0f);
         std::fill_n(gradients.v + row * ld + kv * layer_.head_dim, layer_.head_dim, 0.0f);
       }
-      for (const std::int64_t head : readers_[static_cast<std::size_t>(kv)])
-        backward_head(in, out, dout, gradients, sequence, head, scratch);
+      for (const std::int64_t head : readers_[at(kv)]) backward_head(in, out, dout, gradients, sequence, head, scratch);
     }
   });
 }
@@ -120,11 +120,11 @@ void CausalAttention::backward_head(const AttentionInputs& in, const float* out,
                                     Scratch& scratch) {
   const std::int64_t d = layer_.head_dim, rows = layer_.sequence, ldq = layer_.heads() * d, ldk = layer_.kv_heads * d;
   const std::int64_t at_q = sequence * rows * ldq + head * d;
-  const std::int64_t at_k = sequence * rows * ldk + layer_.kv_of[static_cast<std::size_t>(head)] * d;
+  const std::int64_t at_k = sequence * rows * ldk + layer_.kv_of[at(head)] * d;
   const float* weights = weights_at(sequence, head);
-  scratch.turned.resize(static_cast<std::size_t>(d * rows));
-  scratch.dscores.resize(static_cast<std::size_t>(kQueries * rows));
-  scratch.flipped.resize(static_cast<std::size_t>(kQueries * rows));
+  scratch.turned.resize(num(d * rows));
+  scratch.dscores.resize(num(kQueries * rows));
+  scratch.flipped.resize(num(kQueries * rows));
   transpose_rows(rows, d, {in.v + at_k, ldk}, {scratch.turned.data(), rows});
   for (std::int64_t row = 0; row < rows; row += kQueries) {
     const Block block = block_at(row);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "weft/nn/product.h"
@@ -18,7 +19,7 @@ struct AttentionLayer {
   std::vector<std::int32_t> kv_of;  // (query heads): the head of k and v it reads; ascending
   std::int64_t kv_heads = 0;        // of k and v
   std::int64_t window = 0;          // query i sees keys i - window + 1 to i; 0: all before it
-  std::int64_t heads() const { return static_cast<std::int64_t>(kv_of.size()); }
+  std::int64_t heads() const { return std::ssize(kv_of); }
 };
 
 // RowsOut are (sequences * sequence, heads * head_dim) and (.., kv_heads * head_dim), contiguous.

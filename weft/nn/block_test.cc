@@ -2,6 +2,7 @@
 // differences of the same block in double.
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/nn/reference_test.h"
 
 namespace weft {
@@ -30,7 +31,7 @@ BlockShape llama_rank(std::vector<std::int32_t> kv_of, std::int64_t kv_heads, st
 }
 
 BlockShape opt_rank(std::vector<std::int32_t> kv_of, std::int64_t mlp) {
-  BlockShape shape = llama_rank(kv_of, static_cast<std::int64_t>(kv_of.size()), mlp, 0);
+  BlockShape shape = llama_rank(kv_of, std::ssize(kv_of), mlp, 0);
   shape.norm = NormKind::layer;
   shape.gated = false;
   shape.attention_bias = shape.mlp_bias = true;
@@ -84,7 +85,7 @@ void check_block(const Case& c) {
     block.attend_backward(p.data(), dy.data(), from_y.data(), gradients.data());
     for (std::size_t j = 0; j < dx.size(); ++j) dx[j] += dx1[j] + from_y[j];
     const std::int64_t skip = block.layout()[BlockParam::o_bias].begin, resume = block.layout().replicated();
-    for (std::int64_t j = skip; j < resume; ++j) EXPECT_EQ(gradients[static_cast<std::size_t>(j)], 0.0f);
+    for (std::int64_t j = skip; j < resume; ++j) EXPECT_EQ(gradients[at(j)], 0.0f);
     for (const BlockParam param :
          {BlockParam::norm1_weight, BlockParam::norm1_bias, BlockParam::norm2_weight, BlockParam::norm2_bias,
           BlockParam::k_weight, BlockParam::v_weight, BlockParam::v_bias, BlockParam::q_weight, BlockParam::q_bias,
@@ -92,7 +93,7 @@ void check_block(const Case& c) {
           BlockParam::down_weight}) {  // the bias of k moves all scores of a query alike: no gradient
       const BlockLayout::Place place = block.layout()[param];
       if (place.size() == 0 || (c.ranks[i].attention.heads() == 0 && param == BlockParam::norm1_weight)) continue;
-      const auto begin = static_cast<std::size_t>(place.begin), size = static_cast<std::size_t>(place.size());
+      const auto begin = num(place.begin), size = num(place.size());
       Doubles part(parameters[i].begin() + place.begin, parameters[i].begin() + place.begin + place.size());
       expect_gradient(
           "rank " + std::to_string(i) + " parameter " + std::to_string(static_cast<int>(param)), part,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 typedef float Floats __attribute__((vector_size(16)));
@@ -14,11 +16,11 @@ constexpr std::int64_t kFloats = 4;
 // The first `lanes` from memory, the rest zero; and back.
 inline Floats load_floats(const float* p, std::int64_t lanes = kFloats) {
   Floats v = {};
-  std::memcpy(&v, p, static_cast<std::size_t>(lanes) * sizeof(float));
+  std::memcpy(&v, p, num(lanes) * sizeof(float));
   return v;
 }
 inline void store_floats(Floats v, float* p, std::int64_t lanes = kFloats) {
-  std::memcpy(p, &v, static_cast<std::size_t>(lanes) * sizeof(float));
+  std::memcpy(p, &v, num(lanes) * sizeof(float));
 }
 
 // Calls block(i, lanes) for whole vectors of [begin, end), then for the rest.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "weft/base/index.h"
 #include "weft/nn/linear.h"
 
 namespace weft {
@@ -43,15 +44,15 @@ void row_backward(const Norm& norm, const float* x, const RowScale& row, const f
 }  // namespace
 
 void norm_forward(ThreadPool& pool, std::int64_t rows, const Norm& norm, RowsIn x, RowsOut y, NormRows* kept) {
-  kept->mean.resize(static_cast<std::size_t>(rows));
-  kept->scale.resize(static_cast<std::size_t>(rows));
+  kept->mean.resize(num(rows));
+  kept->scale.resize(num(rows));
   share_out(pool, rows, 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float* from = x.data + i * x.ld;
       float* to = y.data + i * y.ld;
       const RowScale row = row_scale(norm, from);
-      kept->mean[static_cast<std::size_t>(i)] = row.mean;
-      kept->scale[static_cast<std::size_t>(i)] = row.scale;
+      kept->mean[at(i)] = row.mean;
+      kept->scale[at(i)] = row.scale;
       for (std::int64_t j = 0; j < norm.cols; ++j) to[j] = (from[j] - row.mean) * row.scale * norm.weight[j];
       if (norm.bias != nullptr)
         for (std::int64_t j = 0; j < norm.cols; ++j) to[j] += norm.bias[j];

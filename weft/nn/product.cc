@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "weft/base/index.h"
 #include "weft/kernel/gemm/gemm.h"
 
 namespace weft {
@@ -60,7 +61,7 @@ void Products::add_block(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut 
   const GemmKernel kernel = kernel_of(sizes, kRowTile, kColTile, a.ld, b.ld);
   const std::int64_t panels = (sizes.n + kColTile - 1) / kColTile, panel_floats = kernel.packed_floats(kColTile);
   const std::int64_t row_tiles = (sizes.m + kRowTile - 1) / kRowTile;
-  packed_.resize(std::max(packed_.size(), static_cast<std::size_t>(panels * panel_floats)));
+  packed_.resize(std::max(packed_.size(), num(panels * panel_floats)));
   share_out(*pool_, panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p)
       kernel.pack(std::min(kColTile, sizes.n - p * kColTile), b.data + p * kColTile, packed_.data() + p * panel_floats);
@@ -81,7 +82,7 @@ void Products::add_block(const ProductSizes& sizes, RowsIn a, RowsIn b, RowsOut 
 }
 
 void Products::transpose(std::int64_t rows, std::int64_t cols, RowsIn from) {
-  turned_.resize(std::max(turned_.size(), static_cast<std::size_t>(rows * cols)));
+  turned_.resize(std::max(turned_.size(), num(rows * cols)));
   share_out(*pool_, rows, kTurn, [&](std::int64_t begin, std::int64_t end) {
     transpose_rows(end - begin, cols, {from.data + begin * from.ld, from.ld}, {turned_.data() + begin, rows});
   });

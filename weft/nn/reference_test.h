@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/nn/block.h"
 
 namespace weft::reference {
@@ -21,7 +22,7 @@ using Doubles = std::vector<double>;
 inline Doubles random_doubles(std::int64_t count, unsigned seed, double low = -1, double high = 1) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> distribution(static_cast<float>(low), static_cast<float>(high));
-  Doubles values(static_cast<std::size_t>(count));
+  Doubles values(num(count));
   for (double& value : values) value = distribution(engine);  // floats, so that both sides begin with the same
   return values;
 }
@@ -35,8 +36,8 @@ inline double dot(const Doubles& a, const Doubles& b) {
 }
 
 inline Doubles linear(const Doubles& x, const double* w, const double* bias, std::int64_t in, std::int64_t out) {
-  const std::int64_t rows = in == 0 ? 0 : static_cast<std::int64_t>(x.size()) / in;
-  Doubles y(static_cast<std::size_t>(rows * out));
+  const std::int64_t rows = in == 0 ? 0 : std::ssize(x) / in;
+  Doubles y(num(rows * out));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t o = 0; o < out; ++o) {
       double sum = bias != nullptr ? bias[o] : 0;
@@ -76,9 +77,7 @@ inline void rotate(Doubles& x, const AttentionLayer& layer, std::int64_t heads, 
 inline Doubles attention(const AttentionLayer& layer, const Doubles& q, const Doubles& k, const Doubles& v) {
   const std::int64_t d = layer.head_dim, heads = layer.heads(), kv_heads = layer.kv_heads;
   Doubles out(q.size());
-  const auto at = [&](std::int64_t row, std::int64_t of, std::int64_t head) {
-    return static_cast<std::size_t>((row * of + head) * d);
-  };
+  const auto at = [&](std::int64_t row, std::int64_t of, std::int64_t head) { return num((row * of + head) * d); };
   for (std::int64_t row = 0; row < layer.sequences * layer.sequence; ++row)
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t start = row / layer.sequence * layer.sequence, kv = layer.kv_of[static_cast<std::size_t>(h)];
@@ -87,17 +86,14 @@ inline Doubles attention(const AttentionLayer& layer, const Doubles& q, const Do
       double sum = 0;
       for (std::int64_t key = first; key <= row; ++key) {
         double score = 0;
-        for (std::int64_t j = 0; j < d; ++j)
-          score += q[at(row, heads, h) + static_cast<std::size_t>(j)] *
-                   k[at(key, kv_heads, kv) + static_cast<std::size_t>(j)];
+        for (std::int64_t j = 0; j < d; ++j) score += q[at(row, heads, h) + num(j)] * k[at(key, kv_heads, kv) + num(j)];
         weights.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
         sum += weights.back();
       }
       for (std::int64_t key = first; key <= row; ++key)
         for (std::int64_t j = 0; j < d; ++j)
-          out[at(row, heads, h) + static_cast<std::size_t>(j)] +=
-              weights[static_cast<std::size_t>(key - first)] / sum *
-              v[at(key, kv_heads, kv) + static_cast<std::size_t>(j)];
+          out[at(row, heads, h) + num(j)] +=
+              weights[static_cast<std::size_t>(key - first)] / sum * v[at(key, kv_heads, kv) + num(j)];
     }
   return out;
 }

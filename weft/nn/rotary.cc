@@ -1,11 +1,12 @@
 #include "weft/nn/rotary.h"
 
 #include <cmath>
+#include <iterator>
 
 namespace weft {
 
 RotaryTable make_rotary_table(std::int64_t positions, std::span<const double> inverse_frequencies, double magnitude) {
-  RotaryTable table{.head_dim = 2 * static_cast<std::int64_t>(inverse_frequencies.size())};
+  RotaryTable table{.head_dim = 2 * std::ssize(inverse_frequencies)};
   for (std::int64_t position = 0; position < positions; ++position)
     for (const double frequency : inverse_frequencies) {
       const double angle = static_cast<double>(position) * frequency;

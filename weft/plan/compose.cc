@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/compose_owed.h"
 #include "weft/plan/program.h"
 #include "weft/plan/rename.h"
@@ -146,8 +147,8 @@ class Joiner {
     const int same = second_.buffer(joined.name);
     if (same >= 0 && same != input_) joined.name = unique(joined.name, all, 1);
     for (const Buffer& b : out_.buffers) taken.insert(b.name);
-    for (int b = 0; b < static_cast<int>(second_.buffers.size()); ++b) {
-      buffer_of_.push_back(b == input_ ? joined_ : static_cast<int>(out_.buffers.size()));
+    for (int b = 0; b < int_size(second_.buffers); ++b) {
+      buffer_of_.push_back(b == input_ ? joined_ : int_size(out_.buffers));
       if (b == input_) continue;
       Buffer buffer = second_.buffers[b];
       buffer.name = unique(buffer.name, taken);
@@ -161,7 +162,7 @@ class Joiner {
   void merge_counters() {
     std::set<std::string> taken;
     for (const Counter& c : first_.counters) taken.insert(c.name);
-    first_counter_ = static_cast<int>(out_.counters.size());
+    first_counter_ = int_size(out_.counters);
     for (Counter c : second_.counters) {
       c.name = unique(c.name, taken);
       taken.insert(c.name);
@@ -173,9 +174,9 @@ class Joiner {
 
   // A copy that has become triggers is gone, unless its epilogue is applied.
   void merge_producers() {
-    for (int p = 0; p < static_cast<int>(second_.producers.size()); ++p) {
+    for (int p = 0; p < int_size(second_.producers); ++p) {
       const bool gone = copies() && p == reader_ && !second_.producers[p].has_epilogue();
-      producer_of_.push_back(gone ? -1 : static_cast<int>(out_.producers.size()));
+      producer_of_.push_back(gone ? -1 : int_size(out_.producers));
       if (!gone) out_.producers.push_back(second_.producers[p]);
     }
   }
@@ -185,7 +186,7 @@ class Joiner {
     std::set<std::string> taken = names_in(out_);
     for (const Counter& c : out_.counters) taken.insert(c.name);
     const std::string name = unique(first_.buffers[joined_].name + ".full", taken);
-    const int counter = static_cast<int>(out_.counters.size());
+    const int counter = int_size(out_.counters);
     for (Rule& rule : out_.rules)
       for (const PieceRule& p : rule.targets)
         if (p.buffer == joined_) rule.signals.push_back({p.rank, counter, 0, 0, p.each, p.when});

@@ -1,6 +1,7 @@
 // Expansion: rules and expressions in, one rank's flat program out.
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/plan/expander_impl.h"
 
 namespace weft {
@@ -25,7 +26,7 @@ std::pair<std::size_t, std::int64_t> Expander::Impl::family_of(int counter, int 
 
 Box Expander::Impl::box(const CompiledBox& in, const Slots& slots) const {
   Box out;
-  out.dims = static_cast<int>(in.lo.size());
+  out.dims = int_size(in.lo);
   for (int d = 0; d < out.dims; ++d) {
     out.lo[d] = eval(in.lo[d], slots);
     out.hi[d] = eval(in.hi[d], slots);
@@ -50,7 +51,7 @@ void Expander::Impl::for_each(const Item& item, Slots* slots, Program* out, Add&
 
 Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out,
                                  const Action& action) const {
-  Range range{static_cast<std::int32_t>(out->pieces.size()), 0};
+  Range range{int_size(out->pieces), 0};
   for (const CompiledPiece& p : pieces) {
     const std::size_t first = out->pieces.size();
     for_each(p, slots, out, [&] {
@@ -58,13 +59,13 @@ Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots
       check_rank(rank, "target");
       const bool again = p.one_box && out->pieces.size() > first;
       Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer, again ? out->pieces.back().box : box(p.box, *slots)};
-      if (piece.box.dims != static_cast<int>(plan.buffers[piece.buffer].shape.size()))
+      if (piece.box.dims != int_size(plan.buffers[piece.buffer].shape))
         bad_input("rule \"{}\" gives buffer \"{}\" a box {} of another number of dimensions",
                   plan.rules[action.rule].name, plan.buffers[piece.buffer].name, to_string(piece.box));
       out->pieces.push_back(piece);
     });
   }
-  range.end = static_cast<std::int32_t>(out->pieces.size());
+  range.end = int_size(out->pieces);
   return range;
 }
 
@@ -95,7 +96,7 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
     if (per < 0 || per > kMaxItems) bad_input("rule \"{}\" shares a counter among {} lanes", rule.name, per);
     return per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
   };
-  action.waits.begin = static_cast<std::int32_t>(out->waits.size());
+  action.waits.begin = int_size(out->waits);
   for (const CompiledWait& w : compiled.waits)
     for_each(w, slots, out, [&] {
       const std::int64_t per = eval(w.per, *slots), at = eval(w.at, *slots);
@@ -103,11 +104,11 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
       const int id = counter_id(w.rule->counter, eval(w.index, *slots), span_of(per), out->rank);
       out->waits.push_back({id, static_cast<std::uint32_t>(at), w.rule->lag, static_cast<std::int32_t>(per)});
     });
-  action.waits.end = static_cast<std::int32_t>(out->waits.size());
+  action.waits.end = int_size(out->waits);
   action.reads = add_pieces(compiled.reads, slots, out, action);
   action.sources = add_pieces(compiled.sources, slots, out, action);
   action.targets = add_pieces(compiled.targets, slots, out, action);
-  action.signals.begin = static_cast<std::int32_t>(out->signals.size());
+  action.signals.begin = int_size(out->signals);
   for (const CompiledSignal& g : compiled.signals)
     for_each(g, slots, out, [&] {
       const std::int64_t rank = eval(g.rank, *slots), per = eval(g.per, *slots);
@@ -115,7 +116,7 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
       const int id = counter_id(g.rule->counter, eval(g.index, *slots), span_of(per), static_cast<int>(rank));
       out->signals.push_back({static_cast<std::int32_t>(rank), id, static_cast<std::int32_t>(per)});
     });
-  action.signals.end = static_cast<std::int32_t>(out->signals.size());
+  action.signals.end = int_size(out->signals);
   out->actions.push_back(action);
 }
 

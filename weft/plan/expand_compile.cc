@@ -1,6 +1,7 @@
 // Compiles a plan for expansion: every expression becomes a formula over slots, every reference is checked once.
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/plan/expander_impl.h"
 
 namespace weft {
@@ -10,7 +11,7 @@ using namespace expanding;  // NOLINT: the private half of this class
 namespace {
 
 CompiledBox compile(const BoxRule& box, const Scope& scope) {
-  if (box.lo.size() != box.hi.size() || box.lo.size() > static_cast<std::size_t>(kMaxDims))
+  if (box.lo.size() != box.hi.size() || box.lo.size() > num(kMaxDims))
     bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(), box.hi.size(),
               kMaxDims);
   CompiledBox out;
@@ -60,7 +61,7 @@ void Expander::Impl::compile_all() {
   }
   for (const Buffer& b : plan.buffers) {
     if (b.depth < 1 || b.depth > 64) bad_input("buffer \"{}\" has depth {}; use 1 to 64", b.name, b.depth);
-    if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxDims))
+    if (b.shape.empty() || b.shape.size() > num(kMaxDims))
       bad_input("buffer \"{}\" has {} dimensions; use 1 to {}", b.name, b.shape.size(), kMaxDims);
     shapes.emplace_back();
     for (const Expr& e : b.shape) shapes.back().emplace_back(e, scope);
@@ -89,7 +90,7 @@ void Expander::Impl::compile_all() {
 }
 
 void Expander::Impl::check_owed(const Owed& o) const {
-  const int buffers = static_cast<int>(plan.buffers.size()), producers = static_cast<int>(plan.producers.size());
+  const int buffers = int_size(plan.buffers), producers = int_size(plan.producers);
   if (o.piece.buffer < 0 || o.piece.buffer >= buffers)
     bad_input("plan \"{}\" owes a piece of buffer {} of {}", plan.name, o.piece.buffer, buffers);
   if (o.leaf >= producers || -1 - o.leaf >= buffers)
@@ -102,8 +103,8 @@ void Expander::Impl::check_owed(const Owed& o) const {
 }
 
 void Expander::Impl::compile_rule(const Rule& rule) {
-  const int buffers = static_cast<int>(plan.buffers.size());
-  const int families = static_cast<int>(plan.counters.size());
+  const int buffers = int_size(plan.buffers);
+  const int families = int_size(plan.counters);
   for (const auto* list : {&rule.reads, &rule.sources, &rule.targets})
     for (const PieceRule& p : *list)
       if (p.buffer < 0 || p.buffer >= buffers)
@@ -116,7 +117,7 @@ void Expander::Impl::compile_rule(const Rule& rule) {
     if (g.counter < 0 || g.counter >= families)
       bad_input("rule \"{}\" signals counter {} of {}", rule.name, g.counter, families);
   if (rule.kind == ActionKind::step &&
-      (rule.producer < 0 || rule.producer >= static_cast<int>(plan.producers.size()) || rule.box.lo.size() != 2))
+      (rule.producer < 0 || rule.producer >= int_size(plan.producers) || rule.box.lo.size() != 2))
     bad_input("step \"{}\" needs a producer of the plan and a box of rows and columns", rule.name);
   CompiledRule out;
   const Scope inner = with_lets(scope, rule.let, &out.let);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -298,7 +299,7 @@ std::int64_t Formula::run(std::span<const std::int64_t> slots, std::span<const T
         break;
       case Op::table: {
         const Table& table = tables[ins.value];
-        if (stack[top] < 0 || stack[top] >= static_cast<std::int64_t>(table.size()))
+        if (stack[top] < 0 || stack[top] >= std::ssize(table))
           bad_input("index {} is outside a table of {} entries", stack[top], table.size());
         stack[top] = table[stack[top]];
         break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 
 namespace weft {
@@ -57,7 +58,7 @@ Producer validated(Producer p, int num_ranks) {
     if (p.n % p.dim != 0) bad_input("n is {}, no multiple of dim {}; give whole tables", p.n, p.dim);
   }
   if (!p.n_of.empty()) {
-    if (p.n_of.size() != static_cast<std::size_t>(num_ranks))
+    if (p.n_of.size() != num(num_ranks))
       bad_input("columns are given for {} ranks, but there are {}; give one number a rank", p.n_of.size(), num_ranks);
     for (const std::int64_t n : p.n_of) check_size("columns of a rank", n);
   }

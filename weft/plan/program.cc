@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
@@ -52,7 +53,7 @@ BoxRule constant(const Box& box) {
 
 // Counters keep their families: flat id -> (family, index).
 std::pair<int, std::int64_t> family_of(const Plan& plan, const Expander& expander, int counter, int rank) {
-  int family = static_cast<int>(plan.counters.size()) - 1;
+  int family = int_size(plan.counters) - 1;
   while (family > 0 && expander.counter_base(family, rank) > counter) --family;
   return {family, counter - expander.counter_base(family, rank)};
 }

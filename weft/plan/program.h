@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 #include "weft/plan/plan.h"
 
@@ -70,7 +71,7 @@ struct Program {
  private:
   template <typename T>
   static std::span<const T> part(const std::vector<T>& all, Range range) {
-    return {all.data() + range.begin, static_cast<std::size_t>(range.size())};
+    return {all.data() + range.begin, num(range.size())};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/reshard/schedule/schedule.h"
 
 namespace weft {
@@ -48,10 +49,10 @@ inline int pick(Random& random, int low, int high) { return std::uniform_int_dis
 
 // Each of the two axes over one of the dimensions or over none.
 inline std::string random_spec(Random& random, int dims) {
-  std::vector<std::string> over(static_cast<std::size_t>(dims));
+  std::vector<std::string> over(num(dims));
   const bool swapped = pick(random, 0, 1) == 1;
   for (const char axis : {swapped ? '1' : '0', swapped ? '0' : '1'})
-    if (const int dim = pick(random, -1, dims - 1); dim >= 0) over[static_cast<std::size_t>(dim)] += axis;
+    if (const int dim = pick(random, -1, dims - 1); dim >= 0) over[at(dim)] += axis;
   std::string spec;
   for (const std::string& axes : over) spec += (spec.empty() ? "" : ",") + (axes.empty() ? "R" : "S" + axes);
   return spec;
@@ -88,7 +89,7 @@ inline Network random_network(Random& random, int hosts, int devices, bool has_u
   network.name = "random";
   const int racks = pick(random, 1, 3);
   for (int host = 0; host < hosts; ++host) {
-    const int first = static_cast<int>(network.nics.size()), nics = pick(random, 1, std::min(3, devices));
+    const int first = int_size(network.nics), nics = pick(random, 1, std::min(3, devices));
     for (int i = 0; i < nics; ++i) network.nics.push_back({host, 1e9 * pick(random, 1, 4)});
     for (int d = 0; d < devices; ++d) network.nic_of.push_back(first + pick(random, 0, nics - 1));
     network.rack_of.push_back(pick(random, 0, racks - 1));
@@ -116,7 +117,7 @@ inline Instance random_tangle(std::uint64_t seed, bool has_uplinks) {
     const int dims = pick(random, 1, 3);
     const Shape shape = random_shape(random, dims);
     const auto tensor = [&](const char* name, int placement) {
-      const Mesh& mesh = instance.reshard.placements[static_cast<std::size_t>(placement)].mesh;
+      const Mesh& mesh = instance.reshard.placements[at(placement)].mesh;
       return ShardedTensor{name, shape, Dtype::bf16, placement, parse_sharding(random_spec(random, dims), mesh)};
     };
     const ShardedTensor from = tensor("from", 0), to = tensor("to", 1);

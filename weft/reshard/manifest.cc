@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/base/units.h"
 #include "weft/cluster/data_file.h"
@@ -34,7 +35,7 @@ struct Hosts {
   std::vector<int> first, devices;
   int num_ranks = 0;
 
-  int size() const { return static_cast<int>(first.size()); }
+  int size() const { return int_size(first); }
 };
 
 class ManifestReader {
@@ -105,7 +106,7 @@ void ManifestReader::read_host_group(const Json& group, const std::string& where
   const std::int64_t nics = words_.number_or(1, group, "nics", where, 1, kMostDevices);
   for (std::int64_t i = 0; i < count; ++i) {
     const int host = hosts_.size();
-    const int first_nic = static_cast<int>(out_.network.nics.size());
+    const int first_nic = int_size(out_.network.nics);
     hosts_.first.push_back(hosts_.num_ranks);
     hosts_.devices.push_back(static_cast<int>(devices));
     hosts_.num_ranks += static_cast<int>(devices);
@@ -126,7 +127,7 @@ void ManifestReader::read_racks(const Json& network, const std::string& where) {
     uplink = at_place(where, "uplink", [&] { return parse_rate(get_string(network, "uplink", where)); });
   for (int host = 0; host < hosts_.size(); ++host)
     out_.network.rack_of[static_cast<std::size_t>(host)] = host / static_cast<int>(per_rack);
-  out_.network.uplink.assign(static_cast<std::size_t>(out_.network.rack_of.back() + 1), uplink);
+  out_.network.uplink.assign(num(out_.network.rack_of.back() + 1), uplink);
 }
 
 void ManifestReader::read_network() {
@@ -169,12 +170,12 @@ void ManifestReader::read_placement(const Json& entry, const std::string& where)
     placement.mesh = at_place(where, "axes", [&] {
       const std::vector<Axis> axes = parse_axes(text);
       const Mesh mesh(axes);
-      if (mesh.size() != static_cast<int>(placement.ranks.size()))
+      if (mesh.size() != int_size(placement.ranks))
         bad_input("\"{}\" has {} ranks, but the {} hosts of \"{}\" have {} devices; make the axes multiply to {}", text,
                   mesh.size(), count, placement.name, placement.ranks.size(), placement.ranks.size());
       return Mesh(axes, host_of);
     });
-    if (!placements_.emplace(placement.name, static_cast<int>(out_.reshard.placements.size())).second)
+    if (!placements_.emplace(placement.name, int_size(out_.reshard.placements)).second)
       bad_input("{}: a placement \"{}\" is there already; give each its own name", where, placement.name);
     out_.reshard.placements.push_back(std::move(placement));
   }
@@ -215,7 +216,7 @@ Part ManifestReader::read_part(const Json& part, const std::string& where, const
 }
 
 void ManifestReader::read_transfer(const Json& entry, const std::string& where, const ManifestWords& words) {
-  if (static_cast<std::int64_t>(out_.reshard.transfers.size()) >= kMostTensors)
+  if (std::ssize(out_.reshard.transfers) >= kMostTensors)
     bad_input("{}: more than {} tensors; use smaller loops", where, kMostTensors);
   Transfer transfer;
   const std::string name = words.text(entry, "name", where);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/reshard/manifest_words.h"
 
@@ -47,7 +48,7 @@ TEST(Manifest, LoopsAndParametersFillTheTemplates) {
   EXPECT_EQ(third.parts[1].at, (std::vector<std::int64_t>{0, 4, 0}));
   EXPECT_EQ(to_string(third.parts[0].tensor.sharding), "S(tp),R,R");
   EXPECT_EQ(to_string(third.parts[1].tensor.sharding), "R,R,S(tp)");
-  EXPECT_EQ(m.reshard.placements[static_cast<std::size_t>(third.parts[0].tensor.placement)].name, "stage1");
+  EXPECT_EQ(m.reshard.placements[at(third.parts[0].tensor.placement)].name, "stage1");
 }
 
 TEST(Manifest, RanksCountHostByHostAndUseTheFirstDevices) {

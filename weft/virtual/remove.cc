@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/virtual/cluster.h"
 #include "weft/virtual/quota.h"
 
@@ -57,7 +58,7 @@ int end_processes(const std::vector<std::string>& namespaces, const std::vector<
   std::set<pid_t> all;
   for (const auto begin = Clock::now();;) {
     const auto left = processes_on(namespaces, quotas);
-    if (left.empty()) return static_cast<int>(all.size());
+    if (left.empty()) return int_size(all);
     if (Clock::now() - begin > kPatience)
       fail(Code::io, "process {} on a virtual host does not end on SIGKILL; try again later", *left.begin());
     for (const pid_t pid : left) kill(pid, SIGKILL), all.insert(pid);
@@ -86,7 +87,7 @@ Removed remove_virtual_cluster(const std::string& name) {
   const auto namespaces = find_namespaces(name);
   auto quotas = find_quotas();
   std::erase_if(quotas, [&](const std::string& quota) { return cluster_of(quota) != name; });
-  Removed removed{.namespaces = static_cast<int>(namespaces.size()), .quotas = static_cast<int>(quotas.size())};
+  Removed removed{.namespaces = int_size(namespaces), .quotas = int_size(quotas)};
   removed.processes = end_processes(namespaces, quotas);
   for (const std::string& one : namespaces) remove_namespace(one);
   for (const std::string& one : quotas) remove_quota_soon(one);

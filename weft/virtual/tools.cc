@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/memory.h"
 
 extern char** environ;
@@ -33,7 +34,7 @@ Fd scratch_file(const std::string& text) {
 std::string first_line(const Fd& file) {
   char text[512];
   const ssize_t size = pread(file.get(), text, sizeof text, 0);
-  const std::string all(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  const std::string all(text, size > 0 ? num(size) : 0);
   return all.substr(0, all.find('\n'));
 }
 

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/table/embedding_bag.h"
 #include "weft/transport/local/local.h"
 #include "weft/world/world_state.h"
@@ -28,14 +29,14 @@ bool is_written(const Producer& producer, const Inputs& inputs) {
 
 // An index outside its table would read foreign memory: a pass over the indices costs far less than the lookups.
 void check_bags(const Producer& p, int rank, const Inputs& in, std::int64_t samples) {
-  const auto tables = static_cast<std::size_t>(p.columns(rank) / p.dim);
+  const auto tables = num(p.columns(rank) / p.dim);
   if (in.tables.size() != tables || in.indices.size() != tables || in.offsets.size() != tables)
     bad_input("embedding_bag has {} tables on this rank, but the run gives {} tables, {} indices, {} offsets", tables,
               in.tables.size(), in.indices.size(), in.offsets.size());
   for (std::size_t t = 0; t < tables; ++t) {
-    const std::span offsets(in.offsets[t], static_cast<std::size_t>(samples) + 1);
-    validate_indices(fmt::format("{}", t), p.rows,
-                     {in.indices[t], static_cast<std::size_t>(std::max<std::int64_t>(offsets.back(), 0))}, offsets);
+    const std::span offsets(in.offsets[t], num(samples) + 1);
+    validate_indices(fmt::format("{}", t), p.rows, {in.indices[t], num(std::max<std::int64_t>(offsets.back(), 0))},
+                     offsets);
   }
 }
 
@@ -80,7 +81,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
   if (inputs.size() != plan.producers.size())
     bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
               inputs.size());
-  if (!counts.peers.empty() && counts.peers.size() != static_cast<std::size_t>(plan.num_ranks))
+  if (!counts.peers.empty() && counts.peers.size() != num(plan.num_ranks))
     bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), plan.num_ranks);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Producer& p = plan.producers[i];
@@ -162,8 +163,7 @@ BufferView Op::State::view(std::string_view name) {
   }
   const BufferLayout& layout = executor->layout(index);
   BufferView out{executor->buffer(index), layout.dtype, layout.dims, layout.shape, size_of(layout.dtype)};
-  for (int d = 0; d < layout.dims; ++d)
-    out.bytes *= static_cast<std::size_t>(layout.shape[static_cast<std::size_t>(d)]);
+  for (int d = 0; d < layout.dims; ++d) out.bytes *= num(layout.shape[at(d)]);
   return out;
 }
 

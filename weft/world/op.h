@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/exec/bindings.h"
 #include "weft/mesh/box.h"
 
@@ -22,7 +23,7 @@ struct Matrix {
   const float* data = nullptr;
   std::int64_t rows = 0, cols = 0;
 
-  std::span<const float> values() const { return {data, static_cast<std::size_t>(rows * cols)}; }
+  std::span<const float> values() const { return {data, num(rows * cols)}; }
   const float* row(std::int64_t i) const { return data + i * cols; }
 };
 

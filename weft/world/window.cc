@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/local/memory.h"
 #include "weft/world/world_state.h"
@@ -40,7 +41,7 @@ Block block_of(const Plan& plan, const Program& program, const Action& action, c
   const auto targets = program.targets(action);
   if (targets.size() != 1 || action.sources.size() > 0 || action.finish)
     bad_input("plan \"{}\" has no window: {} does more than store its rows in one place", plan.name,
-              describe(plan, program, static_cast<std::size_t>(&action - program.actions.data())));
+              describe(plan, program, num(&action - program.actions.data())));
   const Piece& to = targets[0];
   const BufferLayout& layout = memory.layouts[to.rank].buffers[to.buffer];
   const std::int64_t n = plan.producers[action.producer].columns(program.rank);
@@ -51,14 +52,13 @@ Block block_of(const Plan& plan, const Program& program, const Action& action, c
     bad_input("plan \"{}\" has no window: buffer \"{}\" is {} and {}; it must be f32, row by row", plan.name,
               plan.buffers[to.buffer].name, to_string(layout.dtype), layout.block_rows > 0 ? "packed" : "row by row");
   const std::int64_t rows = action.box.size(0);
-  return {action.box.lo[0], rows, to.rank,
-          layout.offset + static_cast<std::size_t>(layout.element(to.box.lo)) * sizeof(float),
-          static_cast<std::size_t>(rows * n) * sizeof(float)};
+  return {action.box.lo[0], rows, to.rank, layout.offset + num(layout.element(to.box.lo)) * sizeof(float),
+          num(rows * n) * sizeof(float)};
 }
 
 void check_pages(const Plan& plan, const Block& block, const Producer& p) {
   const std::size_t page = page_bytes();
-  const std::size_t begin = static_cast<std::size_t>(block.row * p.n) * sizeof(float);
+  const std::size_t begin = num(block.row * p.n) * sizeof(float);
   if (begin % page == 0 && block.bytes % page == 0 && block.offset % page == 0) return;
   bad_input(
       "a window of {} x {} floats cannot be shared out over {} ranks in whole pages: rows {} to {}, for rank {}, are "
@@ -86,23 +86,23 @@ Window::State::State(Op::State& op_in) : op(&op_in) {
     for (const Wait& wait : program.of(action))
       if (wait.lag < 1)
         bad_input("plan \"{}\" has no window: {} waits for its own run, which starts when the rows have been written",
-                  plan.name, describe(plan, program, static_cast<std::size_t>(&action - program.actions.data())));
+                  plan.name, describe(plan, program, num(&action - program.actions.data())));
   }
   if (depth == 0)
     bad_input("plan \"{}\" has no window: no row of it is the caller's to write; compile weft::window({{.m, .n}})",
               plan.name);
-  for (int copy = 0; copy < depth; ++copy) map_rows(static_cast<std::size_t>(copy));
+  for (int copy = 0; copy < depth; ++copy) map_rows(num(copy));
 }
 
 void Window::State::map_rows(std::size_t copy) {
-  copies.push_back(reserve(static_cast<std::size_t>(rows * cols) * sizeof(float)));
+  copies.push_back(reserve(num(rows * cols) * sizeof(float)));
   for (const Action& action : program.actions) {
     if (!is_window(op->plan, action)) continue;
     const Block block = block_of(op->plan, program, action, op->memory);
     const Piece& to = program.targets(action)[0];
     if (!op->world->transport->reaches(op->memory.world_rank[to.rank])) continue;  // scratch, from which run() sends
     const BufferLayout& layout = op->memory.layouts[to.rank].buffers[to.buffer];
-    const std::size_t at = copy % static_cast<std::size_t>(layout.depth) * layout.copy_bytes + block.offset;
+    const std::size_t at = copy % num(layout.depth) * layout.copy_bytes + block.offset;
     map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * cols);
   }
 }

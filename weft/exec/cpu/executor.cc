@@ -5,6 +5,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/hooks.h"
 #include "weft/transport/local/local.h"
@@ -100,7 +101,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
              {&signals_, remote_ ? &*remote_ : nullptr, links_ ? &*links_ : nullptr, options_.hooks}) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
-  peers_.reserve(static_cast<std::size_t>(plan_.num_ranks));
+  peers_.reserve(num(plan_.num_ranks));
   first_lane_.push_back(0);
   const bool ordered = std::any_of(program_.actions.begin(), program_.actions.end(), [](const Action& a) {
     return a.kind == ActionKind::trigger && (a.order != 0 || a.order_step != 0);
@@ -117,7 +118,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
     trigger->index = static_cast<std::uint32_t>(triggers_.size());
     // The epilogue's bias and residual are the caller's memory too.
     const auto reads_epilogue = [](const Producer& p) { return p.bias || p.residual; };
-    const auto producer = static_cast<std::size_t>(std::max(action.producer, 0));
+    const auto producer = num(std::max(action.producer, 0));
     trigger->reads_input = (action.finish && reads_epilogue(plan_.producers[producer])) ||
                            std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
                                        [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
@@ -129,7 +130,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
         trigger->paced.push_back(p.rank);
     trigger->shared_waits = static_cast<std::uint32_t>(std::count_if(
         program_.of(action).begin(), program_.of(action).end(), [](const Wait& w) { return w.per == 0; }));
-    trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(action.lanes));
+    trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(num(action.lanes));
     triggers_.push_back(std::move(trigger));
   }
   if (ordered) queue_lanes();
@@ -171,7 +172,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
 }
 
 void CpuExecutor::work(int thread) {
-  Workbench& bench = benches_[static_cast<std::size_t>(thread)];
+  Workbench& bench = benches_[at(thread)];
   fire_some(bench);  // opens its outputs before anything else
   WireAttention attention(wire_);
   std::size_t step = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -53,8 +55,8 @@ LaneCard card_of(const Memory& memory, const Program& program, const Action& act
     places->push_back(place_of(memory, piece, lane_box(piece.box, action.tile, lane)));
   const std::span<const Place> all(*places);
   card.row_dim = row_dim_of(card.box, all);
-  const auto reads = static_cast<std::size_t>(action.reads.size());
-  const auto sources = static_cast<std::size_t>(action.sources.size());
+  const auto reads = num(action.reads.size());
+  const auto sources = num(action.sources.size());
   card.reads = all.first(reads);
   card.sources = all.subspan(reads, sources);
   card.targets = all.subspan(reads + sources);
@@ -65,7 +67,7 @@ std::size_t most_pieces(const Program& program) {
   std::int64_t most = 0;
   for (const Action& action : program.actions)
     most = std::max<std::int64_t>(most, action.reads.size() + action.sources.size() + action.targets.size());
-  return static_cast<std::size_t>(most);
+  return num(most);
 }
 
 LaneCards::LaneCards(const Memory& memory, const Program& program) {
@@ -76,8 +78,8 @@ LaneCards::LaneCards(const Memory& memory, const Program& program) {
     pieces += action.lanes * (action.reads.size() + action.sources.size() + action.targets.size());
   }
   if (lanes > kMostCards || pieces > 4 * kMostCards) return;
-  cards_.reserve(static_cast<std::size_t>(lanes));
-  places_.reserve(static_cast<std::size_t>(pieces));  // never moves: cards point into it
+  cards_.reserve(num(lanes));
+  places_.reserve(num(pieces));  // never moves: cards point into it
   std::vector<Place> of_lane;
   for (const Action& action : program.actions)
     for (std::int64_t lane = 0; lane < action.lanes; ++lane) {

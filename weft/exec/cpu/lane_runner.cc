@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/cpu/hooks.h"
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/signals.h"
@@ -90,9 +91,8 @@ Workbench LaneRunner::workbench(Detail detail) const {
   bench.record = Recorder(detail);
   std::size_t scratch = 0, sources = 1;
   for (const TileMaker& maker : makers_) scratch = std::max(scratch, maker.scratch_bytes());
-  for (const Action& action : program_.actions)
-    sources = std::max(sources, static_cast<std::size_t>(action.sources.size()) + 1);
-  bench.tile = aligned_array<float>(static_cast<std::size_t>(bench_floats_));
+  for (const Action& action : program_.actions) sources = std::max(sources, num(action.sources.size()) + 1);
+  bench.tile = aligned_array<float>(num(bench_floats_));
   bench.scratch = aligned_array<std::byte>(scratch);
   bench.sources.reserve(sources);
   bench.parts.reserve(sources);
@@ -111,7 +111,7 @@ void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint
 
 void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) const {
   const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
-  const auto index = static_cast<std::size_t>(&action - program_.actions.data());
+  const auto index = num(&action - program_.actions.data());
   bench.made = 0;
   const auto act = [&](const LaneCard& card) {
     if (card.rows > 0 && !card.targets.empty()) move(action, card, bench);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "weft/base/clock.h"
+#include "weft/base/index.h"
 #include "weft/plan/program.h"
 #include "weft/transport/transport.h"
 
@@ -29,7 +30,7 @@ std::uint32_t Links::slots_of(const Expander& expander, int rank) {
 }
 
 std::size_t Links::bytes_of(const Expander& expander, int rank, int num_ranks) {
-  return static_cast<std::size_t>(num_ranks) * Transit::bytes_for(slots_of(expander, rank));
+  return num(num_ranks) * Transit::bytes_for(slots_of(expander, rank));
 }
 
 Links::Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
@@ -37,9 +38,9 @@ Links::Links(const Pace& pace, int rank, const Memory& memory, const std::vector
     : pace_(pace), rank_(rank), memory_(memory), transport_(transport), outbound_(transits.size()) {
   const auto between = [&](int target, int source) {
     const std::uint32_t slots = slots_of(expander, target);
-    return Transit(transits[target] + static_cast<std::size_t>(source) * Transit::bytes_for(slots), slots);
+    return Transit(transits[target] + num(source) * Transit::bytes_for(slots), slots);
   };
-  for (int peer = 0; peer < static_cast<int>(transits.size()); ++peer) {
+  for (int peer = 0; peer < int_size(transits); ++peer) {
     const int here = memory.world_rank[rank], there = memory.world_rank[peer];
     if (!pace.between(here, there)) continue;
     Outbound& out = outbound_[peer];

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
@@ -20,23 +21,23 @@ PackedWeights::PackedWeights(const GemmKernel& kernel, std::vector<Span> spans, 
     end = span.hi;
   }
   if (kept.empty()) return;
-  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(floats, 16)) * sizeof(float);
+  const auto bytes = num(std::max<std::int64_t>(floats, 16)) * sizeof(float);
   data_ = {static_cast<float*>(std::aligned_alloc(64, bytes)), std::free};
   if (data_ == nullptr) fail(Code::no_memory, "no memory for {} bytes of packed weights", bytes);
   panels_ = std::make_unique<Panel[]>(kept.size());
-  panel_at_.assign(static_cast<std::size_t>(kept.back().lo) + 1, -1);
+  panel_at_.assign(num(kept.back().lo) + 1, -1);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     panels_[i].hi = kept[i].hi;
     panels_[i].offset = offset;
-    panel_at_[static_cast<std::size_t>(kept[i].lo)] = static_cast<std::int32_t>(i);
+    panel_at_[at(kept[i].lo)] = static_cast<std::int32_t>(i);
     offset += (kernel.packed_floats(kept[i].hi - kept[i].lo) + 15) / 16 * 16;
   }
 }
 
 const float* PackedWeights::get(std::int64_t lo, std::int64_t hi, const void* b) const {
-  if (lo >= static_cast<std::int64_t>(panel_at_.size())) return nullptr;
-  const std::int32_t index = panel_at_[static_cast<std::size_t>(lo)];
+  if (lo >= std::ssize(panel_at_)) return nullptr;
+  const std::int32_t index = panel_at_[at(lo)];
   if (index < 0 || panels_[index].hi != hi) return nullptr;
   Panel& panel = panels_[index];
   float* data = data_.get() + panel.offset;

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -33,7 +35,7 @@ TEST(PackedWeights, EveryRunPacksAgainAndThreadsSeeWholePanels) {
         const float* panel = packed.get(lo, lo + 64, w.data() + lo);
         if (panel == nullptr) continue;  // the other thread is packing it
         ++served;
-        std::vector<float> expected(static_cast<std::size_t>(gemm.packed_floats(64)));
+        std::vector<float> expected(num(gemm.packed_floats(64)));
         gemm.pack(64, w.data() + lo, expected.data());
         for (std::size_t i = 0; i < expected.size(); ++i) wrong += panel[i] != expected[i];
       }

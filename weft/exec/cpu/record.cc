@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/trace.h"
 #include "weft/base/units.h"
 #include "weft/plan/plan.h"
@@ -36,7 +37,7 @@ std::string peers_of(const RecordContext& c, const Action& action) {
 }
 
 void add_lane(const RecordContext& c, TraceText::Row row, const Event& e, TraceText* out) {
-  const Action& action = c.program.actions[static_cast<std::size_t>(e.action)];
+  const Action& action = c.program.actions[at(e.action)];
   const std::string peers = peers_of(c, action);
   const std::string args =
       fmt::format(R"("run":{},"tile":{},"box":"{}","to":"{}")", e.run, e.lane, tile_of(action, e.lane), peers);
@@ -52,7 +53,7 @@ void add_wait(const RecordContext& c, TraceText::Row row, const Event& e, TraceT
   const double begin = us(c, e.begin), end = us(c, e.end);
   if (e.action < 0)
     return out->slice(row, "wait: end of run", "waited", begin, end - begin, fmt::format(R"("run":{})", e.run));
-  const Action& action = c.program.actions[static_cast<std::size_t>(e.action)];
+  const Action& action = c.program.actions[at(e.action)];
   out->slice(row, fmt::format("wait: {}", rule_name(c, action)), "waited", begin, end - begin,
              fmt::format(R"("run":{},"tile":{},"box":"{}")", e.run, e.lane, tile_of(action, e.lane)));
 }
@@ -60,13 +61,12 @@ void add_wait(const RecordContext& c, TraceText::Row row, const Event& e, TraceT
 std::string line_of(const RecordContext& c, const Event& e) {
   const auto what = [&] {
     if (e.action < 0) return std::string("the end of the run");
-    const Action& action = c.program.actions[static_cast<std::size_t>(e.action)];
-    return fmt::format("{}, tile {} {}", describe(c.plan, c.program, static_cast<std::size_t>(e.action)), e.lane,
-                       tile_of(action, e.lane));
+    const Action& action = c.program.actions[at(e.action)];
+    return fmt::format("{}, tile {} {}", describe(c.plan, c.program, num(e.action)), e.lane, tile_of(action, e.lane));
   };
   if (e.kind == EventKind::wait)
     return fmt::format("waited {} for {}", format_duration((us(c, e.end) - us(c, e.begin)) * 1e-6), what());
-  const Action& action = c.program.actions[static_cast<std::size_t>(e.action)];
+  const Action& action = c.program.actions[at(e.action)];
   const std::string peers = peers_of(c, action);
   return fmt::format("did {}{}", what(), peers.empty() ? "" : fmt::format(" to rank {}", peers));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/transport/transport.h"
 
 namespace weft {
@@ -31,7 +32,7 @@ Strip Remote::stage(int target, const Outgoing& outgoing, Outbox& out) const {
     send(*same, out);
     out.staged.erase(same);
   }
-  while (!out.staged.empty() && out.bytes + bytes > static_cast<std::size_t>(most_bytes_)) {
+  while (!out.staged.empty() && out.bytes + bytes > num(most_bytes_)) {
     send(out.staged.front(), out);
     out.staged.erase(out.staged.begin());
   }
@@ -50,8 +51,7 @@ Strip Remote::stage(int target, const Outgoing& outgoing, Outbox& out) const {
 }
 
 void Remote::raise(int target, std::int64_t counter, Outbox& out) const {
-  const std::size_t offset =
-      memory_.layouts[target].counters + static_cast<std::size_t>(counter) * sizeof(std::uint32_t);
+  const std::size_t offset = memory_.layouts[target].counters + num(counter) * sizeof(std::uint32_t);
   out.raises.push_back({target, {segment_, offset}});
 }
 

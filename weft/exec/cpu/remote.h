@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/exec/cpu/memory.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/transport/wire/wire.h"
@@ -22,7 +23,7 @@ struct Outgoing {
   Strip place;
   Dtype dtype = Dtype::f32;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(rows * row_bytes(dtype, cols)); }
+  std::size_t bytes() const { return num(rows * row_bytes(dtype, cols)); }
 };
 
 // What the lane under way has for other hosts; a thread's own.

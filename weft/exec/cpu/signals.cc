@@ -1,21 +1,19 @@
 #include "weft/exec/cpu/signals.h"
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 // In a run a counter grows by exactly its total (verify() has proved it), so a rank that gives it that many signals is
 // the only one to do so. Of several threads two might do so at once, unless there is just one signal.
 Signals::Signals(const Expander& expander, const Program& program, const Memory& memory, int threads, Signalling how)
-    : memory_(memory),
-      rank_(program.rank),
-      threads_(threads),
-      how_(how),
-      known_(static_cast<std::size_t>(expander.num_ranks())) {
+    : memory_(memory), rank_(program.rank), threads_(threads), how_(how), known_(num(expander.num_ranks())) {
   if (how == Signalling::fenced) return;
   std::vector<std::vector<std::uint32_t>> given(known_.size());
   for (const Action& action : program.actions)
     for (const Signal& signal : program.signals_of(action)) {
       auto& counts = given[signal.rank];
-      if (counts.empty()) counts.resize(static_cast<std::size_t>(expander.num_counters(signal.rank)));
+      if (counts.empty()) counts.resize(num(expander.num_counters(signal.rank)));
       for (std::int64_t lane = 0; lane < action.lanes; ++lane)
         ++counts[signal.counter + (signal.per > 0 ? lane / signal.per : 0)];
     }

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/kernel/table/embedding_bag.h"
 
@@ -92,7 +93,7 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
       return gemm_->run(m, n, x, b, target, scratch);
     }
     case ProducerKind::embedding_bag: {
-      const auto table = static_cast<std::size_t>(box.lo[1] / p.dim);
+      const auto table = num(box.lo[1] / p.dim);
       return embedding_bag({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
                            box.lo[0], box.hi[0], target.data, target.ld);
     }

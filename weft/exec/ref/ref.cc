@@ -4,6 +4,7 @@
 #include <random>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/layout.h"
 #include "weft/kernel/reference.h"
 #include "weft/plan/program.h"
@@ -50,7 +51,7 @@ std::vector<float> rounded(std::vector<float> values, std::int64_t cols, Dtype d
   if (dtype == Dtype::bf16)
     for (float& value : values) value = to_float(to_bf16(value));
   if (dtype != Dtype::int8) return values;
-  std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(dtype, cols)));
+  std::vector<std::byte> row(num(row_bytes(dtype, cols)));
   for (auto at = values.begin(); at != values.end(); at += cols) {
     quantise_naive(cols, &*at, row.data());
     for (std::int64_t j = 0; j < cols; ++j) at[j] = element_at({row.data(), cols, dtype}, 0, j);
@@ -116,7 +117,7 @@ RefExecutor::RefExecutor(const Plan& plan, std::uint64_t seed) : impl_(std::make
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       rank.shapes.push_back(impl_->expander.shape(static_cast<int>(b), r));
       std::size_t elements = 1;
-      for (const std::int64_t size : rank.shapes.back()) elements *= static_cast<std::size_t>(size);
+      for (const std::int64_t size : rank.shapes.back()) elements *= num(size);
       const bool floats = is_float(plan.buffers[b].dtype);
       rank.memory.emplace_back(plan.buffers[b].depth, std::vector<float>(floats ? elements : 0, 0.0f));
       rank.integers.emplace_back(plan.buffers[b].depth, std::vector<std::int64_t>(floats ? 0 : elements, 0));
@@ -178,7 +179,7 @@ bool RefExecutor::Impl::fire(Rank& rank) {
 
 float& RefExecutor::Impl::element(int r, int buffer, const Box& box, std::int64_t i) {
   auto& copies = ranks[r].memory[buffer];
-  return copies[runs % static_cast<std::int64_t>(copies.size())][offset(ranks[r].shapes[buffer], nth(box, i))];
+  return copies[runs % std::ssize(copies)][offset(ranks[r].shapes[buffer], nth(box, i))];
 }
 
 // Of what is rounded already: the bytes of int8, rounded again, could be others.
@@ -233,7 +234,7 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
       return out;
     };
     const Box tile = shortened(action.box);
-    std::vector<float> values(static_cast<std::size_t>(tile.volume()), 0.0f);
+    std::vector<float> values(num(tile.volume()), 0.0f);
     bool begun = false;
     for (const Piece& source : rank.program.sources(action)) {
       const Box box = shortened(source.box);
@@ -278,7 +279,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
     const auto& memory = rank.memory[reads[0].buffer];
     const float* base = plan.buffers[reads[0].buffer].role == Role::input
                             ? static_cast<const float*>(bindings[rank.program.rank].buffers[reads[0].buffer])
-                            : memory[runs % static_cast<std::int64_t>(memory.size())].data();
+                            : memory[runs % std::ssize(memory)].data();
     x = base + box.lo[0] * p.k;
   }
   switch (p.kind) {
@@ -296,7 +297,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
       }
       return;
     case ProducerKind::embedding_bag: {
-      const std::size_t table = static_cast<std::size_t>(tile.lo[1] / p.dim);
+      const std::size_t table = num(tile.lo[1] / p.dim);
       std::vector<double> pooled(out->size());
       embedding_bag_f64({in.tables[table], p.rows, p.dim}, {in.indices[table], in.offsets[table]}, p.pooling,
                         tile.lo[0], tile.hi[0], pooled.data(), p.dim);
@@ -366,12 +367,12 @@ void RefExecutor::run(std::span<const Bindings> bindings, std::span<const Counts
 
 const std::vector<float>& RefExecutor::buffer(int rank, int buffer) const {
   const auto& copies = impl_->ranks[rank].memory[buffer];
-  return copies[(impl_->runs - 1) % static_cast<std::int64_t>(copies.size())];
+  return copies[(impl_->runs - 1) % std::ssize(copies)];
 }
 
 const std::vector<std::int64_t>& RefExecutor::integers(int rank, int buffer) const {
   const auto& copies = impl_->ranks[rank].integers[buffer];
-  return copies[(impl_->runs - 1) % static_cast<std::int64_t>(copies.size())];
+  return copies[(impl_->runs - 1) % std::ssize(copies)];
 }
 
 const std::vector<float>& RefExecutor::output(int rank) const { return buffer(rank, impl_->plan.buffer("y")); }

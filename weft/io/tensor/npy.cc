@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/mapped_file.h"
 #include "weft/io/new_file.h"
 
@@ -59,7 +60,7 @@ class HeaderReader {
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
       if (error != std::errc() || value < 0 || result.size() >= 32)
         bad_input("{}: \"shape\" has something else than up to 32 whole numbers", path_);
-      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      rest_.remove_prefix(num(end - rest_.data()));
       result.push_back(value);
       if (take(',')) continue;
       expect(')');
@@ -107,7 +108,7 @@ std::vector<std::int64_t> read_header(std::string_view text, const std::string& 
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, const float* values) {
   std::size_t bytes = sizeof(float);
   for (const std::int64_t extent : shape)
-    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
+    if (extent < 0 || __builtin_mul_overflow(bytes, num(extent), &bytes))
       bad_input("{}: an extent of {} in the shape; give a shape that can be", path, extent);
   std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}{}), }}",
                                    fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -138,7 +139,7 @@ NpyArray read_npy(const std::string& path) {
   result.shape = read_header(file.substr(begin, length), path);
   std::size_t bytes = sizeof(float);
   for (const std::int64_t extent : result.shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
+    if (__builtin_mul_overflow(bytes, num(extent), &bytes))
       bad_input("{}: \"shape\" is more bytes than 64 bits can count", path);
   const std::string_view data = file.substr(begin + length);
   if (data.size() != bytes) bad_input("{}: \"shape\" is {} bytes, the file has {}", path, bytes, data.size());

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/fuzz_test.h"
 #include "weft/io/scratch_folder_test.h"
@@ -250,7 +251,7 @@ TEST(Safetensors, MutantsAreTakenOrRefused) {
   const FuzzCounts counts = fuzz(original, 4000, [&](const std::string& mutant) {
     const TensorFile file = TensorFile::open(folder.write("x", mutant));
     for (const StoredTensor& tensor : file.tensors()) {
-      std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+      std::vector<float> values(num(tensor.elements()));
       widen(tensor, 0, tensor.elements(), values.data());
     }
   });

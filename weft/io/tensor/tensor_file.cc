@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/io/tensor/unique_keys.h"
@@ -27,13 +28,13 @@ std::string_view header_of(std::span<const std::byte> file, const std::string& p
   if (file.size() < 8)
     bad_input("{}: {} bytes, too short for a safetensors header; fetch the file again", path, file.size());
   std::uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<std::uint8_t>(file[static_cast<std::size_t>(i)]);
+  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<std::uint8_t>(file[at(i)]);
   if (length > file.size() - 8)
     bad_input(
         "{}: header length {} is more than the {} bytes after it; the file is cut short or is no safetensors file",
         path, length, file.size() - 8);
   if (length > kMostHeader) bad_input("{}: header length {} is more than {} bytes", path, length, kMostHeader);
-  return {reinterpret_cast<const char*>(file.data()) + 8, static_cast<std::size_t>(length)};
+  return {reinterpret_cast<const char*>(file.data()) + 8, num(length)};
 }
 
 std::map<std::string, std::string> metadata_of(const Json& object, const std::string& path) {
@@ -55,8 +56,7 @@ std::size_t element_bytes(std::string_view type) {
 std::size_t shape_bytes(const std::vector<std::int64_t>& shape, std::size_t element, const std::string& where) {
   std::size_t bytes = element;
   for (const std::int64_t extent : shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) ||
-        bytes > static_cast<std::size_t>(INT64_MAX))
+    if (__builtin_mul_overflow(bytes, num(extent), &bytes) || bytes > num(INT64_MAX))
       bad_input("{}: \"shape\" is more bytes than 64 bits can count; the header is damaged", where);
   return bytes;
 }
@@ -64,7 +64,7 @@ std::size_t shape_bytes(const std::vector<std::int64_t>& shape, std::size_t elem
 Extent extent_of(const Json& object, const std::string& name, const std::string& where, std::size_t data_bytes) {
   const std::vector<std::int64_t> offsets = get_ints(object, "data_offsets", where, 0);
   if (offsets.size() != 2) bad_input("{}: \"data_offsets\" has {} numbers; give 2", where, offsets.size());
-  const Extent extent{static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1]), name};
+  const Extent extent{num(offsets[0]), num(offsets[1]), name};
   if (extent.begin > extent.end)
     bad_input("{}: \"data_offsets\" ends at {}, before its begin {}", where, extent.end, extent.begin);
   if (extent.end > data_bytes)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/tensor/safetensors.h"
 
 namespace weft {
@@ -38,10 +39,10 @@ void widen(const StoredTensor& tensor, std::int64_t first, std::int64_t count, f
     bad_input("tensor \"{}\" has {} elements; {} from element {} on are not in it", tensor.name, tensor.elements(),
               count, first);
   if (count == 0) return;
-  const std::byte* data = tensor.data + static_cast<std::size_t>(first) * size_of(tensor.dtype);
+  const std::byte* data = tensor.data + num(first) * size_of(tensor.dtype);
   switch (tensor.dtype) {
     case StoredDtype::f32:
-      std::memcpy(out, data, static_cast<std::size_t>(count) * sizeof(float));
+      std::memcpy(out, data, num(count) * sizeof(float));
       break;
     case StoredDtype::f16:
       widen_halves<from_f16>(data, count, out);

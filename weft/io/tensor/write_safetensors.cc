@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/io/new_file.h"
 #include "weft/io/tensor/safetensors.h"
@@ -27,7 +28,7 @@ const char* type_name(StoredDtype dtype) {
 void check_tensor(const StoredTensor& tensor, const std::string& path) {
   std::size_t bytes = size_of(tensor.dtype);
   for (const std::int64_t extent : tensor.shape)
-    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
+    if (extent < 0 || __builtin_mul_overflow(bytes, num(extent), &bytes))
       bad_input("{}: tensor {} has an extent of {}; give a shape that can be", path, weft::quoted(tensor.name), extent);
   if (bytes != tensor.bytes)
     bad_input("{}: tensor {} has {} bytes, its shape {}; give both alike", path, weft::quoted(tensor.name),

@@ -1,6 +1,7 @@
 #include "weft/io/text/byte_level_bpe.h"
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/text/unicode.h"
 
 namespace weft {
@@ -54,7 +55,7 @@ ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vec
     if (bytes && !bytes->empty() && options_.ignore_merges) whole_words_[*bytes] = static_cast<int>(id);
   }
   for (const AddedToken& token : added) {
-    const auto place = static_cast<std::size_t>(token.id);
+    const auto place = num(token.id);
     if (place >= pieces_.size()) pieces_.resize(place + 1);
     pieces_[place] = token.text;
   }

@@ -1,6 +1,7 @@
 #include "weft/io/text/piece_bpe.h"
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/text/unicode.h"
 
 namespace weft {
@@ -41,11 +42,11 @@ PieceBpe::PieceBpe(Vocabulary vocabulary, Merges merges, std::vector<AddedToken>
     pieces_[id] = byte ? std::string(1, static_cast<char>(*byte)) : with_spaces(text);
   }
   for (int byte = 0; byte < 256 && !options_.unknown; ++byte)
-    if (byte_tokens_[static_cast<std::size_t>(byte)] < 0)
+    if (byte_tokens_[at(byte)] < 0)
       bad_input("{}: there is neither \"unk_token\" nor a token <0x{:02X}> for unknown characters; give one", where,
                 byte);
   for (const AddedToken& token : added) {
-    const auto place = static_cast<std::size_t>(token.id);
+    const auto place = num(token.id);
     if (place >= pieces_.size()) pieces_.resize(place + 1);
     pieces_[place] = token.text;
   }

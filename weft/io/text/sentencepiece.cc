@@ -3,6 +3,7 @@
 #include <array>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/mapped_file.h"
 #include "weft/io/text/piece_bpe.h"
 #include "weft/io/text/sentencepiece_model.h"
@@ -35,7 +36,7 @@ class SentencePieceTokenizer final : public Tokenizer {
                                                            : with_spaces(piece.text));
     }
     for (const AddedToken& token : added) {
-      const auto id = static_cast<std::size_t>(token.id);
+      const auto id = num(token.id);
       if (id < model_.pieces.size()) continue;  // the model has it
       if (id >= pieces_.size()) pieces_.resize(id + 1);
       pieces_[id] = token.text;

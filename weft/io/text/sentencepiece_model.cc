@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/io/text/piece_bpe.h"
 #include "weft/io/text/protobuf.h"
@@ -101,13 +102,13 @@ void check_pieces(SentencePieceModel& model, const std::string& path) {
   if (model.unknown < 0)
     bad_input("{}: no piece of type UNKNOWN among {}; the file is damaged", path, model.pieces.size());
   for (int byte = 0; byte < 256 && model.byte_fallback; ++byte)
-    if (!bytes[static_cast<std::size_t>(byte)])
+    if (!bytes[at(byte)])
       bad_input("{}: \"byte_fallback\" is true, but there is no piece <0x{:02X}> of type BYTE", path, byte);
 }
 
 std::string control_text(const SentencePieceModel& model, std::int64_t id) {
-  if (id < 0 || id >= static_cast<std::int64_t>(model.pieces.size())) return "";
-  const SentencePiece& piece = model.pieces[static_cast<std::size_t>(id)];
+  if (id < 0 || id >= std::ssize(model.pieces)) return "";
+  const SentencePiece& piece = model.pieces[at(id)];
   return piece.type == PieceType::control ? piece.text : "";
 }
 

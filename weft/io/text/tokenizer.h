@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 // What the start of a text loses when it is decoded: the space that encoding put there.
@@ -47,7 +49,7 @@ class Tokenizer {
   // The bytes that one token adds to a text: all of a character, or a part. Throws as decode() does.
   const std::string& piece_bytes(int token) const;
 
-  int vocab_size() const { return static_cast<int>(pieces_.size()); }  // largest id + 1
+  int vocab_size() const { return int_size(pieces_); }  // largest id + 1
   std::optional<int> bos() const { return bos_; }
   std::optional<int> eos() const { return eos_; }
   bool adds_bos() const { return adds_bos_; }                  // whether the model was trained with bos before a text

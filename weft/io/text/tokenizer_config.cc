@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/io/text/vocabulary.h"
 
@@ -57,7 +58,7 @@ TokenizerConfig TokenizerConfig::load(const std::string& folder) {
 
 std::vector<AddedToken> TokenizerConfig::added(int vocab_size) const {
   std::vector<AddedToken> result;
-  const int most = largest_id(static_cast<std::size_t>(vocab_size) + added_.size());
+  const int most = largest_id(num(vocab_size) + added_.size());
   for (const NumberedToken& numbered : added_) {
     int id = -1;
     const char* end = numbered.id.data() + numbered.id.size();

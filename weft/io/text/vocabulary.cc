@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
@@ -14,8 +15,8 @@ std::optional<int> Vocabulary::find(const std::string& text) const {
 }
 
 void Vocabulary::add(const std::string& text, int id) {
-  if (static_cast<std::size_t>(id) >= texts.size()) texts.resize(static_cast<std::size_t>(id) + 1);
-  texts[static_cast<std::size_t>(id)] = text;
+  if (num(id) >= texts.size()) texts.resize(num(id) + 1);
+  texts[at(id)] = text;
   ids[text] = id;
 }
 
@@ -31,7 +32,7 @@ Vocabulary read_vocabulary(const Json& object, std::string_view where) {
   const int most = largest_id(object.size());
   for (const auto& [text, value] : object.items()) {
     const int id = static_cast<int>(get_int(object, text, where, 0, most));
-    const auto place = static_cast<std::size_t>(id);
+    const auto place = num(id);
     if (place >= taken.size()) taken.resize(place + 1, false);
     if (taken[place])
       bad_input("{}: {} and {} both have id {}; the file is damaged", where, weft::quoted(result.texts[place]),

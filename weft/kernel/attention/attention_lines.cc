@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -82,7 +83,7 @@ void touch_pages(const float* data, std::int64_t count) {
 }  // namespace
 
 AttentionLines::Floats AttentionLines::floats(std::int64_t count) {
-  const std::size_t bytes = static_cast<std::size_t>(count + 15) / 16 * 64;
+  const std::size_t bytes = num(count + 15) / 16 * 64;
   Floats out{static_cast<float*>(std::aligned_alloc(64, std::max<std::size_t>(bytes, 64))), std::free};
   if (out == nullptr) fail(Code::no_memory, "no memory for {} bytes of attention", bytes);
   return out;
@@ -106,8 +107,8 @@ AttentionLines::AttentionLines(const Shape& shape)
       end_(kMost) {}
 
 float* AttentionLines::line(std::int64_t i, std::int64_t first, std::int64_t end) {
-  first_[static_cast<std::size_t>(i)] = first;
-  end_[static_cast<std::size_t>(i)] = end;
+  first_[at(i)] = first;
+  end_[at(i)] = end;
   return queries_.get() + i * shape_.qk_dim;
 }
 
@@ -117,18 +118,17 @@ void AttentionLines::run(std::int64_t count, const float* k, const float* v) {
   std::fill_n(largest_.begin(), count, kNever);
   std::fill_n(sum_.begin(), count, 0.0f);
   std::fill_n(results_.get(), count * shape_.v_dim, 0.0f);
-  const std::int64_t end = end_[static_cast<std::size_t>(count - 1)];
+  const std::int64_t end = end_[at(count - 1)];
   for (std::int64_t key = first_[0] / kBlock * kBlock; key < end; key += kBlock) {
     const Keys keys = load_keys(key, end, k, v);
     for (std::int64_t line = 0; line < count; line += kBlock) {
       const std::int64_t rows = std::min(kBlock, count - line);
-      const bool sees = end_[static_cast<std::size_t>(line + rows - 1)] > key &&
-                        first_[static_cast<std::size_t>(line)] < key + keys.count;
+      const bool sees = end_[at(line + rows - 1)] > key && first_[at(line)] < key + keys.count;
       if (sees) add_block(line, rows, keys);
     }
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    const float scale = 1.0f / sum_[static_cast<std::size_t>(i)];
+    const float scale = 1.0f / sum_[at(i)];
     for (std::int64_t d = 0; d < shape_.v_dim; ++d) results_[i * shape_.v_dim + d] *= scale;
   }
 }
@@ -158,7 +158,7 @@ AttentionLines::Keys AttentionLines::load_keys(std::int64_t begin, std::int64_t 
 
 // scores = the weights of the keys that the line sees, and zeros. Returns by what the sums so far shrink.
 float AttentionLines::weigh_line(std::int64_t line, const Keys& keys, float* scores) {
-  const auto i = static_cast<std::size_t>(line);
+  const auto i = num(line);
   const std::int64_t first = std::clamp<std::int64_t>(first_[i] - keys.begin, 0, keys.count);
   const std::int64_t end = std::clamp<std::int64_t>(end_[i] - keys.begin, 0, keys.count);
   if (first >= end) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 
@@ -39,8 +40,8 @@ struct Result {
 Result run(const AttentionShape& s, float spread) {
   const auto q = random_floats(s.sequence * s.ldq, 1, -spread, spread), k = random_floats(s.sequence * s.ldk, 2),
              v = random_floats(s.sequence * s.ldv, 3);
-  std::vector<float> y(static_cast<std::size_t>(s.sequence * s.ldy), 7.0f);
-  std::vector<double> exact(static_cast<std::size_t>(s.sequence * s.heads * s.v_dim));
+  std::vector<float> y(num(s.sequence * s.ldy), 7.0f);
+  std::vector<double> exact(num(s.sequence * s.heads * s.v_dim));
   Attention attention(s);
   for (int turn = 0; turn < 2; ++turn) attention.run(q.data(), k.data(), v.data(), y.data());  // nothing is left over
   attention_f64(s, q.data(), k.data(), v.data(), exact.data());
@@ -48,9 +49,9 @@ Result run(const AttentionShape& s, float spread) {
   const std::int64_t width = s.heads * s.v_dim;
   for (std::int64_t i = 0; i < s.sequence; ++i)
     for (std::int64_t j = 0; j < s.ldy; ++j) {
-      const double made = y[static_cast<std::size_t>(i * s.ldy + j)];
+      const double made = y[at(i * s.ldy + j)];
       if (j < width)
-        out.error = std::max(out.error, std::abs(made - exact[static_cast<std::size_t>(i * width + j)]));
+        out.error = std::max(out.error, std::abs(made - exact[at(i * width + j)]));
       else
         out.stays = out.stays && made == 7.0;
     }
@@ -76,16 +77,16 @@ TEST(Attention, AQuerySeesNothingAfterItself) {
   const AttentionShape s = shape_of(100, 2, 2, 32, 32);
   auto q = random_floats(s.sequence * s.ldq, 1), k = random_floats(s.sequence * s.ldk, 2),
        v = random_floats(s.sequence * s.ldv, 3);
-  std::vector<float> before(static_cast<std::size_t>(s.sequence * s.ldy)), after = before;
+  std::vector<float> before(num(s.sequence * s.ldy)), after = before;
   Attention attention(s);
   attention.run(q.data(), k.data(), v.data(), before.data());
-  for (std::int64_t j = 70 * s.ldk; j < s.sequence * s.ldk; ++j) k[static_cast<std::size_t>(j)] = 100;
-  for (std::int64_t j = 70 * s.ldv; j < s.sequence * s.ldv; ++j) v[static_cast<std::size_t>(j)] = 100;
+  for (std::int64_t j = 70 * s.ldk; j < s.sequence * s.ldk; ++j) k[at(j)] = 100;
+  for (std::int64_t j = 70 * s.ldv; j < s.sequence * s.ldv; ++j) v[at(j)] = 100;
   attention.run(q.data(), k.data(), v.data(), after.data());
   for (std::int64_t i = 0; i < 70; ++i)
     for (std::int64_t j = 0; j < s.heads * s.v_dim; ++j)
-      ASSERT_EQ(before[static_cast<std::size_t>(i * s.ldy + j)], after[static_cast<std::size_t>(i * s.ldy + j)]) << i;
-  EXPECT_NE(before[static_cast<std::size_t>(70 * s.ldy)], after[static_cast<std::size_t>(70 * s.ldy)]);
+      ASSERT_EQ(before[at(i * s.ldy + j)], after[at(i * s.ldy + j)]) << i;
+  EXPECT_NE(before[at(70 * s.ldy)], after[at(70 * s.ldy)]);
 }
 
 TEST(Attention, RefusesWhatCannotBe) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/attention/attention_lines.h"
 
@@ -25,7 +26,7 @@ CachedAttentionShape checked(CachedAttentionShape s) {
                 s.heads, s.kv_heads);
     for (std::int64_t h = 0; h < s.heads; ++h) s.kv_of.push_back(static_cast<std::int32_t>(h / (s.heads / s.kv_heads)));
   }
-  if (static_cast<std::int64_t>(s.kv_of.size()) != s.heads)
+  if (std::ssize(s.kv_of) != s.heads)
     bad_input("cached attention: kv_of has {} entries for {} heads; give one a head", s.kv_of.size(), s.heads);
   for (const std::int32_t kv : s.kv_of)
     if (kv < 0 || kv >= s.kv_heads)
@@ -55,7 +56,7 @@ struct CachedAttention::State {
 CachedAttention::CachedAttention(const CachedAttentionShape& shape, int threads)
     : state_(std::make_unique<State>(State{checked(shape), {}, {}, {}})) {
   const CachedAttentionShape& s = state_->shape;
-  state_->heads_of.resize(static_cast<std::size_t>(s.kv_heads));
+  state_->heads_of.resize(num(s.kv_heads));
   for (std::int64_t h = 0; h < s.heads; ++h)
     state_->heads_of[static_cast<std::size_t>(s.kv_of[static_cast<std::size_t>(h)])].push_back(h);
   for (int t = 0; t < threads; ++t)
@@ -79,15 +80,15 @@ void CachedAttention::append(const KvCache& cache, std::int64_t position, std::i
   for (std::int64_t h = 0; h < s.kv_heads; ++h)
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t at = (h * s.capacity + position + i) * s.head_dim;
-      std::memcpy(cache.k + at, k + i * ldk + h * s.head_dim, static_cast<std::size_t>(s.head_dim) * sizeof(float));
-      std::memcpy(cache.v + at, v + i * ldv + h * s.head_dim, static_cast<std::size_t>(s.head_dim) * sizeof(float));
+      std::memcpy(cache.k + at, k + i * ldk + h * s.head_dim, num(s.head_dim) * sizeof(float));
+      std::memcpy(cache.v + at, v + i * ldv + h * s.head_dim, num(s.head_dim) * sizeof(float));
     }
 }
 
 // A thread takes lines of one head of the cache, as many as there may be, unless threads would have nothing to do.
 void CachedAttention::State::list_items(std::span<const AttentionRows> sequences, int threads) {
   items.clear();
-  const std::int64_t groups = static_cast<std::int64_t>(sequences.size()) * shape.kv_heads;
+  const std::int64_t groups = std::ssize(sequences) * shape.kv_heads;
   const std::int64_t parts = (threads + groups - 1) / std::max<std::int64_t>(groups, 1);
   for (const AttentionRows& s : sequences)
     for (std::int64_t kv = 0; kv < shape.kv_heads; ++kv) {
@@ -106,7 +107,7 @@ void CachedAttention::State::run(const Item& item, std::int64_t ldq, std::int64_
   const AttentionRows& s = *item.rows;
   const std::int64_t d = shape.head_dim, base = item.kv_head * shape.capacity * d;
   const std::vector<std::int64_t>& heads = heads_of[static_cast<std::size_t>(item.kv_head)];
-  const auto group = static_cast<std::int64_t>(heads.size());
+  const auto group = std::ssize(heads);
   const auto place = [&](std::int64_t line) {  // of a line's head, in a row of q or y
     return heads[static_cast<std::size_t>((item.first + line) % group)] * d;
   };
@@ -123,7 +124,7 @@ void CachedAttention::State::run(const Item& item, std::int64_t ldq, std::int64_
 void CachedAttention::run(ThreadPool& threads, std::span<const AttentionRows> sequences, std::int64_t ldq,
                           std::int64_t ldy) {
   State& state = *state_;
-  if (threads.size() > static_cast<int>(state.lines.size()))
+  if (threads.size() > int_size(state.lines))
     bad_input("cached attention was made for {} threads, not {}", state.lines.size(), threads.size());
   for (const AttentionRows& s : sequences)
     if (s.position < 0 || s.rows < 0 || s.position + s.rows > state.shape.capacity)

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/random_test.h"
 
@@ -26,14 +27,14 @@ struct Sequence {
   }
 
   std::int64_t kv_of(std::int64_t h) const {
-    return shape.kv_of.empty() ? h / (shape.heads / shape.kv_heads) : shape.kv_of[static_cast<std::size_t>(h)];
+    return shape.kv_of.empty() ? h / (shape.heads / shape.kv_heads) : shape.kv_of[at(h)];
   }
 
   // Row i of head h, in float64.
   std::vector<double> exact(std::int64_t i, std::int64_t h) const {
     const std::int64_t d = shape.head_dim, kv = kv_of(h) * d;
     const double scale = shape.scale != 0 ? static_cast<double>(shape.scale) : 1 / std::sqrt(static_cast<double>(d));
-    std::vector<double> weights, out(static_cast<std::size_t>(d));
+    std::vector<double> weights, out(num(d));
     double sum = 0;
     for (std::int64_t j = 0; j <= i; ++j) {
       double score = 0;
@@ -52,12 +53,12 @@ struct Sequence {
 // look at is a number.
 std::vector<float> run(ThreadPool& threads, const Sequence& s, std::vector<std::int64_t> pieces) {
   CachedAttention attention(s.shape, threads.size());
-  const auto floats = static_cast<std::size_t>(attention.cache_floats());
+  const auto floats = num(attention.cache_floats());
   std::vector<float> k(floats, std::numeric_limits<float>::quiet_NaN()), v = k;
   const KvCache cache{k.data(), v.data()};
-  std::vector<float> y(static_cast<std::size_t>(s.length * s.ldq), 7.0f);
+  std::vector<float> y(num(s.length * s.ldq), 7.0f);
   for (std::int64_t position = 0, piece = 0; position < s.length; ++piece) {
-    const std::int64_t size = pieces[std::min<std::size_t>(static_cast<std::size_t>(piece), pieces.size() - 1)];
+    const std::int64_t size = pieces[std::min<std::size_t>(num(piece), pieces.size() - 1)];
     const std::int64_t rows = std::min(size, s.length - position);
     attention.append(cache, position, rows, s.k.data() + position * s.ldk, s.ldk, s.v.data() + position * s.ldk, s.ldk);
     const AttentionRows part{cache, position, rows, s.q.data() + position * s.ldq, y.data() + position * s.ldq};
@@ -116,7 +117,7 @@ TEST(CachedAttention, ManySequencesInOneCall) {
   ThreadPool threads(2);
   const CachedAttentionShape& shape = kShapes[1];
   CachedAttention attention(shape, 2);
-  const auto floats = static_cast<std::size_t>(attention.cache_floats());
+  const auto floats = num(attention.cache_floats());
   std::vector<Sequence> sequences;
   std::vector<std::vector<float>> caches(6, std::vector<float>(floats)), y;
   std::vector<AttentionRows> rows;

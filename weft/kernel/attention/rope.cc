@@ -3,18 +3,19 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 
 RopeTable::RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale)
-    : positions_(positions), half_(static_cast<std::int64_t>(inverse_frequencies.size())) {
+    : positions_(positions), half_(std::ssize(inverse_frequencies)) {
   if (positions < 1 || half_ < 1)
     bad_input("rotary positions: {} positions of {} frequencies; both must be at least 1", positions, half_);
-  table_.resize(static_cast<std::size_t>(positions * half_ * 2));
+  table_.resize(num(positions * half_ * 2));
   float* row = table_.data();
   for (std::int64_t p = 0; p < positions; ++p, row += 2 * half_)
     for (std::int64_t j = 0; j < half_; ++j) {
-      const double angle = static_cast<double>(p) * inverse_frequencies[static_cast<std::size_t>(j)];
+      const double angle = static_cast<double>(p) * inverse_frequencies[at(j)];
       row[j] = static_cast<float>(std::cos(angle) * scale);
       row[half_ + j] = static_cast<float>(std::sin(angle) * scale);
     }

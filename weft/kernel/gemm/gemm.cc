@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/variant.h"
 
 namespace weft {
@@ -40,7 +41,7 @@ void check(const GemmShape& shape) {
 }
 
 const void* element(const void* b, Dtype dtype, std::int64_t index) {
-  return static_cast<const char*>(b) + static_cast<std::size_t>(index) * size_of(dtype);
+  return static_cast<const char*>(b) + num(index) * size_of(dtype);
 }
 
 void check_sizes(const char* what, std::span<const std::int64_t> sizes, std::int64_t most) {
@@ -59,9 +60,9 @@ bool prefers_libxsmm(Isa isa) { return isa != Isa::avx512 && have_libxsmm() && !
 std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std::vector<std::int32_t>& slot) {
   std::vector<std::int64_t> numbered;
   for (std::int64_t size : sizes) {
-    std::int32_t& entry = slot[static_cast<std::size_t>(size)];
+    std::int32_t& entry = slot[at(size)];
     if (entry >= 0) continue;
-    entry = static_cast<std::int32_t>(numbered.size());
+    entry = int_size(numbered);
     numbered.push_back(size);
   }
   return numbered;
@@ -92,8 +93,8 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
                        std::span<const std::int64_t> col_sizes, Kind kind, Isa isa)
     : shape_(shape),
       variant_(&variant(isa)),
-      row_slot_(static_cast<std::size_t>(std::max<std::int64_t>(shape.tile_rows, 0)) + 1, -1),
-      col_slot_(static_cast<std::size_t>(std::max<std::int64_t>(shape.tile_cols, 0)) + 1, -1) {
+      row_slot_(num(std::max<std::int64_t>(shape.tile_rows, 0)) + 1, -1),
+      col_slot_(num(std::max<std::int64_t>(shape.tile_cols, 0)) + 1, -1) {
   check(shape);
   check_sizes("rows", row_sizes, shape.tile_rows);
   check_sizes("columns", col_sizes, shape.tile_cols);
@@ -104,7 +105,7 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
   widens_b_ = shape.b_dtype == Dtype::bf16 && !shape.b_transposed;
   const std::int64_t floats = std::max(variant_->panel_cols * std::min(kKBlock, shape.k),
                                        widens_b_ ? shape.tile_cols * std::min(kJitKBlock, shape.k) : 0);
-  scratch_bytes_ = static_cast<std::size_t>(floats) * sizeof(float);
+  scratch_bytes_ = num(floats) * sizeof(float);
   const bool wanted = kind == Kind::libxsmm || (kind == Kind::automatic && !shape.b_transposed && prefers_libxsmm(isa));
   jit_ = wanted && dispatch(row_sizes, col_sizes);
 }
@@ -125,7 +126,7 @@ bool GemmKernel::dispatch(std::span<const std::int64_t> row_sizes, std::span<con
   std::vector<std::int64_t> widths;
   std::copy_if(col_sizes.begin(), col_sizes.end(), std::back_inserter(widths), sums_in_order);
   widths = number_sizes(widths, col_slot_);
-  num_row_slots_ = static_cast<std::int32_t>(heights.size());
+  num_row_slots_ = int_size(heights);
   code_.assign(heights.size() * widths.size() * kParts, nullptr);
   JitGemm* code = code_.data();
   for (std::int64_t cols : widths)
@@ -155,9 +156,9 @@ bool GemmKernel::dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* co
 void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
                      void* scratch) const {
   if (shape_.k == 0) return no_products(rows, cols, c);
-  const bool has_rows = shape_.any_rows || row_slot_[static_cast<std::size_t>(rows)] >= 0;
-  if (jit_ && has_rows && col_slot_[static_cast<std::size_t>(cols)] >= 0 && c.ld == shape_.tile_cols &&
-      c.addend == nullptr && c.twin == nullptr)
+  const bool has_rows = shape_.any_rows || row_slot_[at(rows)] >= 0;
+  if (jit_ && has_rows && col_slot_[at(cols)] >= 0 && c.ld == shape_.tile_cols && c.addend == nullptr &&
+      c.twin == nullptr)
     return run_libxsmm(rows, cols, a, b, c.data, static_cast<float*>(scratch));
   run_portable(rows, cols, a, b, c, static_cast<float*>(scratch));
 }
@@ -224,7 +225,7 @@ void GemmKernel::run_packed(std::int64_t rows, std::int64_t cols, const float* a
 
 void GemmKernel::run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
                              float* panel) const {
-  const JitGemm* code = code_.data() + col_slot_[static_cast<std::size_t>(cols)] * num_row_slots_ * kParts;
+  const JitGemm* code = code_.data() + col_slot_[at(cols)] * num_row_slots_ * kParts;
   for (std::int64_t begin = 0; begin < shape_.k; begin += kJitKBlock) {
     const KBlock block = k_block(begin);
     const void* part = element(b, shape_.b_dtype, begin * shape_.ldb);
@@ -236,9 +237,9 @@ void GemmKernel::run_libxsmm(std::int64_t rows, std::int64_t cols, const float* 
     }
     for (std::int64_t row = 0; row < rows;) {
       std::int64_t count = rows - row;
-      if (row_slot_[static_cast<std::size_t>(count)] < 0)
+      if (row_slot_[at(count)] < 0)
         count = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
-      const JitGemm* of_rows = code + row_slot_[static_cast<std::size_t>(count)] * kParts;
+      const JitGemm* of_rows = code + row_slot_[at(count)] * kParts;
       of_rows[block.part](static_cast<const float*>(part), a + row * shape_.lda + begin, c + row * shape_.tile_cols);
       row += count;
     }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -45,24 +46,24 @@ struct Problem {
     return {.tile_rows = tile_rows, .tile_cols = tile_cols, .k = k, .lda = lda, .ldb = ldb, .b_dtype = b_dtype};
   }
   std::vector<float> run(const GemmKernel& kernel, std::int64_t ldc) const {
-    std::vector<float> c(static_cast<std::size_t>(rows * ldc), kUntouched);
+    std::vector<float> c(num(rows * ldc), kUntouched);
     std::vector<char> scratch(kernel.scratch_bytes());
     kernel.run(rows, cols, a.data(), b.data(), {c.data(), ldc}, scratch.data());
     return c;
   }
   void expect_right(const std::vector<float>& c, std::int64_t ldc, const std::string& what) const {
-    std::vector<double> exact(static_cast<std::size_t>(rows * cols));
+    std::vector<double> exact(num(rows * cols));
     gemm_f64(rows, cols, k, {a.data(), lda, Dtype::f32}, {b.data(), ldb, b_dtype}, exact.data(), cols);
     // A chain of k terms in [-1, 1]: partial sums grow like sqrt(k), their roundings add up like sqrt(k)
     // more.
     const double bound = 8 * 0x1p-24 * static_cast<double>(k + 1);
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < ldc; ++j) {
-        const float got = c[static_cast<std::size_t>(i * ldc + j)];
+        const float got = c[at(i * ldc + j)];
         if (j >= cols) {
           ASSERT_EQ(got, kUntouched) << what << " wrote past column " << cols;
         } else {
-          ASSERT_NEAR(got, exact[static_cast<std::size_t>(i * cols + j)], bound) << what << " at " << i << ", " << j;
+          ASSERT_NEAR(got, exact[at(i * cols + j)], bound) << what << " at " << i << ", " << j;
         }
       }
   }
@@ -101,18 +102,17 @@ TEST(Gemm, TheTransposeOfBGivesTheBitsOfB) {
         const Problem problem(s[0], s[1], s[2], dtype);
         const std::int64_t ldb = problem.k + 7;
         const std::size_t size = size_of(dtype);
-        std::vector<char> turned(static_cast<std::size_t>(problem.cols * ldb) * size);
+        std::vector<char> turned(num(problem.cols * ldb) * size);
         for (std::int64_t p = 0; p < problem.k; ++p)
           for (std::int64_t j = 0; j < problem.cols; ++j)
-            std::memcpy(&turned[static_cast<std::size_t>(j * ldb + p) * size],
-                        &problem.b[static_cast<std::size_t>(p * problem.ldb + j) * size], size);
+            std::memcpy(&turned[at(j * ldb + p) * size], &problem.b[at(p * problem.ldb + j) * size], size);
         GemmShape shape = problem.shape(s[0], s[1]);
         const std::vector<float> want =
             problem.run(GemmKernel(shape, {}, {}, GemmKernel::Kind::portable, isa), problem.cols);
         shape.b_transposed = true, shape.ldb = ldb;
         const GemmKernel kernel(shape, {}, {}, GemmKernel::Kind::automatic, isa);
         std::vector<char> scratch(kernel.scratch_bytes());
-        std::vector<float> got(want.size()), packed(static_cast<std::size_t>(kernel.packed_floats(problem.cols)));
+        std::vector<float> got(want.size()), packed(num(kernel.packed_floats(problem.cols)));
         kernel.run(problem.rows, problem.cols, problem.a.data(), turned.data(), {got.data(), problem.cols},
                    scratch.data());
         ASSERT_TRUE(same_bits(want, got)) << describe(problem, {GemmKernel::Kind::portable, isa});
@@ -208,7 +208,7 @@ std::vector<float> fused_chain(const Problem& problem) {
     for (std::int64_t j = 0; j < problem.cols; ++j) {
       float total = 0;
       for (std::int64_t p = 0; p < problem.k; ++p)
-        total = std::fma(problem.a[static_cast<std::size_t>(i * problem.lda + p)],
+        total = std::fma(problem.a[at(i * problem.lda + p)],
                          element_at({problem.b.data(), problem.ldb, problem.b_dtype}, p, j), total);
       c.push_back(total);
     }
@@ -244,10 +244,10 @@ TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
           std::vector<float> expected = problem.run(kernel, cols + 1);
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < cols; ++j) {
-              float& value = expected[static_cast<std::size_t>(i * (cols + 1) + j)];
-              value = addend[static_cast<std::size_t>(i * (cols + 2) + j)] + value;
+              float& value = expected[at(i * (cols + 1) + j)];
+              value = addend[at(i * (cols + 2) + j)] + value;
             }
-          std::vector<float> packed(static_cast<std::size_t>(kernel.packed_floats(cols)));
+          std::vector<float> packed(num(kernel.packed_floats(cols)));
           kernel.pack(cols, problem.b.data(), packed.data());
           std::vector<float> c(expected.size(), kUntouched), whole = c, twin = c;
           kernel.run_packed(rows, cols, problem.a.data(), packed.data(),

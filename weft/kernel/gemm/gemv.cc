@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/variant.h"
 
 namespace weft {
@@ -26,8 +27,7 @@ void deliver(const GemvBatch& batch, std::int64_t i, std::int64_t r, std::int64_
     const float* addend = batch.addend + i * batch.addend_ld + r;
     for (std::int64_t j = 0; j < count; ++j) y[j] = addend[j] + y[j];
   }
-  if (batch.twin != nullptr)
-    std::memcpy(batch.twin + i * batch.twin_ld + r, y, static_cast<std::size_t>(count) * sizeof(float));
+  if (batch.twin != nullptr) std::memcpy(batch.twin + i * batch.twin_ld + r, y, num(count) * sizeof(float));
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::
   const auto* bytes = static_cast<const char*>(w);
   for (std::int64_t r = 0; r < rows; r += most) {
     const std::int64_t count = std::min(most, rows - r);
-    const void* block = bytes + static_cast<std::size_t>(r * ldw) * size_of(w_dtype);
+    const void* block = bytes + num(r * ldw) * size_of(w_dtype);
     const std::int64_t to_come = rows - r - count + batch.rows_to_come;
     best.gemv({block, w_dtype, count, k, ldw, to_come}, {batch.m, batch.x, batch.ldx, batch.y + r, batch.ldy});
     for (std::int64_t i = 0; delivers && i < batch.m; ++i) deliver(batch, i, r, count);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -19,14 +20,14 @@ TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
         const std::int64_t ldw = k + 3;
         const std::vector<char> w = random_bytes(rows * ldw, dtype, 1);
         const std::vector<float> x = random_floats(k, 2);
-        std::vector<double> exact(static_cast<std::size_t>(rows));
+        std::vector<double> exact(num(rows));
         gemv_f64(rows, k, {w.data(), ldw, dtype}, x.data(), exact.data());
-        std::vector<float> best(static_cast<std::size_t>(rows));
+        std::vector<float> best(num(rows));
         gemv(rows, k, w.data(), dtype, ldw, x.data(), best.data());
         for (std::size_t r = 0; r < exact.size(); ++r)
           ASSERT_NEAR(best[r], exact[r], 1e-6 * std::sqrt(static_cast<double>(k) + 1)) << rows << " x " << k;
         for (Isa isa : reachable_isas()) {
-          std::vector<float> y(static_cast<std::size_t>(rows));
+          std::vector<float> y(num(rows));
           variant(isa).gemv({w.data(), dtype, rows, k, ldw, 0}, {1, x.data(), k, y.data(), rows});
           ASSERT_TRUE(same_bits(best, y)) << to_string(isa) << " " << rows << " x " << k;
         }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
@@ -23,20 +24,19 @@ std::vector<float> product(ThreadPool& threads, const Case& c, double* error) {
   const std::int64_t ldw = c.k + 5, ldx = c.k + 2, ldy = c.n + 3;
   const std::vector<char> w = random_bytes(c.n * ldw, c.dtype, 1);
   const std::vector<float> x = random_floats(c.m * ldx, 2), bias = random_floats(c.n, 3);
-  std::vector<float> y(static_cast<std::size_t>(c.m * ldy), 9.0f);
+  std::vector<float> y(num(c.m * ldy), 9.0f);
   const Linear linear{
       .n = c.n, .k = c.k, .w = w.data(), .dtype = c.dtype, .ldw = ldw, .bias = c.bias ? bias.data() : nullptr};
   matmul(threads, c.m, linear, x.data(), ldx, y.data(), ldy);
   *error = 0;
   for (std::int64_t i = 0; i < c.m; ++i) {
-    std::vector<double> exact(static_cast<std::size_t>(c.n));
+    std::vector<double> exact(num(c.n));
     gemv_f64(c.n, c.k, {w.data(), ldw, c.dtype}, x.data() + i * ldx, exact.data());
     for (std::int64_t j = 0; j < c.n; ++j) {
-      const double want = exact[static_cast<std::size_t>(j)] + (c.bias ? bias[static_cast<std::size_t>(j)] : 0.0f);
-      *error = std::max(*error, std::abs(y[static_cast<std::size_t>(i * ldy + j)] - want));
+      const double want = exact[at(j)] + (c.bias ? bias[at(j)] : 0.0f);
+      *error = std::max(*error, std::abs(y[at(i * ldy + j)] - want));
     }
-    for (std::int64_t j = c.n; j < ldy; ++j)
-      EXPECT_EQ(y[static_cast<std::size_t>(i * ldy + j)], 9.0f) << "between rows";
+    for (std::int64_t j = c.n; j < ldy; ++j) EXPECT_EQ(y[at(i * ldy + j)], 9.0f) << "between rows";
   }
   return y;
 }

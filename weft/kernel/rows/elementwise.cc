@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "weft/base/index.h"
 #include "weft/kernel/rows/epilogue.h"
 
 namespace weft {
@@ -9,7 +10,7 @@ namespace weft {
 void gate(std::int64_t rows, std::int64_t cols, Activation activation, const float* x, std::int64_t ldx, float* y,
           std::int64_t ldy) {
   for (std::int64_t r = 0; r < rows; ++r, x += ldx, y += ldy) {
-    std::memcpy(y, x, static_cast<std::size_t>(cols) * sizeof(float));
+    std::memcpy(y, x, num(cols) * sizeof(float));
     apply(1, cols, {.activation = activation}, y, ldy);
     for (std::int64_t j = 0; j < cols; ++j) y[j] *= x[cols + j];
   }

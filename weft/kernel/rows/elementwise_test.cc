@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 
@@ -13,13 +14,13 @@ TEST(Elementwise, GateMultipliesTheActivatedHalfByTheOther) {
     for (const std::int64_t cols : {1, 16, 37}) {
       const std::int64_t rows = 3, ldx = 2 * cols + 1, ldy = cols + 2;
       const auto x = random_floats(rows * ldx, 1, -3, 3);
-      std::vector<float> y(static_cast<std::size_t>(rows * ldy), 5.0f);
+      std::vector<float> y(num(rows * ldy), 5.0f);
       gate(rows, cols, activation, x.data(), ldx, y.data(), ldy);
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < ldy; ++j) {
           const double made = y[static_cast<std::size_t>(r * ldy + j)];
-          const auto at = static_cast<std::size_t>(r * ldx + j);
-          const double other = j < cols ? x[at + static_cast<std::size_t>(cols)] : 0;
+          const auto at = num(r * ldx + j);
+          const double other = j < cols ? x[at + num(cols)] : 0;
           if (j < cols)
             ASSERT_NEAR(made, activation_f64(activation, x[at]) * other, 4e-6) << to_string(activation);
           else

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -31,7 +32,7 @@ TEST(Epilogue, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
         apply(rows, cols, epilogue, best.data(), ld);
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t j = 0; j < ld; ++j) {
-            const auto at = static_cast<std::size_t>(r * ld + j);
+            const auto at = num(r * ld + j);
             double exact = static_cast<double>(before[at]);
             if (j < cols) {
               const float x = with & 1 ? before[at] + bias[static_cast<std::size_t>(j)] : before[at];

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 
@@ -16,19 +17,16 @@ TEST(RmsNorm, AgreesWithTheReferenceAlsoInPlace) {
     std::vector<float> x = random_floats(rows * ldx, 5, -3, 3);
     const std::vector<float> weight = random_floats(cols, 6);
     const RmsNorm norm{.weight = weight.data(), .eps = 1e-6f};
-    std::vector<float> y(static_cast<std::size_t>(rows * cols));
+    std::vector<float> y(num(rows * cols));
     rms_norm(rows, cols, norm, x.data(), ldx, y.data(), cols);
-    std::vector<double> exact(static_cast<std::size_t>(cols));
+    std::vector<double> exact(num(cols));
     for (std::int64_t r = 0; r < rows; ++r) {
       rms_norm_f64(cols, norm, x.data() + r * ldx, exact.data());
-      for (std::int64_t j = 0; j < cols; ++j)
-        ASSERT_NEAR(y[static_cast<std::size_t>(r * cols + j)], exact[static_cast<std::size_t>(j)], 2e-6) << cols;
+      for (std::int64_t j = 0; j < cols; ++j) ASSERT_NEAR(y[at(r * cols + j)], exact[at(j)], 2e-6) << cols;
     }
     rms_norm(rows, cols, norm, x.data(), ldx, x.data(), ldx);
     for (std::int64_t r = 0; r < rows; ++r)
-      EXPECT_EQ(std::memcmp(&x[static_cast<std::size_t>(r * ldx)], &y[static_cast<std::size_t>(r * cols)],
-                            static_cast<std::size_t>(cols) * sizeof(float)),
-                0);
+      EXPECT_EQ(std::memcmp(&x[at(r * ldx)], &y[at(r * cols)], num(cols) * sizeof(float)), 0);
   }
 }
 
@@ -39,7 +37,7 @@ TEST(LayerNorm, AgreesWithFloat64AlsoFarFromZeroAndInPlace) {
       std::vector<float> x = random_floats(rows * ldx, 5, 97, 103);
       const std::vector<float> weight = random_floats(cols, 6), bias = random_floats(cols, 7);
       const LayerNorm norm{.weight = weight.data(), .bias = biased ? bias.data() : nullptr, .eps = 1e-5f};
-      std::vector<float> y(static_cast<std::size_t>(rows * cols));
+      std::vector<float> y(num(rows * cols));
       layer_norm(rows, cols, norm, x.data(), ldx, y.data(), cols);
       for (std::int64_t r = 0; r < rows; ++r) {
         double mean = 0, variance = 0;
@@ -52,7 +50,7 @@ TEST(LayerNorm, AgreesWithFloat64AlsoFarFromZeroAndInPlace) {
       }
       layer_norm(rows, cols, norm, x.data(), ldx, x.data(), ldx);
       for (std::int64_t r = 0; r < rows; ++r)
-        EXPECT_EQ(std::memcmp(&x[r * ldx], &y[r * cols], static_cast<std::size_t>(cols) * sizeof(float)), 0);
+        EXPECT_EQ(std::memcmp(&x[r * ldx], &y[r * cols], num(cols) * sizeof(float)), 0);
     }
 }
 

@@ -7,6 +7,7 @@
 #endif
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/variant.h"
 
 namespace weft {
@@ -42,10 +43,9 @@ void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sourc
   check_float("target", target.dtype);
   for (const ConstStrip& source : sources) check_float("source", source.dtype);
   if (!sources.empty()) return variant().sum(rows, cols, {sources.data(), sources.size()}, target);
-  const auto stride = static_cast<std::size_t>(row_bytes(target.dtype, target.ld));
-  const auto bytes = static_cast<std::size_t>(row_bytes(target.dtype, cols));
-  for (std::int64_t r = 0; r < rows; ++r)
-    std::memset(static_cast<char*>(target.data) + static_cast<std::size_t>(r) * stride, 0, bytes);
+  const auto stride = num(row_bytes(target.dtype, target.ld));
+  const auto bytes = num(row_bytes(target.dtype, cols));
+  for (std::int64_t r = 0; r < rows; ++r) std::memset(static_cast<char*>(target.data) + num(r) * stride, 0, bytes);
 }
 
 void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target) {
@@ -53,9 +53,9 @@ void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const 
   if (rows <= 0 || cols <= 0) return;
   const auto* from = static_cast<const char*>(source.data);
   auto* to = static_cast<char*>(target.data);
-  const auto bytes = static_cast<std::size_t>(row_bytes(source.dtype, cols));
+  const auto bytes = num(row_bytes(source.dtype, cols));
   if (source.ld == cols && target.ld == cols) {
-    std::memcpy(to, from, static_cast<std::size_t>(rows) * bytes);
+    std::memcpy(to, from, num(rows) * bytes);
     return;
   }
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -69,7 +69,7 @@ void copy_past_caches(std::int64_t rows, std::int64_t cols, const ConstStrip& so
   if (source.dtype != target.dtype || source.ld != cols || target.ld != cols || rows <= 0 || cols <= 0)
     return copy(rows, cols, source, target);
   stream_bytes(static_cast<char*>(target.data), static_cast<const char*>(source.data),
-               static_cast<std::size_t>(rows * row_bytes(source.dtype, cols)));
+               num(rows * row_bytes(source.dtype, cols)));
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -54,7 +55,7 @@ TEST(Sum, Int8BlocksHaveTheBitsOfTheNaiveOnesOnEveryVariant) {
           std::vector<std::vector<char>> data;
           std::vector<ConstStrip> sources;
           for (std::size_t s = 0; s < count; ++s) {
-            const Dtype dtype = kFormats[(s + static_cast<std::size_t>(rows)) % 5];
+            const Dtype dtype = kFormats[(s + num(rows)) % 5];
             data.push_back(random_bytes(rows * ld, dtype, static_cast<unsigned>(s)));
             sources.push_back({data.back().data(), ld, dtype});
           }
@@ -73,7 +74,7 @@ TEST(Copy, Int8IsWithinHalfAStepOfItsBlock) {
   constexpr std::int64_t kCols = 3200;
   std::vector<float> values = random_floats(kCols, 5);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] *= std::ldexp(1.0f, static_cast<int>(i / 32 % 200) - 100);
-  std::vector<char> blocks(static_cast<std::size_t>(row_bytes(Dtype::int8, kCols)));
+  std::vector<char> blocks(num(row_bytes(Dtype::int8, kCols)));
   std::vector<float> back(values.size());
   copy(1, kCols, {values.data(), kCols, Dtype::f32}, {blocks.data(), kCols, Dtype::int8});
   copy(1, kCols, {blocks.data(), kCols, Dtype::int8}, {back.data(), kCols, Dtype::f32});
@@ -91,7 +92,7 @@ TEST(Copy, Int8KeepsZerosAndTellsOfWhatIsNotFinite) {
     std::vector<float> values(96, 0.0f), back(96, 5.0f);
     values[40] = odd, values[41] = 1, values[64] = 3e38f, values[65] = -3e38f;
     for (Isa isa : reachable_isas()) {
-      std::vector<char> blocks(static_cast<std::size_t>(row_bytes(Dtype::int8, 96)));
+      std::vector<char> blocks(num(row_bytes(Dtype::int8, 96)));
       const ConstStrip source{values.data(), 96, Dtype::f32}, narrow{blocks.data(), 96, Dtype::int8};
       variant(isa).sum(1, 96, {&source, 1}, {blocks.data(), 96, Dtype::int8});
       variant(isa).sum(1, 96, {&narrow, 1}, {back.data(), 96, Dtype::f32});
@@ -134,8 +135,8 @@ TEST(Copy, MovesEveryDtypeByRows) {
       for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i);
       copy(5, 7, {from.data(), ld, dtype}, {to.data(), ld, dtype});
       for (std::size_t r = 0; r < 5; ++r)
-        for (std::size_t i = 0; i < static_cast<std::size_t>(ld) * size; ++i) {
-          const std::size_t at = r * static_cast<std::size_t>(ld) * size + i;
+        for (std::size_t i = 0; i < num(ld) * size; ++i) {
+          const std::size_t at = r * num(ld) * size + i;
           ASSERT_EQ(to[at], i < 7 * size ? from[at] : 'x') << to_string(dtype);
         }
     }
@@ -147,7 +148,7 @@ TEST(Copy, PastTheCachesMovesTheSameBytesWhereverTheyBegin) {
     for (const std::int64_t cols : {1, 15, 16, 33, 515})
       for (const std::int64_t begin : {0, 1, 15, 16})
         for (const std::int64_t gap : {0, 1}) {
-          std::vector<float> from(static_cast<std::size_t>(begin + rows * (cols + gap) + 32));
+          std::vector<float> from(num(begin + rows * (cols + gap) + 32));
           for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i + 1);
           std::vector<float> to(from.size(), -1.0f), expected = to;
           const ConstStrip source{from.data() + 1, cols + gap, Dtype::f32};
@@ -168,7 +169,7 @@ TEST(Copy, RoundsToNearestEvenOnEveryVariant) {
                                1e-40f};
   const std::vector<float> more = random_floats(1000, 3, -1e6f, 1e6f);
   values.insert(values.end(), more.begin(), more.end());
-  const auto cols = static_cast<std::int64_t>(values.size());
+  const auto cols = std::ssize(values);
   const ConstStrip source{values.data(), cols, Dtype::f32};
   for (Isa isa : reachable_isas()) {
     std::vector<bf16> got(values.size());

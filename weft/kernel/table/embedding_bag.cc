@@ -1,5 +1,7 @@
 #include "weft/kernel/table/embedding_bag.h"
 
+#include <iterator>
+
 #include "weft/base/error.h"
 #include "weft/kernel/variant.h"
 
@@ -20,7 +22,7 @@ void validate_indices(std::string_view table_name, std::int64_t num_rows, std::s
                 offsets[b], last);
     last = offsets[b];
   }
-  if (last > static_cast<std::int64_t>(indices.size()))
+  if (last > std::ssize(indices))
     bad_input("offset {} of table \"{}\" is {}, but there are {} indices; pass the indices of every bag",
               offsets.size() - 1, table_name, last, indices.size());
   for (std::size_t i = 0; i < indices.size(); ++i)

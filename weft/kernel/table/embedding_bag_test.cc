@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 #include "weft/kernel/variant.h"
@@ -20,7 +21,7 @@ struct Batch {
       const auto count = b % 4 == 1 ? 0 : engine() % 90;  // some bags empty, some longer than the prefetch
       for (unsigned i = 0; i < count; ++i)
         indices.push_back(static_cast<std::int64_t>(engine() % static_cast<unsigned>(num_rows)));
-      offsets.push_back(static_cast<std::int64_t>(indices.size()));
+      offsets.push_back(std::ssize(indices));
     }
   }
   std::vector<std::int64_t> indices;
@@ -36,14 +37,14 @@ TEST(EmbeddingBag, AgreesWithTheReferenceWithTheSameBitsOnEveryVariantAndSplit) 
       const std::int64_t ld = dim + 2;
       const std::vector<float> values = random_floats(num_rows * dim, 10);
       const EmbeddingTable table{values.data(), num_rows, dim};
-      std::vector<float> whole(static_cast<std::size_t>(size * ld), 7.0f);
+      std::vector<float> whole(num(size * ld), 7.0f);
       embedding_bag(table, bags, pooling, 0, size, whole.data(), ld);
-      std::vector<double> exact(static_cast<std::size_t>(size * dim));
+      std::vector<double> exact(num(size * dim));
       embedding_bag_f64(table, bags, pooling, 0, size, exact.data(), dim);
       for (std::int64_t b = 0; b < size; ++b)
         for (std::int64_t d = 0; d < ld; ++d) {
-          const float got = whole[static_cast<std::size_t>(b * ld + d)];
-          const double want = d < dim ? exact[static_cast<std::size_t>(b * dim + d)] : 7.0;  // past dim: untouched
+          const float got = whole[at(b * ld + d)];
+          const double want = d < dim ? exact[at(b * dim + d)] : 7.0;  // past dim: untouched
           ASSERT_NEAR(got, want, 2e-5) << "sample " << b << " column " << d;
         }
       for (Isa isa : reachable_isas()) {

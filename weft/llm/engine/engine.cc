@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/mesh/box.h"
@@ -46,9 +47,7 @@ CachedAttentionShape attention_shape(const Model& model, const EngineOptions& op
   return shape;
 }
 
-void allot(std::vector<float>* memory, std::int64_t rows, std::int64_t cols) {
-  memory->assign(static_cast<std::size_t>(rows * cols), 0.0f);
-}
+void allot(std::vector<float>* memory, std::int64_t rows, std::int64_t cols) { memory->assign(num(rows * cols), 0.0f); }
 
 }  // namespace
 
@@ -58,7 +57,7 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
       options(checked(world_in, model_in, options_in)),
       threads(world_in.threads()),
       few(std::min<std::int64_t>({options.rows, options.sequences, kHeadRows})),
-      lengths(static_cast<std::size_t>(options.sequences), 0) {
+      lengths(num(options.sequences), 0) {
   const ModelConfig& c = config();
   const ModelShard& s = shard();
   if (const auto rates = rotary_rates(c); !rates.empty()) rope.emplace(options.capacity, rates);
@@ -70,7 +69,7 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
   allot_memory();
   tell_few = gather_op(few, kToldFloats);
   tell_many = gather_op(head_rows, kToldFloats);
-  set_modes(std::vector<BlockMode>(static_cast<std::size_t>(c.blocks)));
+  set_modes(std::vector<BlockMode>(num(c.blocks)));
 }
 
 void Engine::State::allot_memory() {
@@ -84,19 +83,19 @@ void Engine::State::allot_memory() {
   head_rows = std::min(options.rows, kHeadRows);
   allot(&picked, head_rows, c.hidden);
   allot(&logits, head_rows, s.vocab_width);
-  told.resize(static_cast<std::size_t>(head_rows));
+  told.resize(num(head_rows));
   joined.resize(told.size());
   for (int rank = 0; rank < s.ranks; ++rank) vocab_of.push_back(shard_of(c, rank, s.ranks).vocab);
   for (std::int64_t b = 0; b < c.blocks; ++b) {
     const BlockWeights& w = model.block(b);
     auto& both = both_biases.emplace_back();
     if (w.o_bias == nullptr && w.down_bias == nullptr) continue;
-    both.assign(static_cast<std::size_t>(c.hidden), 0.0f);
+    both.assign(num(c.hidden), 0.0f);
     for (std::size_t i = 0; i < both.size(); ++i)
       both[i] = (w.o_bias == nullptr ? 0 : w.o_bias[i]) + (w.down_bias == nullptr ? 0 : w.down_bias[i]);
   }
-  runs.reserve(static_cast<std::size_t>(options.sequences));
-  attention_rows.reserve(static_cast<std::size_t>(options.sequences));
+  runs.reserve(num(options.sequences));
+  attention_rows.reserve(num(options.sequences));
 }
 
 std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t cols) {
@@ -107,7 +106,7 @@ std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t 
 }
 
 void Engine::State::set_modes(std::span<const BlockMode> given) {
-  if (static_cast<std::int64_t>(given.size()) != config().blocks)
+  if (std::ssize(given) != config().blocks)
     bad_input("{} modes for {} blocks; give one a block", given.size(), config().blocks);
   for (std::size_t b = 0; b < given.size(); ++b) {
     const BlockWeights& w = model.block(static_cast<std::int64_t>(b));
@@ -167,12 +166,10 @@ std::int64_t Engine::rows() const { return state_->rows; }
 const EngineOptions& Engine::options() const { return state_->options; }
 
 std::span<const float> Engine::hidden() const {
-  return {state_->hidden.data(), static_cast<std::size_t>(state_->rows * state_->config().hidden)};
+  return {state_->hidden.data(), num(state_->rows * state_->config().hidden)};
 }
 
-std::span<const float> Engine::residual() const {
-  return {state_->last, static_cast<std::size_t>(state_->rows * state_->config().hidden)};
-}
+std::span<const float> Engine::residual() const { return {state_->last, num(state_->rows * state_->config().hidden)}; }
 
 std::int64_t Engine::length(int sequence) const {
   state_->check_sequence(sequence);

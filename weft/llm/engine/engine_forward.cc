@@ -1,6 +1,7 @@
 // One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look at
 // which sequence a row belongs to.
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -43,7 +44,7 @@ void Engine::State::check(std::span<const Feed> feeds) const {
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[j].sequence == feed.sequence)
         bad_input("sequence {} comes twice in a forward; join its tokens in one feed", feed.sequence);
-    const auto count = static_cast<std::int64_t>(feed.tokens.size());
+    const auto count = std::ssize(feed.tokens);
     const std::int64_t length = lengths[static_cast<std::size_t>(feed.sequence)];
     if (length + count > options.capacity)
       bad_input("sequence {} would have {} tokens, but has room for {}; ask for fewer", feed.sequence, length + count,
@@ -61,7 +62,7 @@ void Engine::State::place(std::span<const Feed> feeds) {
   runs.clear();
   rows = 0;
   for (const Feed& feed : feeds) {
-    const auto count = static_cast<std::int64_t>(feed.tokens.size());
+    const auto count = std::ssize(feed.tokens);
     if (count == 0) continue;
     runs.push_back({feed.sequence, lengths[static_cast<std::size_t>(feed.sequence)], rows, count});
     rows += count;
@@ -201,7 +202,7 @@ void Engine::forward_blocks(std::int64_t first, std::int64_t last, std::span<con
     bad_input("blocks {} to {} of a model of {}", first, last, s.config().blocks);
   s.place(feeds);
   if (x.empty() && first > 0) bad_input("rows enter block {}, but none are given", first);
-  if (!x.empty() && static_cast<std::int64_t>(x.size()) != s.rows * s.config().hidden)
+  if (!x.empty() && std::ssize(x) != s.rows * s.config().hidden)
     bad_input("{} values enter block {}; {} rows of {} are {}", x.size(), first, s.rows, s.config().hidden,
               s.rows * s.config().hidden);
   if (x.empty()) s.embed(feeds);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/llm/engine/parallel_rows.h"
@@ -25,7 +26,7 @@ Told look(std::span<const float> logits, std::int64_t first, std::int64_t target
     for (const float logit : logits) sum += std::exp(logit - told.largest);
   told.sum = static_cast<float>(sum);
   const std::int64_t at = target - first;
-  if (target < first || at >= static_cast<std::int64_t>(logits.size())) return told;
+  if (target < first || at >= std::ssize(logits)) return told;
   told.target = logits[static_cast<std::size_t>(at)];
   if (at == top - logits.begin()) {
     told.other = kNone;
@@ -67,16 +68,15 @@ void Engine::State::head_logits(std::span<const int> of) {
     std::copy_n(hidden.data() + of[i] * n, n, picked.data() + static_cast<std::int64_t>(i) * n);
   }
   if (head.empty()) return;
-  matmul(threads, static_cast<std::int64_t>(of.size()),
-         {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld}, picked.data(),
-         head.cols, logits.data(), shard().vocab_width);
+  matmul(threads, std::ssize(of), {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld},
+         picked.data(), head.cols, logits.data(), shard().vocab_width);
 }
 
 // What all ranks know of some rows, at most head_rows of them. targets: of all rows of the forward, or empty.
 void Engine::State::tell(std::span<const int> of, std::span<const int> targets, Joined* out) {
   head_logits(of);
-  const auto count = static_cast<std::int64_t>(of.size());
-  const auto part = static_cast<std::size_t>(shard().vocab.size());
+  const auto count = std::ssize(of);
+  const auto part = num(shard().vocab.size());
   parallel_rows(threads, count, shard().vocab.size(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const int target = targets.empty() ? -1 : targets[static_cast<std::size_t>(of[static_cast<std::size_t>(i)])];
@@ -101,12 +101,12 @@ std::vector<float> Engine::logits(std::span<const int> rows) {
   const double start = seconds_now();
   const std::int64_t width = s.shard().vocab_width, vocab = s.config().vocab;
   const int ranks = s.world.size();
-  const bool few = static_cast<std::int64_t>(rows.size()) <= s.few;
+  const bool few = std::ssize(rows) <= s.few;
   auto& op = few ? s.gather_few : s.gather_many;
   if (op == nullptr) op = s.gather_op(few ? s.few : s.head_rows, width);
-  std::vector<float> out(rows.size() * static_cast<std::size_t>(vocab));
-  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(s.head_rows)) {
-    const auto count = std::min(static_cast<std::size_t>(s.head_rows), rows.size() - at);
+  std::vector<float> out(rows.size() * num(vocab));
+  for (std::size_t at = 0; at < rows.size(); at += num(s.head_rows)) {
+    const auto count = std::min(num(s.head_rows), rows.size() - at);
     s.head_logits(rows.subspan(at, count));
     const float* all = s.logits.data();
     std::int64_t rank_rows = 0;
@@ -132,8 +132,8 @@ std::vector<int> Engine::greedy(std::span<const int> rows) {
   const double start = seconds_now();
   std::vector<int> out;
   out.reserve(rows.size());
-  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(s.head_rows)) {
-    const auto count = std::min(static_cast<std::size_t>(s.head_rows), rows.size() - at);
+  for (std::size_t at = 0; at < rows.size(); at += num(s.head_rows)) {
+    const auto count = std::min(num(s.head_rows), rows.size() - at);
     s.tell(rows.subspan(at, count), {}, s.joined.data());
     for (std::size_t i = 0; i < count; ++i) out.push_back(s.joined[i].token);
   }
@@ -144,7 +144,7 @@ std::vector<int> Engine::greedy(std::span<const int> rows) {
 std::vector<TokenScore> Engine::score(std::span<const int> targets) {
   State& s = *state_;
   const double start = seconds_now();
-  if (static_cast<std::int64_t>(targets.size()) != s.rows)
+  if (std::ssize(targets) != s.rows)
     bad_input("{} targets for {} rows; give one a row, -1 for rows that are not asked for", targets.size(), s.rows);
   std::vector<int> asked;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -152,13 +152,13 @@ std::vector<TokenScore> Engine::score(std::span<const int> targets) {
     if (targets[i] >= 0) asked.push_back(static_cast<int>(i));
   }
   std::vector<TokenScore> out(targets.size());
-  for (std::size_t at = 0; at < asked.size(); at += static_cast<std::size_t>(s.head_rows)) {
-    const auto count = std::min(static_cast<std::size_t>(s.head_rows), asked.size() - at);
+  for (std::size_t at = 0; at < asked.size(); at += num(s.head_rows)) {
+    const auto count = std::min(num(s.head_rows), asked.size() - at);
     const std::span<const int> rows(asked.data() + at, count);
     s.tell(rows, targets, s.joined.data());
     for (std::size_t i = 0; i < count; ++i) {
       const Joined& joined = s.joined[i];
-      const auto row = static_cast<std::size_t>(rows[i]);
+      const auto row = num(rows[i]);
       out[row] = {joined.target - joined.log_sum, joined.target - static_cast<double>(joined.other),
                   joined.token == targets[row]};
     }

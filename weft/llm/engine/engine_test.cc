@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/spd/simulated_ranks.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr double kTolerance = 1e-4;
 
 std::vector<int> all_rows(const Engine& engine) {
-  std::vector<int> rows(static_cast<std::size_t>(engine.rows()));
+  std::vector<int> rows(num(engine.rows()));
   std::iota(rows.begin(), rows.end(), 0);
   return rows;
 }
@@ -50,7 +51,7 @@ const std::string kWeft16 = golden_folders()[0], kGqa = golden_folders()[1], kUn
                   kOpt = golden_folders()[4];
 
 std::vector<BlockMode> all_blocks(const Engine& engine, BlockMode mode) {
-  return std::vector<BlockMode>(static_cast<std::size_t>(engine.model().config().blocks), mode);
+  return std::vector<BlockMode>(num(engine.model().config().blocks), mode);
 }
 
 void expect_refused(const std::function<void()>& call, const std::string& says) {

@@ -6,6 +6,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/io/text/tokenizer.h"
 
@@ -54,7 +55,7 @@ class Writer {
   // token at once.
   void prefill() {
     std::size_t prompt = 0, at = 0;
-    const auto most = static_cast<std::size_t>(engine_.options().rows);
+    const auto most = num(engine_.options().rows);
     while (prompt < prompts_.size()) {
       std::vector<Feed> feeds;
       std::vector<int> ends, ended;
@@ -77,7 +78,7 @@ class Writer {
   }
 
   void keep_logits() {
-    std::vector<int> rows(static_cast<std::size_t>(engine_.rows()));
+    std::vector<int> rows(num(engine_.rows()));
     std::iota(rows.begin(), rows.end(), 0);
     const auto logits = engine_.logits(rows);
     result_.prompt_logits.insert(result_.prompt_logits.end(), logits.begin(), logits.end());
@@ -88,7 +89,7 @@ class Writer {
     std::vector<int> rows, who;
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
       if (done_[i]) continue;
-      rows.push_back(static_cast<int>(feeds.size()));
+      rows.push_back(int_size(feeds));
       who.push_back(static_cast<int>(i));
       feeds.push_back({static_cast<int>(i), std::span(result_.texts[i].tokens).last(1)});
     }
@@ -104,7 +105,7 @@ class Writer {
     if (sampler_.is_greedy()) {
       tokens = engine_.greedy(rows);
     } else {
-      const auto vocab = static_cast<std::size_t>(engine_.model().config().vocab);
+      const auto vocab = num(engine_.model().config().vocab);
       const auto logits = engine_.logits(rows);
       for (std::size_t i = 0; i < rows.size(); ++i)
         tokens.push_back(sampler_.pick({logits.data() + i * vocab, vocab}, who[i], step_of(who[i])));
@@ -117,7 +118,7 @@ class Writer {
   }
 
   void add(int prompt, int token) {
-    const auto i = static_cast<std::size_t>(prompt);
+    const auto i = num(prompt);
     GeneratedText& out = result_.texts[i];
     if (std::find(options_.eos.begin(), options_.eos.end(), token) != options_.eos.end())
       return end(prompt, Ending::eos);
@@ -125,11 +126,11 @@ class Writer {
     if (!streams_.empty()) give(prompt, filters_[i].add(streams_[i].add(token)));
     if (filters_[i].stopped()) return end(prompt, Ending::stop);
     const bool full = engine_.length(prompt) >= engine_.options().capacity;
-    if (full || static_cast<int>(out.tokens.size()) >= options_.max_tokens) end(prompt, Ending::length);
+    if (full || int_size(out.tokens) >= options_.max_tokens) end(prompt, Ending::length);
   }
 
   void end(int prompt, Ending ending) {
-    const auto i = static_cast<std::size_t>(prompt);
+    const auto i = num(prompt);
     done_[i] = true;
     result_.texts[i].ending = ending;
     if (streams_.empty() || filters_[i].stopped()) return;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/engine/golden_test.h"
@@ -32,7 +33,7 @@ GenerateResult run(int ranks, const std::string& folder, const std::vector<std::
   World::local(ranks,
                [&](World& world) {
                  const Model model = Model::load(folder, world.rank(), world.size());
-                 Engine engine(world, model, {.sequences = static_cast<int>(prompts.size()), .rows = rows});
+                 Engine engine(world, model, {.sequences = int_size(prompts), .rows = rows});
                  GenerateOptions mine = options;
                  if (world.rank() != 0) mine.on_text = nullptr;
                  GenerateResult result = generate(engine, tokenizer.get(), prompts, mine);

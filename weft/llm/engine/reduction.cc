@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
@@ -94,7 +95,7 @@ class Product {
 class Alone final : public ReducedProduct {
  public:
   Alone(const ReductionShape& shape, ThreadPool& threads) : shape_(shape), threads_(threads), product_(shape, threads) {
-    for (auto& copy : y_) copy.resize(static_cast<std::size_t>(shape.rows * shape.n));
+    for (auto& copy : y_) copy.resize(num(shape.rows * shape.n));
   }
 
   const float* run(const ReductionInputs& in, std::int64_t rows) override {
@@ -118,7 +119,7 @@ class Alone final : public ReducedProduct {
 class Sequential final : public ReducedProduct {
  public:
   Sequential(World& world, const ReductionShape& shape, const ReductionOptions& options)
-      : product_(shape, *options.threads), made_(static_cast<std::size_t>(shape.rows * shape.n)) {
+      : product_(shape, *options.threads), made_(num(shape.rows * shape.n)) {
     Producer p = copy({.rows = shape.rows, .cols = shape.n});
     p.bias = shape.bias;
     p.residual = true;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/parallel_rows.h"
@@ -26,19 +27,19 @@ class Panels final : public ReducedProduct {
     const Mesh mesh = world.mesh({{"tp", ranks_}});
     for (std::int64_t at = 0; at < shape.rows; at += panel_rows_) {
       auto& step = steps_.emplace_back();
-      step.made.resize(static_cast<std::size_t>(panel_rows_ * shape.n));
-      step.sums.resize(step.made.size() / static_cast<std::size_t>(ranks_));
+      step.made.resize(num(panel_rows_ * shape.n));
+      step.sums.resize(step.made.size() / num(ranks_));
       step.exchange = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_, .cols = shape.n}),
                                                          all_to_all(mesh, "tp", {.route = Route::direct})));
       step.gather = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_ / ranks_, .cols = shape.n}),
                                                        all_gather(mesh, "tp", {.route = Route::direct})));
     }
-    for (auto& copy : y_) copy.resize(static_cast<std::size_t>(shape.rows * shape.n));
+    for (auto& copy : y_) copy.resize(num(shape.rows * shape.n));
   }
 
   // Fewer rows take fewer panels, the last one sent whole.
   const float* run(const ReductionInputs& in, std::int64_t rows) override {
-    const auto used = static_cast<std::size_t>((rows + panel_rows_ - 1) / panel_rows_);
+    const auto used = num((rows + panel_rows_ - 1) / panel_rows_);
     for (std::size_t p = 0; p < used; ++p) {
       make(in, static_cast<std::int64_t>(p) * panel_rows_, rows, steps_[p]);
       steps_[p].exchange->run(steps_[p].made.data());

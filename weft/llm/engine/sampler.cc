@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -41,16 +42,14 @@ std::size_t Sampler::most_probable(std::span<const float> logits) {
   const std::size_t all = logits.size();
   order_.resize(all);
   std::iota(order_.begin(), order_.end(), 0);
-  const std::size_t most = options_.top_k > 0 ? std::min(all, static_cast<std::size_t>(options_.top_k)) : all;
+  const std::size_t most = options_.top_k > 0 ? std::min(all, num(options_.top_k)) : all;
   if (most == all && options_.top_p >= 1) return all;
   const auto before = [&](int a, int b) {
-    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    const float x = logits[at(a)], y = logits[at(b)];
     return x > y || (x == y && a < b);
   };
   const double top = *std::max_element(logits.begin(), logits.end());
-  const auto weight = [&](int token) {
-    return std::exp((logits[static_cast<std::size_t>(token)] - top) / options_.temperature);
-  };
+  const auto weight = [&](int token) { return std::exp((logits[at(token)] - top) / options_.temperature); };
   if (options_.top_p >= 1) {
     std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(most), order_.end(), before);
     return most;
@@ -81,9 +80,7 @@ int Sampler::pick(std::span<const float> logits, int sequence, std::int64_t step
   if (is_greedy()) return static_cast<int>(largest - logits.begin());
   const std::size_t count = most_probable(logits);
   const double top = *largest;
-  const auto weight = [&](std::size_t i) {
-    return std::exp((logits[static_cast<std::size_t>(order_[i])] - top) / options_.temperature);
-  };
+  const auto weight = [&](std::size_t i) { return std::exp((logits[at(order_[i])] - top) / options_.temperature); };
   double total = 0;
   for (std::size_t i = 0; i < count; ++i) total += weight(i);
   double left = uniform(options_.seed, sequence, step) * total;

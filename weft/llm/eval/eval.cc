@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/text/tokenizer.h"
 
 namespace weft {
@@ -35,14 +36,13 @@ std::int64_t window_length(const ModelConfig& config, std::int64_t asked) {
 }
 
 std::vector<TokenWindow> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit) {
-  std::int64_t count = static_cast<std::int64_t>(stream.size()) / length;
+  std::int64_t count = std::ssize(stream) / length;
   if (count == 0)
     bad_input("the text has {} tokens, less than one window of {}; give a longer text or a shorter --window",
               stream.size(), length);
   if (limit > 0) count = std::min(count, limit);
   std::vector<TokenWindow> windows;
-  for (std::int64_t i = 0; i < count; ++i)
-    windows.push_back(stream.subspan(static_cast<std::size_t>(i * length), static_cast<std::size_t>(length)));
+  for (std::int64_t i = 0; i < count; ++i) windows.push_back(stream.subspan(num(i * length), num(length)));
   return windows;
 }
 
@@ -61,7 +61,7 @@ EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std:
 std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,
                                        const EvalProgress& progress) {
   std::vector<WindowScore> scores;
-  const auto batch = static_cast<std::size_t>(engine.options().sequences);
+  const auto batch = num(engine.options().sequences);
   std::vector<Feed> feeds;
   std::vector<int> targets;
   for (std::size_t begin = 0; begin < windows.size(); begin += batch) {
@@ -76,11 +76,10 @@ std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWind
     for (const Feed& feed : feeds) {
       WindowScore sum;
       for (std::size_t i = 0; i < feed.tokens.size(); ++i) sum.log_probability += found[row++].log_probability;
-      sum.tokens = static_cast<std::int64_t>(feed.tokens.size());
+      sum.tokens = std::ssize(feed.tokens);
       scores.push_back(sum);
     }
-    if (progress)
-      progress("windows", static_cast<std::int64_t>(scores.size()), static_cast<std::int64_t>(windows.size()));
+    if (progress) progress("windows", std::ssize(scores), std::ssize(windows));
   }
   return scores;
 }

@@ -6,15 +6,15 @@
 #include <limits>
 #include <numeric>
 
+#include "weft/base/index.h"
 #include "weft/llm/eval/eval.h"
 
 namespace weft {
 namespace {
 
 std::int64_t first_rows(const TaskUnit& unit) {
-  const auto context = static_cast<std::int64_t>(unit.context.size());
-  return unit.choices.size() > 1 ? std::max<std::int64_t>(1, context - 1)
-                                 : context + static_cast<std::int64_t>(unit.choices[0].size()) - 1;
+  const auto context = std::ssize(unit.context);
+  return unit.choices.size() > 1 ? std::max<std::int64_t>(1, context - 1) : context + std::ssize(unit.choices[0]) - 1;
 }
 
 std::int64_t longest_choice(const TaskUnit& unit) {
@@ -102,7 +102,7 @@ void score_batch(Engine& engine, std::span<const TaskUnit> units, std::span<cons
     for (std::size_t i = 0; i < order.size(); ++i) {
       const TaskUnit& unit = units[order[i]];
       if (unit.choices.size() < 2 || choice >= unit.choices.size()) continue;
-      engine.truncate(static_cast<int>(i), static_cast<std::int64_t>(unit.context.size()) - 1);
+      engine.truncate(static_cast<int>(i), std::ssize(unit.context) - 1);
       batch.add(static_cast<int>(i), std::span<const int>(unit.context).last(1), unit.choices[choice],
                 &(*scores)[order[i]][choice]);
     }
@@ -115,7 +115,7 @@ std::size_t batch_end(const EngineOptions& options, std::span<const TaskUnit> un
                       std::size_t begin) {
   std::int64_t first = 0, later = 0;
   std::size_t end = begin;
-  for (; end < order.size() && end - begin < static_cast<std::size_t>(options.sequences); ++end) {
+  for (; end < order.size() && end - begin < num(options.sequences); ++end) {
     first += first_rows(units[order[end]]);
     later += longest_choice(units[order[end]]);
     if (end > begin && std::max(first, later) > options.rows) break;
@@ -137,9 +137,9 @@ UnitSizes unit_sizes(std::span<const TaskUnit> units) {
   std::int64_t rows = 0;
   for (const TaskUnit& unit : units) {
     rows += first_rows(unit);
-    sizes.capacity = std::max(sizes.capacity, static_cast<std::int64_t>(unit.context.size()) + longest_choice(unit));
+    sizes.capacity = std::max(sizes.capacity, std::ssize(unit.context) + longest_choice(unit));
   }
-  if (!units.empty()) sizes.mean_rows = std::max<std::int64_t>(1, rows / static_cast<std::int64_t>(units.size()));
+  if (!units.empty()) sizes.mean_rows = std::max<std::int64_t>(1, rows / std::ssize(units));
   return sizes;
 }
 
@@ -155,7 +155,7 @@ std::vector<ItemScore> score_items(Engine& engine, std::span<const TaskItem> ite
   for (std::size_t begin = 0, end; begin < order.size(); begin = end) {
     end = batch_end(engine.options(), units, order, begin);
     score_batch(engine, units, std::span(order).subspan(begin, end - begin), &scores);
-    if (progress) progress("items", static_cast<std::int64_t>(end), static_cast<std::int64_t>(order.size()));
+    if (progress) progress("items", static_cast<std::int64_t>(end), std::ssize(order));
   }
   std::vector<std::vector<ChoiceScore>> by_item(items.size());
   for (std::size_t u = 0; u < units.size(); ++u)

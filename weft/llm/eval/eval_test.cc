@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/world/world.h"
 
@@ -35,7 +36,7 @@ std::vector<TokenScore> plainly(Engine& engine, const std::vector<int>& tokens) 
   std::vector<TokenScore> scores;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     double sum = 0, other = -1e30;
-    const auto target = static_cast<std::size_t>(tokens[r + 1]);
+    const auto target = num(tokens[r + 1]);
     for (std::size_t i = 0; i < vocab; ++i) {
       sum += std::exp(static_cast<double>(logits[r * vocab + i]));
       if (i != target) other = std::max(other, static_cast<double>(logits[r * vocab + i]));

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -106,7 +107,7 @@ PairedAccuracy paired_accuracy(const std::vector<bool>& first, const std::vector
   if (first.size() != second.size() || first.empty())
     bad_input("{} and {} items cannot be paired; evaluate both on the same tasks", first.size(), second.size());
   PairedAccuracy result;
-  result.items = static_cast<std::int64_t>(first.size());
+  result.items = std::ssize(first);
   for (std::size_t i = 0; i < first.size(); ++i) {
     result.only_first += first[i] && !second[i];
     result.only_second += second[i] && !first[i];

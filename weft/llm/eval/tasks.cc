@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/io/text/jsonl.h"
 #include "weft/io/text/tokenizer.h"
@@ -31,8 +32,7 @@ std::vector<std::string> get_strings(const Json& object, std::string_view key, c
 
 void read_choices(const Json& object, const std::string& where, TaskItem* item) {
   item->choices = get_strings(object, "choices", where);
-  item->answer =
-      static_cast<int>(get_int(object, "answer", where, 0, static_cast<std::int64_t>(item->choices.size()) - 1));
+  item->answer = static_cast<int>(get_int(object, "answer", where, 0, std::ssize(item->choices) - 1));
   if (find_field(object, "score", where)) {
     const std::string score = get_string(object, "score", where);
     if (score != "sum" && score != "byte") bad_input("{}: \"score\" is \"{}\"; use sum or byte", where, score);
@@ -77,7 +77,7 @@ void put_start(const Tokenizer& tokenizer, std::vector<int>* context) {
 void cut_context(std::int64_t capacity, TaskUnit* unit) {
   std::size_t longest = 0;
   for (const auto& choice : unit->choices) longest = std::max(longest, choice.size());
-  const auto room = static_cast<std::size_t>(capacity);
+  const auto room = num(capacity);
   if (longest + 1 > room)
     bad_input("a choice of item {} has {} tokens, more than the model's length of {}; leave the item out", unit->item,
               longest, capacity);
@@ -147,11 +147,11 @@ ItemScore judge_continuation(const TaskItem& item, std::span<const double> sums)
   std::vector<double> scores(sums.begin(), sums.end());
   if (item.per_byte)
     for (std::size_t c = 0; c < scores.size(); ++c) scores[c] /= static_cast<double>(item.choices[c].size());
-  const auto answer = static_cast<std::size_t>(item.answer);
+  const auto answer = num(item.answer);
   double best_other = -1e300;
   for (std::size_t c = 0; c < scores.size(); ++c)
     if (c != answer) best_other = std::max(best_other, scores[c]);
-  const auto winner = static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  const auto winner = num(std::max_element(scores.begin(), scores.end()) - scores.begin());
   return {winner == answer, scores.size() > 1 ? scores[answer] - best_other : 0};
 }
 

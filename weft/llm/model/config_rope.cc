@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -74,7 +75,7 @@ void read_rope(const Json& json, const std::string& where, ModelConfig* config) 
 
 std::vector<double> rotary_rates(const ModelConfig& config) {
   if (config.family != ModelFamily::llama) return {};
-  std::vector<double> rates(static_cast<std::size_t>(config.head_dim / 2));
+  std::vector<double> rates(num(config.head_dim / 2));
   const RopeScaling& rope = config.rope;
   for (std::size_t i = 0; i < rates.size(); ++i) {
     double rate = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/pages.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/model/tensor_names.h"
@@ -110,7 +111,7 @@ class ModelLoader {
   // `count` elements from `first` on, in the dtype they are kept in.
   static void take(const StoredTensor& tensor, std::int64_t first, std::int64_t count, std::byte* out) {
     if (kept_dtype(tensor.dtype) == Dtype::bf16)
-      std::memcpy(out, tensor.data + first * 2, static_cast<std::size_t>(count) * 2);
+      std::memcpy(out, tensor.data + first * 2, num(count) * 2);
     else
       widen(tensor, first, count, reinterpret_cast<float*>(out));
   }
@@ -128,7 +129,7 @@ class ModelLoader {
     if (readable_in_place(tensor)) return part_of(weight, rows);
     weight.rows = rows.size();
     if (weight.empty()) return weight;
-    std::byte* out = allot(static_cast<std::size_t>(rows.size() * cols) * size_of(weight.dtype));
+    std::byte* out = allot(num(rows.size() * cols) * size_of(weight.dtype));
     take(tensor, rows.begin * cols, rows.size() * cols, out);
     weight.data = out;
     return weight;
@@ -140,11 +141,11 @@ class ModelLoader {
     const StoredTensor& tensor = get(name, shape);
     Weight weight{tensor.data, kept_dtype(tensor.dtype), shape[0], width, width};
     if (columns.size() == shape[1] && width == shape[1] && readable_in_place(tensor)) return weight;
-    const std::size_t row = static_cast<std::size_t>(width) * size_of(weight.dtype);
-    std::byte* out = allot(row * static_cast<std::size_t>(shape[0]));
-    std::memset(out, 0, row * static_cast<std::size_t>(shape[0]));
+    const std::size_t row = num(width) * size_of(weight.dtype);
+    std::byte* out = allot(row * num(shape[0]));
+    std::memset(out, 0, row * num(shape[0]));
     for (std::int64_t r = 0; r < shape[0]; ++r)
-      take(tensor, r * shape[1] + columns.begin, columns.size(), out + static_cast<std::size_t>(r) * row);
+      take(tensor, r * shape[1] + columns.begin, columns.size(), out + num(r) * row);
     weight.data = out;
     return weight;
   }
@@ -153,7 +154,7 @@ class ModelLoader {
     const std::vector<std::int64_t> shape{size};
     const StoredTensor& tensor = get(name, shape);
     if (part.size() == 0) return nullptr;
-    auto* out = reinterpret_cast<float*>(allot(static_cast<std::size_t>(part.size()) * sizeof(float)));
+    auto* out = reinterpret_cast<float*>(allot(num(part.size()) * sizeof(float)));
     widen(tensor, part.begin, part.size(), out);
     return out;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/llm/model/config.h"
 #include "weft/llm/model/shard.h"
 
@@ -73,7 +74,7 @@ class Model {
 
   const ModelConfig& config() const { return source_.config; }
   const ModelShard& shard() const { return shard_; }
-  const BlockWeights& block(std::int64_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
+  const BlockWeights& block(std::int64_t index) const { return blocks_[at(index)]; }
   const NormWeight& final_norm() const { return final_norm_; }
   const Weight& head() const { return head_; }            // (this rank's rows, hidden)
   const Weight& embedding() const { return embedding_; }  // (vocab, hidden), whole

@@ -10,6 +10,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/pages.h"
 #include "weft/base/thread_pool.h"
 #include "weft/io/tensor/safetensors.h"
@@ -94,14 +95,13 @@ class RandomSource final : public TensorSource {
 
   void add(const NamedShape& named, StoredDtype dtype, std::uint64_t seed, ThreadPool& threads) {
     std::size_t count = 1;
-    for (const std::int64_t size : named.shape) count *= static_cast<std::size_t>(size);
+    for (const std::int64_t size : named.shape) count *= num(size);
     const std::size_t size = dtype == StoredDtype::f32 ? 4 : 2;
     auto& memory = memory_.emplace_back(new std::byte[count * size]);
     std::byte* out = memory.get();
     ask_for_huge_pages(out, count * size);
     threads.run([&](int thread) {
-      for (std::size_t s = static_cast<std::size_t>(thread); s * kStretch < count;
-           s += static_cast<std::size_t>(threads.size()))
+      for (std::size_t s = num(thread); s * kStretch < count; s += num(threads.size()))
         fill(out + s * kStretch * size, std::min(kStretch, count - s * kStretch), dtype, spread_of(named),
              seed_of(named.name, seed, s));
     });

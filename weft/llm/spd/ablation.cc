@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/model/tensor_names.h"
 
@@ -19,7 +20,7 @@ class MemorySource : public TensorSource {
     entry.values = std::move(values);
     entry.tensor = {.name = name,
                     .dtype = StoredDtype::f32,
-                    .shape = {static_cast<std::int64_t>(entry.values.size())},
+                    .shape = {std::ssize(entry.values)},
                     .data = reinterpret_cast<const std::byte*>(entry.values.data()),
                     .bytes = entry.values.size() * sizeof(float)};
   }
@@ -45,8 +46,8 @@ std::vector<float> shared_means(const ModelConfig& config, std::span<const float
     for (std::int64_t c = 0; c < d; ++c) {
       double sum = 0;
       for (std::int64_t other = head / group * group; other < (head / group + 1) * group; ++other)
-        sum += static_cast<double>(means[static_cast<std::size_t>(other * d + c)]);
-      shared[static_cast<std::size_t>(head * d + c)] = static_cast<float>(sum / static_cast<double>(group));
+        sum += static_cast<double>(means[at(other * d + c)]);
+      shared[at(head * d + c)] = static_cast<float>(sum / static_cast<double>(group));
     }
   return shared;
 }
@@ -58,7 +59,7 @@ std::vector<float> projected(const ModelSource& source, std::int64_t block, std:
   if (weight == nullptr) bad_input("{}: no tensor \"{}\"; give a whole model", source.tensors->where(), name);
   std::vector<float> row(c.size()), out;
   for (std::int64_t r = 0; r < source.config.hidden; ++r) {
-    widen(*weight, r * static_cast<std::int64_t>(c.size()), static_cast<std::int64_t>(c.size()), row.data());
+    widen(*weight, r * std::ssize(c), std::ssize(c), row.data());
     double sum = 0;
     for (std::size_t i = 0; i < c.size(); ++i) sum += static_cast<double>(row[i]) * static_cast<double>(c[i]);
     out.push_back(static_cast<float>(sum));
@@ -76,11 +77,11 @@ std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, s
   std::vector<AblationRow> rows;
   std::int64_t done = 0;
   for (const BlockOrder order : orders) {
-    std::vector<BlockOrder> all(static_cast<std::size_t>(ranks.config().blocks), BlockOrder::sync);
+    std::vector<BlockOrder> all(num(ranks.config().blocks), BlockOrder::sync);
     if (block == kAllBlocks)
       std::fill(all.begin(), all.end(), order);
     else
-      all[static_cast<std::size_t>(block)] = order;
+      all[at(block)] = order;
     AblationRow& row = rows.emplace_back();
     row.order = order;
     for (const auto window : windows) {
@@ -94,21 +95,19 @@ std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, s
 ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means) {
   const ModelConfig& config = source.config;
   if (config.attention_bias) bad_input("{}: the model has biases already; measure it as it is", config.file);
-  if (static_cast<std::int64_t>(head_means.size()) != config.blocks)
+  if (std::ssize(head_means) != config.blocks)
     bad_input("means of {} blocks for a model of {}", head_means.size(), config.blocks);
   auto biases = std::make_shared<MemorySource>();
   ModelSource out = source;
   out.config.attention_bias = true;
   const std::int64_t d = config.head_dim, group = config.heads_per_kv();
   for (std::int64_t block = 0; block < config.blocks; ++block) {
-    const std::vector<float> c = shared_means(config, head_means[static_cast<std::size_t>(block)]);
+    const std::vector<float> c = shared_means(config, head_means[at(block)]);
     std::vector<float> values;
     for (std::int64_t kv = 0; kv < config.kv_heads; ++kv)
-      for (std::int64_t i = 0; i < d; ++i) values.push_back(-c[static_cast<std::size_t>(kv * group * d + i)]);
-    biases->put(bias_name(out.config, block, BlockPart::q),
-                std::vector<float>(static_cast<std::size_t>(config.heads * d)));
-    biases->put(bias_name(out.config, block, BlockPart::k),
-                std::vector<float>(static_cast<std::size_t>(config.kv_heads * d)));
+      for (std::int64_t i = 0; i < d; ++i) values.push_back(-c[at(kv * group * d + i)]);
+    biases->put(bias_name(out.config, block, BlockPart::q), std::vector<float>(num(config.heads * d)));
+    biases->put(bias_name(out.config, block, BlockPart::k), std::vector<float>(num(config.kv_heads * d)));
     biases->put(bias_name(out.config, block, BlockPart::v), std::move(values));
     biases->put(bias_name(out.config, block, BlockPart::o), projected(source, block, c));
   }

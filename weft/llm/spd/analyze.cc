@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 
 namespace weft {
@@ -35,11 +36,11 @@ class SharedPrefix {
   }
 
   std::vector<WindowScore> score(const Modes& modes) {
-    const auto blocks = static_cast<std::int64_t>(modes.size());
+    const auto blocks = std::ssize(modes);
     engines_.own.set_modes(modes);
     if (engines_.repaired != nullptr) engines_.repaired->set_modes(modes);
     // With nothing changed there is still the last block to run, for the norm behind it.
-    std::int64_t begin = std::min(first_changed(modes), static_cast<std::int64_t>(inputs_.size()) - 1);
+    std::int64_t begin = std::min(first_changed(modes), std::ssize(inputs_) - 1);
     std::vector<float> x = inputs_[static_cast<std::size_t>(begin)];
     for (std::int64_t end; begin < blocks; begin = end) {
       Engine& engine = engine_of(modes, begin);
@@ -52,7 +53,7 @@ class SharedPrefix {
 
  private:
   Engine& engine_of(const Modes& modes, std::int64_t block) {
-    const auto b = static_cast<std::size_t>(block);
+    const auto b = num(block);
     const bool repaired = engines_.repaired != nullptr && modes[b].drop && engines_.is_repaired[b];
     return repaired ? *engines_.repaired : engines_.own;
   }
@@ -79,7 +80,7 @@ class SharedPrefix {
     for (const Feed& feed : feeds_) {
       WindowScore& sum = scores.emplace_back();
       for (std::size_t i = 0; i < feed.tokens.size(); ++i) sum.log_probability += rows[row++].log_probability;
-      sum.tokens = static_cast<std::int64_t>(feed.tokens.size());
+      sum.tokens = std::ssize(feed.tokens);
     }
     return scores;
   }
@@ -99,18 +100,17 @@ BlockClass class_of(double sensitivity, const Thresholds& thresholds) {
   return sensitivity <= thresholds.tau2 ? BlockClass::sb : BlockClass::esb;
 }
 
-Modes all_blocks(std::int64_t blocks, BlockMode mode) { return Modes(static_cast<std::size_t>(blocks), mode); }
+Modes all_blocks(std::int64_t blocks, BlockMode mode) { return Modes(num(blocks), mode); }
 
 std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const TokenWindow> windows,
                                                   std::span<const Modes> configurations, const EvalProgress& progress) {
   const std::int64_t blocks = engines.own.model().config().blocks;
   std::int64_t deepest = 0;
   for (const Modes& modes : configurations) {
-    if (static_cast<std::int64_t>(modes.size()) != blocks)
-      bad_input("{} modes for {} blocks; give one a block", modes.size(), blocks);
+    if (std::ssize(modes) != blocks) bad_input("{} modes for {} blocks; give one a block", modes.size(), blocks);
     deepest = std::max(deepest, std::min(first_changed(modes), blocks - 1));
   }
-  const auto batch = static_cast<std::size_t>(engines.own.options().sequences);
+  const auto batch = num(engines.own.options().sequences);
   std::vector<std::vector<WindowScore>> scores(configurations.size());
   for (std::size_t begin = 0; begin < windows.size(); begin += batch) {
     SharedPrefix prefix(engines, windows.subspan(begin, std::min(batch, windows.size() - begin)));
@@ -137,8 +137,7 @@ Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const TokenWind
   Sensitivity out;
   out.dropped_from = score_modes(engines, windows, configurations, progress);
   for (const auto& scores : out.dropped_from) out.perplexity_from.push_back(perplexity(scores));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(blocks); ++i)
-    out.s.push_back(out.perplexity_from[i] - out.perplexity_from[i + 1]);
+  for (std::size_t i = 0; i < num(blocks); ++i) out.s.push_back(out.perplexity_from[i] - out.perplexity_from[i + 1]);
   return out;
 }
 
@@ -152,7 +151,7 @@ std::vector<int> drop_order(std::span<const double> sensitivity) {
 }
 
 std::vector<Modes> dropped_in_order(std::span<const int> order) {
-  std::vector<Modes> out{all_blocks(static_cast<std::int64_t>(order.size()), {})};
+  std::vector<Modes> out{all_blocks(std::ssize(order), {})};
   for (const int block : order) {
     Modes modes = out.back();
     modes[static_cast<std::size_t>(block)].drop = true;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/tensor/safetensors.h"
@@ -38,7 +39,7 @@ std::vector<Modes> all_choices(std::int64_t blocks) {
   std::vector<Modes> out;
   for (unsigned code = 0; code < 1u << blocks; ++code) {
     Modes& modes = out.emplace_back(all_blocks(blocks, {}));
-    for (std::int64_t b = 0; b < blocks; ++b) modes[static_cast<std::size_t>(b)].drop = code >> b & 1;
+    for (std::int64_t b = 0; b < blocks; ++b) modes[at(b)].drop = code >> b & 1;
   }
   return out;
 }
@@ -92,20 +93,18 @@ TEST(Sensitivity, IsTheDifferenceOfSuffixes) {
     Engine engine(world, model, {.sequences = 2, .capacity = 16, .rows = 30});
     BlockEngines engines{engine, nullptr, {}};
     const Sensitivity found = measure_sensitivity(engines, windows);
-    ASSERT_EQ(static_cast<std::int64_t>(found.s.size()), blocks);
+    ASSERT_EQ(std::ssize(found.s), blocks);
     for (std::int64_t from = 0; from <= blocks; ++from) {
       Modes modes = all_blocks(blocks, {});
-      for (std::int64_t b = from; b < blocks; ++b) modes[static_cast<std::size_t>(b)].drop = true;
+      for (std::int64_t b = from; b < blocks; ++b) modes[at(b)].drop = true;
       engine.set_modes(modes);
-      EXPECT_NEAR(found.perplexity_from[static_cast<std::size_t>(from)], perplexity(score_windows(engine, windows)),
-                  1e-9);
+      EXPECT_NEAR(found.perplexity_from[at(from)], perplexity(score_windows(engine, windows)), 1e-9);
     }
     double sum = 0;
     for (const double s : found.s) sum += s;
     EXPECT_NEAR(sum, found.perplexity_from.front() - found.perplexity_from.back(), 1e-9);
     const std::vector<int> order = drop_order(found.s);
-    for (std::size_t i = 1; i < order.size(); ++i)
-      EXPECT_LE(found.s[static_cast<std::size_t>(order[i - 1])], found.s[static_cast<std::size_t>(order[i])]);
+    for (std::size_t i = 1; i < order.size(); ++i) EXPECT_LE(found.s[at(order[i - 1])], found.s[at(order[i])]);
   });
 }
 
@@ -123,7 +122,7 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
   const std::string folder = kModels + "llama-gqa";
   const ModelSource source = open_model(folder);
   const std::int64_t n = source.config.hidden, k = source.config.intermediate;
-  const std::vector<float> values(static_cast<std::size_t>(n * k), 0.01f);
+  const std::vector<float> values(num(n * k), 0.01f);
   const ScratchFolder scratch;
   const StoredTensor tensor{.name = "model.layers.0.mlp.down_proj.weight",
                             .dtype = StoredDtype::f32,
@@ -143,8 +142,7 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
     const EngineOptions options{.sequences = 2, .capacity = 16, .rows = 30};
     const Model own(source, world.rank(), 2);
     ModelSource all = source;
-    all.repaired =
-        repaired_source(spd, source.config, std::vector<bool>(static_cast<std::size_t>(source.config.blocks), true));
+    all.repaired = repaired_source(spd, source.config, std::vector<bool>(num(source.config.blocks), true));
     const Model repaired(all, world.rank(), 2);
     Engine own_engine(world, own, options), repaired_engine(world, repaired, options);
     BlockEngines engines{own_engine, &repaired_engine, repaired_blocks(spd, source.config)};
@@ -172,7 +170,7 @@ TEST(Ablation, CentredHeadsComputeTheSame) {
   const std::vector<int> stream = random_tokens(2 * 16, source.config.vocab);
   const auto windows = cut_windows(stream, 16);
   SimulatedRanks plain(source, 2, 15, 1);
-  const std::vector<BlockOrder> sync(static_cast<std::size_t>(source.config.blocks), BlockOrder::sync);
+  const std::vector<BlockOrder> sync(num(source.config.blocks), BlockOrder::sync);
   std::vector<double> want;
   for (const auto window : windows) want.push_back(plain.score(window, sync).log_probability);
   const auto means = plain.take_head_means();

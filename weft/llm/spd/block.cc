@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -39,7 +41,7 @@ std::int64_t shared_count(const ModelConfig& config, const ModelShard& shard) {
 }  // namespace
 
 RankSum::RankSum(World& world, std::int64_t count) : count_(count), padded_(padded(count)), op_(sum_op(world, count)) {
-  if (padded_ != count_) in_.resize(static_cast<std::size_t>(padded_));
+  if (padded_ != count_) in_.resize(num(padded_));
 }
 
 const float* RankSum::sum_of(const float* values) {
@@ -64,8 +66,8 @@ RankBlock::RankBlock(World& world, const ModelConfig& config, std::int64_t seque
       gradients_sum_(world, shared_count(config, shard_)),
       norm_sum_(world, 1),
       first_(held_first(config, shard_)),
-      shared_(static_cast<std::size_t>(shared_count(config, shard_))) {
-  for (auto* buffer : {&y_, &x1_, &z_}) buffer->resize(static_cast<std::size_t>(values()));
+      shared_(num(shared_count(config, shard_))) {
+  for (auto* buffer : {&y_, &x1_, &z_}) buffer->resize(num(values()));
 }
 
 void RankBlock::add_row(const float* row, float* rows) const {
@@ -123,7 +125,7 @@ void RankBlock::share_gradients(float* gradients) {
   const std::int64_t replicated = layout().replicated();
   std::fill(shared_.begin(), shared_.end(), 0.0f);
   std::copy_n(gradients, replicated, shared_.begin());
-  const bool with_heads = static_cast<std::int64_t>(shared_.size()) > replicated;
+  const bool with_heads = std::ssize(shared_) > replicated;
   const auto for_each_kv = [&](const auto& move) {  // (in the shard, in the whole, floats)
     std::int64_t at = replicated;
     for (const BlockParam param : kKvParams) {
@@ -159,7 +161,7 @@ double RankBlock::squared_norm(const float* gradients) {
 }
 
 const float* RankBlock::rows_of(int from, const float* rows) {
-  if (zeros_.empty()) zeros_.resize(static_cast<std::size_t>(values()));
+  if (zeros_.empty()) zeros_.resize(num(values()));
   return rows_sum_.sum_of(from == shard_.rank ? rows : zeros_.data());
 }
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/model/tensor_names.h"
 #include "weft/llm/spd/distill_activations.h"
@@ -24,7 +25,7 @@ ModelSource model_of(const std::string& name) { return open_model(std::string(WE
 std::vector<float> random_values(std::int64_t count, unsigned seed) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> distribution(-1, 1);
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(num(count));
   for (float& value : values) value = distribution(engine);
   return values;
 }
@@ -33,7 +34,7 @@ std::vector<float> random_values(std::int64_t count, unsigned seed) {
 std::vector<float> logits_of(const ModelSource& model, const std::vector<float>& hidden) {
   const ModelConfig& c = model.config;
   const auto read = [&](const std::string& name, std::int64_t count) {
-    std::vector<float> values(static_cast<std::size_t>(count));
+    std::vector<float> values(num(count));
     widen(*model.tensors->find(name), 0, count, values.data());
     return values;
   };
@@ -44,12 +45,12 @@ std::vector<float> logits_of(const ModelSource& model, const std::vector<float>&
   if (opt) bias = read(norm_name.substr(0, norm_name.size() - 6) + "bias", c.hidden);
   ThreadPool pool(1);
   NormRows rows;
-  const auto count = static_cast<std::int64_t>(hidden.size()) / c.hidden;
+  const auto count = std::ssize(hidden) / c.hidden;
   norm_forward(pool, count,
                {opt ? NormKind::layer : NormKind::rms, c.hidden, static_cast<float>(c.norm_eps), weight.data(),
                 opt ? bias.data() : nullptr},
                {hidden.data(), c.hidden}, {normed.data(), c.hidden}, &rows);
-  logits.resize(static_cast<std::size_t>(count * c.vocab));
+  logits.resize(num(count * c.vocab));
   Products products(&pool);
   linear_forward(products, count, {c.hidden, c.vocab, head.data(), nullptr}, {normed.data(), c.hidden},
                  {logits.data(), c.vocab});
@@ -63,12 +64,12 @@ TEST(RankBlock, SynchronisedBlocksAreTheModelAtAnyRanksAndOrderOfHeads) {
       const GoldenPrompt prompt = golden_prompts(std::string(WEFT_SOURCE) + "/tests/models/" + name)[2];
       World::local(ranks, [&](World& world) {
         ThreadPool pool(1);
-        RankBlock block(world, model.config, static_cast<std::int64_t>(prompt.ids.size()), 1, &pool);
-        std::vector<float> x(static_cast<std::size_t>(block.values()));
+        RankBlock block(world, model.config, std::ssize(prompt.ids), 1, &pool);
+        std::vector<float> x(num(block.values()));
         embed(model.config, *model.tensors, prompt.ids, x.data());
         for (int b = 0; b < model.config.blocks; ++b) {
           std::vector<float> whole = read_block(model.config, *model.tensors, b);
-          std::vector<int> order(static_cast<std::size_t>(model.config.kv_heads));
+          std::vector<int> order(num(model.config.kv_heads));
           std::iota(order.rbegin(), order.rend(), 0);
           permute_heads(model.config, order, &whole);  // heads the other way round
           block.synchronised(take_shard(model.config, block.shard(), whole).data(), x.data(), x.data());
@@ -107,13 +108,12 @@ void check_direction(World& world, RankBlock& block, const ModelConfig& config, 
   const BlockLayout::Place& place = layout[param];
   if (place.size() == 0 || param == BlockParam::k_bias) return;  // k's bias moves all scores of a query alike
   const std::vector<float> x = random_values(block.values(), 1), target = random_values(block.values(), 2);
-  std::vector<float> direction(static_cast<std::size_t>(place.size())), out(x.size());
+  std::vector<float> direction(num(place.size())), out(x.size());
   double along = 0, square = 0;
-  for (std::size_t i = 0; i < direction.size(); ++i)
-    square += std::pow(gradient[static_cast<std::size_t>(place.begin) + i], 2);
+  for (std::size_t i = 0; i < direction.size(); ++i) square += std::pow(gradient[at(place.begin) + i], 2);
   for (std::size_t i = 0; i < direction.size(); ++i) {  // steepest, of length 1, so that little is lost to rounding
-    direction[i] = gradient[static_cast<std::size_t>(place.begin) + i] / static_cast<float>(std::sqrt(square));
-    along += direction[i] * gradient[static_cast<std::size_t>(place.begin) + i];
+    direction[i] = gradient[at(place.begin) + i] / static_cast<float>(std::sqrt(square));
+    along += direction[i] * gradient[at(place.begin) + i];
   }
   ASSERT_GT(square, 0);
   constexpr float kStep = 2e-2f;
@@ -121,7 +121,7 @@ void check_direction(World& world, RankBlock& block, const ModelConfig& config, 
   for (const int side : {0, 1}) {
     std::vector<float> moved = whole;
     for (std::size_t i = 0; i < direction.size(); ++i)
-      moved[static_cast<std::size_t>(place.begin) + i] += (side == 0 ? kStep : -kStep) * direction[i];
+      moved[at(place.begin) + i] += (side == 0 ? kStep : -kStep) * direction[i];
     block.dropped(take_shard(config, block.shard(), moved).data(), x.data(), out.data());
     sides[side] = mean_square_loss(block.pool(), block.values(), out.data(), target.data(), nullptr);
   }

@@ -5,6 +5,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
@@ -132,7 +133,7 @@ BlockShape block_shape(const ModelConfig& config, const ModelShard& shard, std::
 
 std::vector<float> read_block(const ModelConfig& config, const TensorSource& tensors, std::int64_t block) {
   const BlockLayout layout = whole_layout(config);
-  std::vector<float> whole(static_cast<std::size_t>(layout.size()));
+  std::vector<float> whole(num(layout.size()));
   for (const NamedParam& named : kParamNames) {
     const BlockLayout::Place& place = layout[named.param];
     if (place.size() == 0) continue;
@@ -143,7 +144,7 @@ std::vector<float> read_block(const ModelConfig& config, const TensorSource& ten
 }
 
 std::vector<float> take_shard(const ModelConfig& config, const ModelShard& shard, const std::vector<float>& whole) {
-  std::vector<float> part(static_cast<std::size_t>(BlockLayout(block_shape(config, shard)).size()));
+  std::vector<float> part(num(BlockLayout(block_shape(config, shard)).size()));
   for_each_row(config, shard, [&](BlockParam, std::int64_t to, std::int64_t from, std::int64_t cols) {
     std::copy_n(whole.begin() + from, cols, part.begin() + to);
   });
@@ -152,7 +153,7 @@ std::vector<float> take_shard(const ModelConfig& config, const ModelShard& shard
 
 std::vector<bool> held_first(const ModelConfig& config, const ModelShard& shard) {
   const BlockLayout layout(block_shape(config, shard));
-  std::vector<bool> first(static_cast<std::size_t>(layout.size()), true);
+  std::vector<bool> first(num(layout.size()), true);
   std::fill_n(first.begin(), layout.replicated(), shard.rank == 0);
   // Ranks hold heads in order, so a key/value head that an earlier rank holds is one that the last rank with heads does.
   std::int64_t begun = 0;
@@ -182,11 +183,11 @@ std::vector<StoredTensor> name_block(const ModelConfig& config, std::int64_t blo
   for (const NamedParam& named : kParamNames) {
     const BlockLayout::Place& place = layout[named.param];
     if (place.size() == 0) continue;
-    std::vector<std::byte>& bytes = storage->emplace_back(static_cast<std::size_t>(place.size()) * size_of(dtype));
+    std::vector<std::byte>& bytes = storage->emplace_back(num(place.size()) * size_of(dtype));
     if (dtype == StoredDtype::f32) std::memcpy(bytes.data(), whole.data() + place.begin, bytes.size());
     for (std::int64_t i = 0; dtype == StoredDtype::bf16 && i < place.size(); ++i) {
       const bf16 value = to_bf16(whole[static_cast<std::size_t>(place.begin + i)]);
-      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof value, &value, sizeof value);
+      std::memcpy(bytes.data() + num(i) * sizeof value, &value, sizeof value);
     }
     const std::string name = named.bias ? bias_name(config, block, named.part) : weight_name(config, block, named.part);
     tensors.push_back({name, dtype, stored_shape(config, named), bytes.data(), bytes.size()});

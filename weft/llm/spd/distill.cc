@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/llm/spd/distill_state.h"
 #include "weft/llm/spd/distill_train.h"
 #include "weft/llm/spd/head_groups.h"
@@ -21,27 +22,24 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 void check(const DistillJob& job) {
   const ModelConfig& config = job.model.config;
   const DistillOptions& o = job.options;
-  if (static_cast<std::int64_t>(job.tasks.size()) != config.blocks)
+  if (std::ssize(job.tasks) != config.blocks)
     bad_input("{} tasks for a model of {} blocks; give one a block", job.tasks.size(), config.blocks);
   if (o.batch < 1 || o.epochs < 1) bad_input("batch is {} and epochs {}; use 1 or more", o.batch, o.epochs);
   if (!(o.lr > 0)) bad_input("lr is {}; use a number above 0, such as 1e-3", o.lr);
-  if (static_cast<std::int64_t>(job.samples.size()) < o.batch)
+  if (std::ssize(job.samples) < o.batch)
     bad_input("there are {} samples, fewer than the batch of {}; give more text, shorter samples or a smaller batch",
               job.samples.size(), o.batch);
   for (const auto& sample : job.samples)
-    if (sample.empty() || sample.size() != job.samples[0].size() ||
-        static_cast<std::int64_t>(sample.size()) > config.max_positions)
+    if (sample.empty() || sample.size() != job.samples[0].size() || std::ssize(sample) > config.max_positions)
       bad_input("a sample has {} tokens, the first {}; give samples of one length, 1 to {}", sample.size(),
                 job.samples[0].size(), config.max_positions);
 }
 
 std::int64_t usable_samples(const DistillJob& job) {
-  return static_cast<std::int64_t>(job.samples.size()) / job.options.batch * job.options.batch;
+  return std::ssize(job.samples) / job.options.batch * job.options.batch;
 }
 
-std::int64_t sample_values(const DistillJob& job) {
-  return static_cast<std::int64_t>(job.samples[0].size()) * job.model.config.hidden;
-}
+std::int64_t sample_values(const DistillJob& job) { return std::ssize(job.samples[0]) * job.model.config.hidden; }
 
 // One rank's part of the work, block after block.
 class Distiller {
@@ -54,7 +52,7 @@ class Distiller {
         sets_(sets),
         report_(report),
         pool_(job.options.threads),
-        block_(world, config_, static_cast<std::int64_t>(job.samples[0].size()), job.options.batch, &pool_),
+        block_(world, config_, std::ssize(job.samples[0]), job.options.batch, &pool_),
         whole_sum_(world, BlockLayout(block_shape(config_, shard_of(config_, 0, 1))).size()),
         flag_sum_(world, 4),
         state_(job.folder, config_, settings_of(job, world.size())),
@@ -72,7 +70,7 @@ class Distiller {
 
  private:
   bool speaks() const { return world_.rank() == 0; }
-  const BlockTask& task(int block) const { return job_.tasks[static_cast<std::size_t>(block)]; }
+  const BlockTask& task(int block) const { return job_.tasks[at(block)]; }
   bool chained() const { return job_.options.inputs == DistillInputs::chained; }
   bool follows_originals() const { return job_.options.inputs == DistillInputs::sync; }
 
@@ -109,9 +107,9 @@ class Distiller {
 void Distiller::settle() { world_.barrier(); }
 
 void Distiller::load_inputs() {
-  std::vector<float> rows(static_cast<std::size_t>(sample_values(job_)));
+  std::vector<float> rows(num(sample_values(job_)));
   for (std::int64_t s = 0; s < usable_samples(job_); ++s) {
-    embed(config_, *job_.model.tensors, job_.samples[static_cast<std::size_t>(s)], rows.data());
+    embed(config_, *job_.model.tensors, job_.samples[at(s)], rows.data());
     sets_.inputs().write(s, 1, rows.data(), world_.rank());
     if (chained()) sets_.originals().write(s, 1, rows.data(), world_.rank());
   }
@@ -119,7 +117,7 @@ void Distiller::load_inputs() {
 }
 
 void Distiller::pass(Form form, const std::vector<float>& weights, const Activations& from, Activations& to) {
-  std::vector<float> out(static_cast<std::size_t>(block_.values()));
+  std::vector<float> out(num(block_.values()));
   for (std::int64_t first = 0; first < usable_samples(job_); first += job_.options.batch) {
     if (form == Form::dropped) {
       block_.dropped(weights.data(), from.sample(first), out.data());
@@ -154,7 +152,7 @@ void Distiller::do_block(int block) {
 }
 
 std::vector<float> Distiller::gather(const std::vector<float>& weights) {
-  std::vector<float> whole(static_cast<std::size_t>(BlockLayout(block_shape(config_, shard_of(config_, 0, 1))).size()));
+  std::vector<float> whole(num(BlockLayout(block_shape(config_, shard_of(config_, 0, 1))).size()));
   put_shard(config_, block_.shard(), weights, &whole);
   whole_sum_.add_up(whole.data());
   return whole;
@@ -167,7 +165,7 @@ std::optional<std::vector<float>> Distiller::resume(int block) {
   if (speaks() && (found = state_.find(block))) flags[0] = 1;
   flag_sum_.add_up(flags);
   if (flags[0] == 0) return std::nullopt;
-  std::vector<float> whole(static_cast<std::size_t>(BlockLayout(block_shape(config_, shard_of(config_, 0, 1))).size()));
+  std::vector<float> whole(num(BlockLayout(block_shape(config_, shard_of(config_, 0, 1))).size()));
   if (speaks()) whole = found->weights;
   whole_sum_.add_up(whole.data());
   finish(speaks() ? std::move(*found) : DistilledBlock{.block = block, .resumed = true});

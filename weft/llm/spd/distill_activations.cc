@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/model/tensor_names.h"
 
@@ -18,7 +19,7 @@ const StoredTensor& tensor_of(const TensorSource& tensors, const std::string& na
 }  // namespace
 
 Activations::Activations(std::int64_t samples, std::int64_t values, int writers)
-    : samples_(samples), values_(values), writers_(writers), data_(static_cast<std::size_t>(samples * values)) {}
+    : samples_(samples), values_(values), writers_(writers), data_(num(samples * values)) {}
 
 void Activations::write(std::int64_t first, std::int64_t count, const float* values, int rank) {
   const std::int64_t all = count * values_, writer = writers_ == 1 ? 0 : rank;
@@ -30,7 +31,7 @@ void embed(const ModelConfig& config, const TensorSource& tensors, std::span<con
   constexpr std::int64_t kPositionOffset = 2;  // OPT's table begins with two rows that no position uses
   const StoredTensor& table = tensor_of(tensors, embedding_name(config));
   const std::string positions = positions_name(config);
-  std::vector<float> row(static_cast<std::size_t>(config.hidden));
+  std::vector<float> row(num(config.hidden));
   for (std::size_t i = 0; i < sample.size(); ++i, out += config.hidden) {
     if (sample[i] < 0 || sample[i] >= config.vocab)
       bad_input("token {} is outside the model's vocabulary of {}; use the model's own tokenizer", sample[i],

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/llm/spd/block_weights.h"
 #include "weft/llm/spd/distill_state.h"
@@ -18,7 +19,7 @@ namespace {
 
 DistillJob job_of(const std::string& name, const std::string& folder) {
   DistillJob job{.model = open_model(std::string(WEFT_SOURCE) + "/tests/models/" + name)};
-  job.tasks.assign(static_cast<std::size_t>(job.model.config.blocks), {.drop = true, .repair = true});
+  job.tasks.assign(num(job.model.config.blocks), {.drop = true, .repair = true});
   std::mt19937 engine(4);
   for (int s = 0; s < 48; ++s) {
     std::vector<int>& sample = job.samples.emplace_back(24);
@@ -121,7 +122,7 @@ TEST(Distill, ReplicasStayEqualToTheBit) {
     Activations inputs(4, block.values()), targets(4, block.values());
     std::mt19937 engine(2);
     std::uniform_real_distribution<float> distribution(-1, 1);
-    std::vector<float> rows(static_cast<std::size_t>(block.values()));
+    std::vector<float> rows(num(block.values()));
     std::vector<float> weights = take_shard(model.config, block.shard(), whole);
     for (int s = 0; s < 4; ++s) {
       for (float& value : rows) value = distribution(engine);
@@ -134,7 +135,7 @@ TEST(Distill, ReplicasStayEqualToTheBit) {
     std::vector<float>& mine = trained[static_cast<std::size_t>(world.rank())];
     mine.assign(whole.size(), 0.0f);
     put_shard(model.config, block.shard(), weights, &mine);
-    RankSum(world, static_cast<std::int64_t>(mine.size())).add_up(mine.data());
+    RankSum(world, std::ssize(mine)).add_up(mine.data());
     EXPECT_EQ(take_shard(model.config, block.shard(), mine), weights) << "rank " << world.rank();
   });
   EXPECT_NE(trained[0], whole);

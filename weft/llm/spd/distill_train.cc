@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "weft/base/index.h"
 #include "weft/nn/adamw.h"
 #include "weft/nn/loss.h"
 
@@ -22,7 +23,7 @@ void shuffle(std::mt19937_64& random, std::vector<std::int64_t>* order) {
 class Batch {
  public:
   Batch(std::int64_t values, std::int64_t samples) : values_(values), samples_(samples) {
-    if (samples > 1) rows_.resize(static_cast<std::size_t>(values));
+    if (samples > 1) rows_.resize(num(values));
   }
   const float* of(const Activations& from, const std::int64_t* which) {
     if (samples_ == 1) return from.sample(*which);
@@ -50,7 +51,7 @@ std::int64_t training_steps(const SampleSplit& split, const DistillOptions& opti
 }
 
 double check_loss(RankBlock& block, const TrainingData& data, const DistillOptions& options, const float* weights) {
-  std::vector<float> out(static_cast<std::size_t>(block.values()));
+  std::vector<float> out(num(block.values()));
   double sum = 0;
   for (std::int64_t first = data.split.check_begin; first < data.split.check_end; first += options.batch) {
     block.dropped(weights, data.inputs.sample(first), out.data());
@@ -65,11 +66,11 @@ void train_block(RankBlock& block, const TrainingData& data, const DistillOption
                   {.weight_decay = static_cast<float>(options.weight_decay)});
   const std::int64_t steps = training_steps(data.split, options);
   const LearningRate rate{.peak = options.lr, .warm_up = steps / kWarmUpShare, .steps = steps};
-  std::vector<std::int64_t> order(static_cast<std::size_t>(data.split.train));
+  std::vector<std::int64_t> order(num(data.split.train));
   std::iota(order.begin(), order.end(), 0);
   std::mt19937_64 random(seed);
   Batch inputs(block.values(), options.batch), targets(block.values(), options.batch);
-  std::vector<float> out(static_cast<std::size_t>(block.values())), gradients(weights->size());
+  std::vector<float> out(num(block.values())), gradients(weights->size());
   std::int64_t taken = 0;
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     shuffle(random, &order);

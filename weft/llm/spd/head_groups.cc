@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/llm/model/shard.h"
 #include "weft/llm/spd/block_weights.h"
 
@@ -34,9 +35,9 @@ class PartitionSearch {
     }
     for (std::size_t g = 0; g < sizes_.size(); ++g) {
       auto& group = now_.groups[g];
-      if (static_cast<std::int64_t>(group.size()) == sizes_[g] || (group.empty() && has_earlier_twin(g))) continue;
+      if (std::ssize(group) == sizes_[g] || (group.empty() && has_earlier_twin(g))) continue;
       double added = 0;
-      for (const int other : group) added += distances_[unit * units_ + static_cast<std::size_t>(other)];
+      for (const int other : group) added += distances_[unit * units_ + num(other)];
       group.push_back(static_cast<int>(unit));
       now_.distance += added;
       place(unit + 1);
@@ -59,8 +60,7 @@ class PartitionSearch {
 double inside(std::span<const double> distances, std::size_t units, const std::vector<int>& group) {
   double sum = 0;
   for (std::size_t i = 0; i < group.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      sum += distances[static_cast<std::size_t>(group[i]) * units + static_cast<std::size_t>(group[j])];
+    for (std::size_t j = 0; j < i; ++j) sum += distances[at(group[i]) * units + num(group[j])];
   return sum;
 }
 
@@ -72,18 +72,15 @@ HeadGroups greedy_groups(std::span<const double> distances, std::span<const std:
                                distances.begin() + static_cast<std::ptrdiff_t>((i + 1) * units), 0.0);
   std::vector<int> order(units);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return total[static_cast<std::size_t>(a)] > total[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return total[at(a)] > total[at(b)]; });
   HeadGroups out{.groups = std::vector<std::vector<int>>(sizes.size())};
   for (const int unit : order) {
     std::size_t best = sizes.size();
     double best_gain = -1;
     for (std::size_t g = 0; g < sizes.size(); ++g) {
-      if (static_cast<std::int64_t>(out.groups[g].size()) == sizes[g]) continue;
+      if (std::ssize(out.groups[g]) == sizes[g]) continue;
       double gain = 0;
-      for (const int other : out.groups[g])
-        gain += distances[static_cast<std::size_t>(unit) * units + static_cast<std::size_t>(other)];
+      for (const int other : out.groups[g]) gain += distances[at(unit) * units + num(other)];
       if (gain > best_gain) best = g, best_gain = gain;
     }
     out.groups[best].push_back(unit);
@@ -116,23 +113,22 @@ void improve(std::span<const double> distances, std::size_t units, HeadGroups* a
 std::vector<double> unit_distances(std::int64_t heads, std::int64_t heads_a_unit, std::int64_t width,
                                    std::span<const float> vectors) {
   const std::int64_t units = heads / heads_a_unit;
-  std::vector<double> distances(static_cast<std::size_t>(units * units));
+  std::vector<double> distances(num(units * units));
   for (std::int64_t a = 0; a < heads; ++a)
     for (std::int64_t b = 0; b < heads; ++b) {
       if (a / heads_a_unit == b / heads_a_unit) continue;
       double squares = 0;
       for (std::int64_t j = 0; j < width; ++j) {
-        const double difference = static_cast<double>(vectors[static_cast<std::size_t>(a * width + j)]) -
-                                  vectors[static_cast<std::size_t>(b * width + j)];
+        const double difference = static_cast<double>(vectors[at(a * width + j)]) - vectors[at(b * width + j)];
         squares += difference * difference;
       }
-      distances[static_cast<std::size_t>(a / heads_a_unit * units + b / heads_a_unit)] += std::sqrt(squares);
+      distances[at(a / heads_a_unit * units + b / heads_a_unit)] += std::sqrt(squares);
     }
   return distances;
 }
 
 HeadGroups group_heads(std::span<const double> distances, std::span<const std::int64_t> sizes) {
-  const auto units = static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+  const auto units = num(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
   if (distances.size() != units * units)
     bad_input("{} units in groups need {} distances, but there are {}", units, units * units, distances.size());
   HeadGroups out;
@@ -153,7 +149,7 @@ HeadGroups group_heads(std::span<const double> distances, std::span<const std::i
 // Rows one by one, each along a shortest augmenting path under potentials that keep every reduced cost >= 0.
 std::vector<int> largest_assignment(int n, std::span<const double> values) {
   constexpr double kFar = std::numeric_limits<double>::infinity();
-  const auto size = static_cast<std::size_t>(n) + 1;
+  const auto size = num(n) + 1;
   std::vector<double> row_price(size), col_price(size);
   std::vector<std::size_t> row_of(size);  // of each column; column 0 holds the row that looks for one
   for (std::size_t row = 1; row < size; ++row) {
@@ -185,7 +181,7 @@ std::vector<int> largest_assignment(int n, std::span<const double> values) {
     } while (row_of[col] != 0);
     for (; col != 0; col = before[col]) row_of[col] = row_of[before[col]];
   }
-  std::vector<int> out(static_cast<std::size_t>(n));
+  std::vector<int> out(num(n));
   for (std::size_t j = 1; j < size; ++j) out[row_of[j] - 1] = static_cast<int>(j) - 1;
   return out;
 }

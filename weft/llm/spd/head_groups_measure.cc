@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "weft/base/index.h"
 #include "weft/llm/spd/head_groups.h"
 #include "weft/nn/adamw.h"
 
@@ -28,7 +29,7 @@ std::vector<float> head_vectors(const Measured& m, const std::vector<float>& who
   const ModelShard& shard = m.block.shard();
   const std::vector<float> weights = take_shard(m.config, shard, whole);
   *width = queries * sequence;
-  std::vector<float> vectors(static_cast<std::size_t>(m.config.heads * *width));
+  std::vector<float> vectors(num(m.config.heads * *width));
   for (std::int64_t first = 0; first < m.samples; first += m.batch) {
     m.block.attend(weights.data(), m.inputs.sample(first));
     for (std::int64_t s = 0; s < m.batch; ++s)
@@ -41,7 +42,7 @@ std::vector<float> head_vectors(const Measured& m, const std::vector<float>& who
             to[key] += row[key] / static_cast<float>(m.samples);
         }
   }
-  RankSum(m.world, static_cast<std::int64_t>(vectors.size())).add_up(vectors.data());
+  RankSum(m.world, std::ssize(vectors)).add_up(vectors.data());
   return vectors;
 }
 
@@ -49,8 +50,8 @@ std::vector<float> head_vectors(const Measured& m, const std::vector<float>& who
 std::vector<float> answers(const Measured& m, const std::vector<float>& whole) {
   const int ranks = m.block.shard().ranks, me = m.block.shard().rank;
   const std::vector<float> weights = take_shard(m.config, m.block.shard(), whole);
-  std::vector<float> x1(static_cast<std::size_t>(m.block.values())), z(x1.size());
-  std::vector<float> values(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks));
+  std::vector<float> x1(num(m.block.values())), z(x1.size());
+  std::vector<float> values(num(ranks) * num(ranks));
   for (std::int64_t first = 0; first < m.samples; first += m.batch) {
     const float* x = m.inputs.sample(first);
     m.block.attend(weights.data(), x);
@@ -59,10 +60,10 @@ std::vector<float> answers(const Measured& m, const std::vector<float>& whole) {
       for (std::size_t i = 0; i < x1.size(); ++i) x1[i] = x[i] + y[i];
       m.block.add_output_bias(weights.data(), x1.data());
       m.block.feed(weights.data(), x1.data(), z.data());
-      values[static_cast<std::size_t>(group * ranks + me)] += static_cast<float>(std::sqrt(sum_of_squares(z)));
+      values[at(group * ranks + me)] += static_cast<float>(std::sqrt(sum_of_squares(z)));
     }
   }
-  RankSum(m.world, static_cast<std::int64_t>(values.size())).add_up(values.data());
+  RankSum(m.world, std::ssize(values)).add_up(values.data());
   return values;
 }
 
@@ -73,13 +74,13 @@ std::vector<int> joined(const std::vector<std::vector<int>>& groups) {
 }
 
 double distance_in_place(std::span<const double> distances, std::span<const std::int64_t> sizes) {
-  const auto units = static_cast<std::size_t>(std::sqrt(static_cast<double>(distances.size())) + 0.5);
+  const auto units = num(std::sqrt(static_cast<double>(distances.size())) + 0.5);
   double sum = 0;
   std::size_t begin = 0;
   for (const std::int64_t size : sizes) {
-    for (std::size_t a = begin; a < begin + static_cast<std::size_t>(size); ++a)
+    for (std::size_t a = begin; a < begin + num(size); ++a)
       for (std::size_t b = begin; b < a; ++b) sum += distances[a * units + b];
-    begin += static_cast<std::size_t>(size);
+    begin += num(size);
   }
   return sum;
 }
@@ -106,8 +107,7 @@ MeasuredGroups measure_groups(World& world, RankBlock& block, const ModelConfig&
       if (sizes[group] != sizes[rank]) values[group * sizes.size() + rank] = -std::numeric_limits<double>::infinity();
   const std::vector<int> rank_of = largest_assignment(ranks, values);
   std::vector<std::vector<int>> placed(sizes.size());
-  for (std::size_t group = 0; group < sizes.size(); ++group)
-    placed[static_cast<std::size_t>(rank_of[group])] = found.groups[group];
+  for (std::size_t group = 0; group < sizes.size(); ++group) placed[at(rank_of[group])] = found.groups[group];
   return {joined(placed), found.distance, distance_in_place(distances, sizes)};
 }
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/llm/spd/block_weights.h"
 
 namespace weft {
@@ -23,17 +24,16 @@ std::vector<double> random_distances(std::size_t units, unsigned seed) {
 
 // Every order of the units, cut at the sizes: slow, and sees all partitions.
 double largest_by_all_orders(const std::vector<double>& distances, const std::vector<std::int64_t>& sizes) {
-  std::vector<std::size_t> order(
-      static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0})));
+  std::vector<std::size_t> order(num(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0})));
   std::iota(order.begin(), order.end(), std::size_t{0});
   double best = -1;
   do {
     double sum = 0;
     std::size_t begin = 0;
     for (const std::int64_t size : sizes) {
-      for (std::size_t a = begin; a < begin + static_cast<std::size_t>(size); ++a)
+      for (std::size_t a = begin; a < begin + num(size); ++a)
         for (std::size_t b = begin; b < a; ++b) sum += distances[order[a] * order.size() + order[b]];
-      begin += static_cast<std::size_t>(size);
+      begin += num(size);
     }
     best = std::max(best, sum);
   } while (std::next_permutation(order.begin(), order.end()));
@@ -44,7 +44,7 @@ void expect_partition(const HeadGroups& found, const std::vector<std::int64_t>& 
   std::vector<int> all;
   ASSERT_EQ(found.groups.size(), sizes.size());
   for (std::size_t g = 0; g < sizes.size(); ++g) {
-    EXPECT_EQ(static_cast<std::int64_t>(found.groups[g].size()), sizes[g]);
+    EXPECT_EQ(std::ssize(found.groups[g]), sizes[g]);
     all.insert(all.end(), found.groups[g].begin(), found.groups[g].end());
   }
   std::sort(all.begin(), all.end());
@@ -55,7 +55,7 @@ TEST(HeadGroups, AreThePartitionOfLargestDistance) {
   for (const std::vector<std::int64_t>& sizes :
        {std::vector<std::int64_t>{2, 2, 2, 2}, {4, 4}, {1, 2, 3}, {0, 3, 0, 4}, {1, 1, 1, 1, 1}, {3, 2, 3}})
     for (unsigned seed = 0; seed < 3; ++seed) {
-      const auto units = static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+      const auto units = num(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
       const std::vector<double> distances = random_distances(units, seed);
       const HeadGroups found = group_heads(distances, sizes);
       expect_partition(found, sizes);
@@ -73,7 +73,7 @@ TEST(HeadGroups, BeyondEightHeadsNoSwapHelps) {
     double total = 0;
     for (const auto& group : groups)
       for (const int a : group)
-        for (const int b : group) total += a < b ? distances[static_cast<std::size_t>(a * 16 + b)] : 0;
+        for (const int b : group) total += a < b ? distances[at(a * 16 + b)] : 0;
     return total;
   };
   EXPECT_NEAR(found.distance, sum(found.groups), 1e-12);
@@ -102,16 +102,15 @@ TEST(Assignment, IsTheLargestOfAll) {
     for (unsigned seed = 0; seed < 8; ++seed) {
       std::mt19937 engine(seed);
       std::uniform_real_distribution<double> distribution(-1, 1);
-      std::vector<double> values(static_cast<std::size_t>(n * n));
+      std::vector<double> values(num(n * n));
       for (double& value : values) value = distribution(engine);
       for (int i = 0; i < n && seed % 2 == 1; ++i)  // pairs that must not be, with one way left
-        values[static_cast<std::size_t>(i * n + (i + 1) % n)] = n > 1 ? -std::numeric_limits<double>::infinity() : 0;
-      std::vector<int> order(static_cast<std::size_t>(n));
+        values[at(i * n + (i + 1) % n)] = n > 1 ? -std::numeric_limits<double>::infinity() : 0;
+      std::vector<int> order(num(n));
       std::iota(order.begin(), order.end(), 0);
       const auto sum = [&](const std::vector<int>& columns) {
         double total = 0;
-        for (int i = 0; i < n; ++i)
-          total += values[static_cast<std::size_t>(i * n + columns[static_cast<std::size_t>(i)])];
+        for (int i = 0; i < n; ++i) total += values[at(i * n + columns[at(i)])];
         return total;
       };
       double best = -std::numeric_limits<double>::infinity();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/attention/cached_attention.h"
@@ -58,7 +59,7 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const ModelShard& s = models_[i].shard();
     Rank& rank = ranks_[i];
-    const auto of = [&](std::int64_t cols) { return std::vector<float>(static_cast<std::size_t>(rows * cols)); };
+    const auto of = [&](std::int64_t cols) { return std::vector<float>(num(rows * cols)); };
     for (auto* memory : {&rank.x, &rank.u, &rank.normed, &rank.p, &rank.z}) *memory = of(c.hidden);
     rank.qkv = of((s.heads.size() + 2 * s.kv_heads.size()) * c.head_dim);
     rank.heads = of(s.attention_width);
@@ -73,11 +74,10 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
     for (std::int64_t h = s.heads.begin; h < s.heads.end; ++h)
       shape.kv_of.push_back(static_cast<std::int32_t>(h / c.heads_per_kv() - s.kv_heads.begin));
     rank.attention = std::make_unique<CachedAttention>(shape, threads_->size());
-    rank.k.resize(static_cast<std::size_t>(rank.attention->cache_floats()));
+    rank.k.resize(num(rank.attention->cache_floats()));
     rank.v.resize(rank.k.size());
   }
-  head_sums_.assign(static_cast<std::size_t>(c.blocks),
-                    std::vector<double>(static_cast<std::size_t>(c.heads * c.head_dim)));
+  head_sums_.assign(num(c.blocks), std::vector<double>(num(c.heads * c.head_dim)));
 }
 
 SimulatedRanks::~SimulatedRanks() = default;
@@ -190,10 +190,10 @@ WindowScore SimulatedRanks::look(std::span<const int> targets) {
     const std::int64_t part = model.shard().vocab.size();
     if (part == 0) continue;
     norm(model.final_norm(), ranks_[i].x.data(), ranks_[i].normed.data());
-    std::vector<float> logits(static_cast<std::size_t>(rows_ * part));
+    std::vector<float> logits(num(rows_ * part));
     multiply(model.head(), nullptr, ranks_[i].normed.data(), config().hidden, logits.data(), part);
     for (std::size_t r = 0; r < targets.size(); ++r) {
-      const std::span row(logits.data() + static_cast<std::int64_t>(r) * part, static_cast<std::size_t>(part));
+      const std::span row(logits.data() + static_cast<std::int64_t>(r) * part, num(part));
       const double top = std::max<double>(largest[r], *std::max_element(row.begin(), row.end()));
       sum[r] *= std::exp(largest[r] - top);
       for (const float logit : row) sum[r] += std::exp(static_cast<double>(logit) - top);
@@ -204,16 +204,16 @@ WindowScore SimulatedRanks::look(std::span<const int> targets) {
   }
   WindowScore score;
   for (std::size_t r = 0; r < targets.size(); ++r) score.log_probability += target[r] - largest[r] - std::log(sum[r]);
-  score.tokens = static_cast<std::int64_t>(targets.size());
+  score.tokens = std::ssize(targets);
   return score;
 }
 
 WindowScore SimulatedRanks::score(std::span<const int> window, std::span<const BlockOrder> orders) {
-  if (window.size() < 2 || static_cast<std::int64_t>(window.size()) - 1 > most_rows_)
+  if (window.size() < 2 || std::ssize(window) - 1 > most_rows_)
     bad_input("a window of {} tokens; use 2 to {}", window.size(), most_rows_ + 1);
-  if (static_cast<std::int64_t>(orders.size()) != config().blocks)
+  if (std::ssize(orders) != config().blocks)
     bad_input("{} orders for {} blocks; give one a block", orders.size(), config().blocks);
-  rows_ = static_cast<std::int64_t>(window.size()) - 1;
+  rows_ = std::ssize(window) - 1;
   embed(window);
   for (std::int64_t block = 0; block < config().blocks; ++block)
     run_block(block, orders[static_cast<std::size_t>(block)]);

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/base/sha256.h"
 
@@ -144,7 +145,7 @@ void check_spd(const SpdFile& spd, const SpdTarget& target) {
   if (spd.tp != target.ranks)
     bad_input("{}: made for {} ranks, but there are {}; use --ranks {}, or make one with `weft spd analyze --tp {}`",
               where, spd.tp, target.ranks, spd.tp, target.ranks);
-  if (static_cast<int>(spd.blocks.size()) != target.blocks)
+  if (int_size(spd.blocks) != target.blocks)
     bad_input("{}: \"blocks\" has {} modes, but \"{}\" has {} blocks; give one mode a block", where, spd.blocks.size(),
               target.model_name, target.blocks);
 }

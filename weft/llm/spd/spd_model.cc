@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/model/tensor_names.h"
 
@@ -51,13 +52,13 @@ std::shared_ptr<const TensorSource> repaired_source(const SpdFile& spd, const Mo
   if (spd.weights.empty()) return nullptr;
   std::set<std::string, std::less<>> names;
   for (std::int64_t block = 0; block < config.blocks; ++block)
-    if (used[static_cast<std::size_t>(block)])
+    if (used[at(block)])
       for (std::string& name : names_of_block(config, block)) names.insert(std::move(name));
   return std::make_shared<SomeBlocks>(file_source(spd.weights_path()), std::move(names));
 }
 
 std::vector<bool> repaired_blocks(const SpdFile& spd, const ModelConfig& config) {
-  std::vector<bool> repaired(static_cast<std::size_t>(config.blocks), false);
+  std::vector<bool> repaired(num(config.blocks), false);
   if (spd.weights.empty()) return repaired;
   const TensorFile file = TensorFile::open(spd.weights_path());
   std::set<std::string, std::less<>> names;
@@ -66,7 +67,7 @@ std::vector<bool> repaired_blocks(const SpdFile& spd, const ModelConfig& config)
   for (std::int64_t block = 0; block < config.blocks; ++block)
     for (const std::string& name : names_of_block(config, block)) {
       if (!names.contains(name)) continue;
-      repaired[static_cast<std::size_t>(block)] = true;
+      repaired[at(block)] = true;
       ++known;
     }
   if (known < names.size())

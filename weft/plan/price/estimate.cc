@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/price/cost.h"
 #include "weft/plan/verify/model.h"
 
@@ -39,8 +40,8 @@ class EventModel {
     num_hosts_ = host_of_.empty() ? 0 : host_of_.back() + 1;
     num_ends_ = cluster.fabric == Fabric::pairs ? num_hosts_ : 1;
     links_.resize(ranks_.size() * num_ends_);
-    sent_.resize(static_cast<std::size_t>(num_hosts_) * num_ends_);
-    received_.resize(static_cast<std::size_t>(num_hosts_));
+    sent_.resize(num(num_hosts_) * num_ends_);
+    received_.resize(num(num_hosts_));
     for (const Act& act : m_.acts) add_bytes(act);
     for (Rank& rank : ranks_)
       if (rank.steps > 0) rank.slower = 1 + rank.receiving / rank.steps;
@@ -78,10 +79,10 @@ class EventModel {
 
   double network_seconds(double bytes) const { return bytes / cluster_.network.bytes_per_s; }
   bool same_host(std::int32_t a, std::int32_t b) const { return host_of_[a] == host_of_[b]; }
-  std::size_t end_of(std::int32_t to) const { return num_ends_ == 1 ? 0 : static_cast<std::size_t>(host_of_[to]); }
+  std::size_t end_of(std::int32_t to) const { return num_ends_ == 1 ? 0 : num(host_of_[to]); }
   Use& use(std::int32_t from, std::int32_t to) { return links_[from * num_ends_ + end_of(to)]; }
   double sent_by_host(std::int32_t from, std::int32_t to) const {
-    return sent_[static_cast<std::size_t>(host_of_[from]) * num_ends_ + end_of(to)];
+    return sent_[at(host_of_[from]) * num_ends_ + end_of(to)];
   }
 
   // CPU time of a wire at one end.
@@ -98,7 +99,7 @@ class EventModel {
         continue;
       }
       use(act.rank, p.rank).bytes += costs_.sent_bytes(act, p);
-      sent_[static_cast<std::size_t>(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.sent_bytes(act, p);
+      sent_[at(host_of_[act.rank]) * num_ends_ + end_of(p.rank)] += costs_.sent_bytes(act, p);
       received_[host_of_[p.rank]] += costs_.sent_bytes(act, p);
       ranks_[p.rank].receiving += wire_seconds(costs_.sent_bytes(act, p), std::max(act.lanes, 1u));
     }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/program.h"
 #include "weft/plan/small_plans_test.h"
 
@@ -153,7 +154,7 @@ TEST(Estimate, TablesOfARankHaveTheirOwnBags) {
   plan.producers[0].dim = 4, plan.producers[0].rows = 100;
   Cluster c = free_cluster(1, 2);
   c.gather_bytes_per_s = 256;
-  const auto tables = static_cast<std::size_t>(plan.producers[0].columns(0) / 4);
+  const auto tables = num(plan.producers[0].columns(0) / 4);
   EstimateHint hint;
   hint.tables = {{tables, {3, 100}}, {tables, {5, 100}}};
   EXPECT_NEAR(estimate(plan, c, hint).seconds, 5, 1e-9);  // the slower rank

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/index.h"
+
 namespace weft::estimating {
 namespace {
 
@@ -16,9 +18,9 @@ struct Group {
 };
 
 std::vector<Table> tables_of(const Producer& p, int rank, const EstimateHint& hint) {
-  const auto at = static_cast<std::size_t>(rank);
+  const auto at = num(rank);
   if (at < hint.tables.size()) return hint.tables[at];
-  const auto count = static_cast<std::size_t>(p.columns(rank) / p.dim);
+  const auto count = num(p.columns(rank) / p.dim);
   return {count, {hint.pooled_rows, static_cast<double>(p.rows)}};
 }
 

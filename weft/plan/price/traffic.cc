@@ -1,5 +1,7 @@
 #include "weft/plan/price/traffic.h"
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 Traffic& Traffic::operator+=(const Traffic& other) {
@@ -52,7 +54,7 @@ PlanTraffic traffic(const Plan& plan) {
 
 std::vector<HostTraffic> host_traffic(const Plan& plan, int ranks_per_host) {
   const Expander expander(plan);
-  std::vector<HostTraffic> out(static_cast<std::size_t>(ceil_div(plan.num_ranks, ranks_per_host)));
+  std::vector<HostTraffic> out(num(ceil_div(plan.num_ranks, ranks_per_host)));
   Program program;
   for (int rank = 0; rank < plan.num_ranks; ++rank) {
     expander.program(rank, &program);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/plan/text/save.h"
 
@@ -303,7 +304,7 @@ class Reader {
     const std::string kind = get_string(json, "kind", where);
     if (kind != "step" && kind != "trigger") bad_input("{}: \"kind\" is \"{}\"; give step or trigger", where, kind);
     out.kind = kind == "step" ? ActionKind::step : ActionKind::trigger;
-    out.producer = integer(json, "producer", where, -1, -1, static_cast<int>(plan_.producers.size()) - 1);
+    out.producer = integer(json, "producer", where, -1, -1, int_size(plan_.producers) - 1);
     expr(json, "count", where, &out.count);
     expr(json, "when", where, &out.when);
     out.let = lets(json, where);
@@ -343,7 +344,7 @@ class Reader {
         bad_input("{}: both \"producer\" and \"input\" are given; give one", where);
       out.leaf = -1 - buffer_index(json, "input", where);
     } else {
-      out.leaf = static_cast<int>(get_int(json, "producer", where, 0, static_cast<int>(plan_.producers.size()) - 1));
+      out.leaf = static_cast<int>(get_int(json, "producer", where, 0, int_size(plan_.producers) - 1));
     }
     out.finished = flag(json, "finished", where);
     return out;

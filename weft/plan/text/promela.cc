@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/program.h"
 
 namespace weft {
@@ -48,7 +49,7 @@ class Regions {
     }
   }
 
-  int size() const { return static_cast<int>(owner_.size()); }
+  int size() const { return int_size(owner_); }
   const std::vector<int>& of(const Place& place) const {
     static const std::vector<int> kNone;
     const auto found = of_box_.find({{place.rank, place.buffer}, key(place.box)});

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -37,7 +38,7 @@ void put(Ordered* out, const char* key, const Ordered& list) {
 
 template <typename List>
 const std::string& name_at(const List& list, int index, const char* what) {
-  if (index < 0 || index >= static_cast<int>(list.size()))
+  if (index < 0 || index >= int_size(list))
     bad_input("the plan names {} {}, but has {}; only plans that verify can be saved", what, index, list.size());
   return list[index].name;
 }

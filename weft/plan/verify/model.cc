@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft::verifying {
 namespace {
@@ -33,7 +34,7 @@ std::int32_t BoxTable::intern(const Box& box) {
   std::int32_t& head = first_.at(hash(box));
   for (std::int32_t id = head; id != -1; id = next_[id])
     if (boxes_[id] == box) return last_ = id;
-  const auto id = last_ = static_cast<std::int32_t>(boxes_.size());
+  const auto id = last_ = int_size(boxes_);
   boxes_.push_back(box);
   next_.push_back(head);
   head = id;
@@ -49,7 +50,7 @@ Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, 
     }
   Program program;
   for (int rank = 0; rank < plan->num_ranks && !failed(); ++rank) {
-    const auto begin = static_cast<std::int32_t>(acts.size());
+    const auto begin = int_size(acts);
     expander->program(rank, &program);
     // A turn of a loop costs some thirty comparisons. Ranks are much alike: what the first needs, the others
     // will.
@@ -57,7 +58,7 @@ Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, 
     if (rank == 0 && program.loops > kMaxItems / plan->num_ranks * 8) give_up();
     if (rank == 0) reserve(program);
     add(program);
-    acts_of.push_back({begin, static_cast<std::int32_t>(acts.size())});
+    acts_of.push_back({begin, int_size(acts)});
   }
   if (failed()) return;
   sort_counters();
@@ -111,7 +112,7 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
           {},
           {},
           {}};
-  const auto me = static_cast<std::int32_t>(acts.size());
+  const auto me = int_size(acts);
   const auto cut_piece = [&](const Box& box) { return by_lane ? lane_box(box, action.tile, lane) : box; };
   if (action.box.dims > 0) act.box = boxes.intern(cut_piece(action.box));
   act.tile = tile_id(by_lane ? std::array<std::int64_t, 2>{0, 0} : action.tile);
@@ -119,19 +120,19 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
     return by_lane || per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
   };
   const auto shift = [&](std::int32_t per) { return by_lane && per > 0 ? static_cast<std::int32_t>(lane / per) : 0; };
-  act.waits.begin = static_cast<std::int32_t>(waits.size());
+  act.waits.begin = int_size(waits);
   for (const Wait& w : program.of(action)) {
     waits.push_back({block(act.rank, w.counter + shift(w.per), place(w.per)), w.at, w.lag, by_lane ? 0 : w.per});
     if (counters[waits.back().counter].span != place(w.per)) throw Misaligned{};
   }
-  act.waits.end = static_cast<std::int32_t>(waits.size());
+  act.waits.end = int_size(waits);
   const auto add_pieces = [&](std::span<const Piece> list, bool by_rows) {
-    Range range{static_cast<std::int32_t>(pieces.size()), 0};
+    Range range{int_size(pieces), 0};
     for (const Piece& p : list) {
       const Box box = by_rows && by_lane ? lane_rows(p.box, action, lane) : by_rows ? p.box : cut_piece(p.box);
       pieces.push_back({me, p.rank, p.buffer, boxes.intern(box)});
     }
-    range.end = static_cast<std::int32_t>(pieces.size());
+    range.end = int_size(pieces);
     return range;
   };
   check_pieces(program, action, act);
@@ -139,10 +140,10 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   act.reads = add_pieces(program.reads(action), true);
   act.sources = add_pieces(program.sources(action), false);
   act.targets = add_pieces(program.targets(action), false);
-  act.signals.begin = static_cast<std::int32_t>(signals.size());
+  act.signals.begin = int_size(signals);
   for (const Signal& g : program.signals_of(action))
     signals.push_back({block(g.rank, g.counter + shift(g.per), place(g.per)), g.rank, by_lane ? 0 : g.per});
-  act.signals.end = static_cast<std::int32_t>(signals.size());
+  act.signals.end = int_size(signals);
   acts.push_back(act);
   for (const VPiece& p : pieces_of(act.reads)) check_piece(act, p, false);
   for (const VPiece& p : pieces_of(act.sources)) check_piece(act, p, false);
@@ -232,13 +233,13 @@ std::int32_t Model::tile_id(const std::array<std::int64_t, 2>& tile) {
   const auto found = std::find(tiles.begin(), tiles.end(), tile);
   if (found != tiles.end()) return static_cast<std::int32_t>(found - tiles.begin());
   tiles.push_back(tile);
-  return static_cast<std::int32_t>(tiles.size()) - 1;
+  return int_size(tiles) - 1;
 }
 
 std::int32_t Model::block(std::int32_t rank, std::int32_t id, std::int64_t span) {
   std::int32_t& at = block_of_[rank].at(static_cast<std::uint32_t>(id));
   if (at == -1) {
-    at = static_cast<std::int32_t>(counters.size());
+    at = int_size(counters);
     counters.push_back({rank, id, static_cast<std::int32_t>(span), 0, true, {}});
   }
   return at;

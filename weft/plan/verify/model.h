@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 #include "weft/plan/program.h"
 
@@ -165,7 +166,7 @@ struct Model {
   }
 
  private:
-  static std::size_t size_of(Range range) { return static_cast<std::size_t>(range.size()); }
+  static std::size_t size_of(Range range) { return num(range.size()); }
   [[noreturn]] void give_up() const;
   void reserve(const Program& program);
   void add(const Program& program);

@@ -15,6 +15,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/plan/verify/model.h"
 
 namespace weft::verifying {
@@ -67,7 +68,7 @@ class Races {
     if (end - begin < 2) return;
     int best = 0;
     std::size_t most = 0;
-    for (int d = 0; d < box(*begin).dims && most < static_cast<std::size_t>(end - begin); ++d) {
+    for (int d = 0; d < box(*begin).dims && most < num(end - begin); ++d) {
       starts_.clear();
       for (auto it = begin; it != end; ++it) starts_.push_back({box(*it).lo[d], *it});
       std::sort(starts_.begin(), starts_.end());
@@ -114,13 +115,13 @@ class Races {
         stamp_waits(a);
         const Act& act = m_.acts[a];
         for (std::int32_t p = act.reads.begin; p < act.targets.end; ++p) {  // reads, sources, targets lie together
-          seen_.first[p] = static_cast<std::int32_t>(seen_.writers.size());
+          seen_.first[p] = int_size(seen_.writers);
           if (p < act.sources.end) check_read(a, p, p < act.reads.end, places);
         }
       }
       check_arrivals(rank);
     }
-    seen_.first.back() = static_cast<std::int32_t>(seen_.writers.size());
+    seen_.first.back() = int_size(seen_.writers);
   }
 
   void check_read(std::int32_t a, std::int32_t p, bool by_rows, const Places& places) {
@@ -216,7 +217,7 @@ class Races {
       collect_credits(act);
       for (std::int32_t p = act.targets.begin; p < act.targets.end; ++p)
         if (m_.pieces[p].rank != act.rank)
-          check_rewrite(act, p, {readers.data() + first[p], static_cast<std::size_t>(first[p + 1] - first[p])});
+          check_rewrite(act, p, {readers.data() + first[p], num(first[p + 1] - first[p])});
       clear_credits();
       if (m_.failed()) return;
     }
@@ -246,7 +247,7 @@ class Races {
 
   bool credited(const Act& act, std::int32_t write, std::int32_t read, int depth) {
     const Act& reader = m_.acts[m_.pieces[read].act];
-    m_.spend(static_cast<std::int64_t>(credits_.size()));
+    m_.spend(std::ssize(credits_));
     for (const Credit& c : credits_) {
       const Act& giver = m_.acts[c.act];
       if (c.lag != depth || giver.rank != reader.rank) continue;

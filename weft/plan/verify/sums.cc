@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/plan/verify/model.h"
 
 namespace weft::verifying {
@@ -43,7 +44,7 @@ class Sums {
  private:
   std::int32_t make_node(std::int32_t left, std::int32_t right, std::uint64_t bag) {
     nodes_.push_back({left, right, bag});
-    return static_cast<std::int32_t>(nodes_.size()) - 1;
+    return int_size(nodes_) - 1;
   }
   std::int32_t intern(std::int32_t left, std::int32_t right, std::uint64_t bag) {
     if (nodes_[left].grown_by == right) return nodes_[left].grown;
@@ -164,14 +165,14 @@ class Sums {
       include({{relative(box, box), leaf(act.producer, act.rank), act.box}});
     }
     if (!matched) return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
-    const auto begin = static_cast<std::int32_t>(parts_.size());
+    const auto begin = int_size(parts_);
     for (Part& part : sum_) {
       if (act.finish && !in_place(part, act))
         return m_.problem(fmt::format("{} finishes elements of other places than its box", m_.name(act)));
       if (act.finish) part.node = finished(part.node);
       parts_.push_back(part);
     }
-    parts_of_[a] = {begin, static_cast<std::int32_t>(parts_.size())};
+    parts_of_[a] = {begin, int_size(parts_)};
   }
 
   // Rows of an input make the same rows of the output or, where the output has more rows than one rank's input,
@@ -204,14 +205,12 @@ class Sums {
   }
 
   std::span<const std::int32_t> writers_of(std::int32_t piece) const {
-    return {seen_.writers.data() + seen_.first[piece],
-            static_cast<std::size_t>(seen_.first[piece + 1] - seen_.first[piece])};
+    return {seen_.writers.data() + seen_.first[piece], num(seen_.first[piece + 1] - seen_.first[piece])};
   }
 
   std::span<const std::int32_t> writes_to(int rank, std::int32_t buffer) const {
     const std::size_t b = rank * m_.plan->buffers.size() + buffer;
-    return {seen_.writes.data() + seen_.first_write[b],
-            static_cast<std::size_t>(seen_.first_write[b + 1] - seen_.first_write[b])};
+    return {seen_.writes.data() + seen_.first_write[b], num(seen_.first_write[b + 1] - seen_.first_write[b])};
   }
 
   std::int32_t expected(const Expander::Due& due) {

@@ -1,5 +1,7 @@
 #include "weft/plan/verify/verify.h"
 
+#include <iterator>
+
 #include "weft/base/error.h"
 #include "weft/plan/verify/model.h"
 
@@ -10,7 +12,7 @@ void prove(const Plan& plan, const Expander& expander, bool by_lane, Verdict* ve
   verdict->problems.clear();
   verdict->by_tile = by_lane;
   verifying::Model model(plan, expander, by_lane, &verdict->problems);
-  verdict->actions = static_cast<std::int64_t>(model.acts.size());
+  verdict->actions = std::ssize(model.acts);
   verdict->tiles = model.num_tiles;
   if (!verdict->ok()) return;
   std::vector<std::int32_t> order;

@@ -23,7 +23,7 @@ class Assigning {
   bool put_whole(const Item& item, std::vector<Span>& spans) {
     std::vector<double>& left = left_[at(item.demand)];
     const std::vector<int>& bins = demands_[at(item.demand)].bins;
-    std::size_t best = static_cast<std::size_t>(std::max_element(left.begin(), left.end()) - left.begin());
+    std::size_t best = num(std::max_element(left.begin(), left.end()) - left.begin());
     if (left[best] < item.size * (1 - kSlack)) {
       const auto room = [&](std::size_t i) { return left[i] + std::max(0.0, spare_[at(bins[i])]); };
       for (std::size_t i = 0; i < bins.size(); ++i)
@@ -43,12 +43,12 @@ class Assigning {
     double needed = item.size;
     while (needed > 0) {
       const auto best = std::max_element(left.begin(), left.end()) - left.begin();
-      double& share = left[static_cast<std::size_t>(best)];
+      double& share = left[at(best)];
       double size = std::min(needed, share);
       if (share <= item.size * kSlack || needed - size <= item.size * kSlack) size = needed;  // rounding
       share = std::max(0.0, share - size);
       needed -= size;
-      spans.push_back({bins[static_cast<std::size_t>(best)], size});
+      spans.push_back({bins[at(best)], size});
     }
   }
 

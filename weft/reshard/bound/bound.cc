@@ -18,7 +18,7 @@ class Demands {
   explicit Demands(std::vector<Demand>& demands) : demands_(demands) {}
 
   int of(const std::vector<int>& nics, int kind) {
-    const auto [place, is_new] = known_.emplace(std::pair(kind, nics), static_cast<int>(demands_.size()));
+    const auto [place, is_new] = known_.emplace(std::pair(kind, nics), int_size(demands_));
     if (is_new) demands_.push_back({nics, 0});
     return place->second;
   }

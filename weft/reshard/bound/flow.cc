@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "weft/base/index.h"
 #include "weft/reshard/bound/flow_cycles.h"
 
 namespace weft {
@@ -51,7 +52,7 @@ class Parametric {
   }
 
  private:
-  std::size_t bin(std::size_t d, std::size_t i) const { return static_cast<std::size_t>(demands_[d].bins[i]); }
+  std::size_t bin(std::size_t d, std::size_t i) const { return num(demands_[d].bins[i]); }
   double room(std::size_t b) const { return time_ * rates_[b] - used_[b]; }
 
   void push() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -96,7 +98,7 @@ void cancel_cycles(const std::vector<Demand>& demands, std::size_t num_bins, std
     for (std::size_t i = 0; i < demands[d].bins.size(); ++i) {
       if (demands[d].bins.size() == 1 || share[d][i] <= 0) continue;
       if (forest.steps() > kMostSteps) return;
-      forest.add(d, i, static_cast<std::size_t>(demands[d].bins[i]));
+      forest.add(d, i, num(demands[d].bins[i]));
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/reshard/bound/assign.h"
 
 namespace weft {
@@ -61,7 +62,7 @@ TEST(Flow, TheTimeIsThatOfTheHardestSetOfDemands) {
       for (std::size_t i = 0; i < division.share[d].size(); ++i) {
         EXPECT_GE(division.share[d][i], 0);
         positive += division.share[d][i] > 1e-9;
-        load[static_cast<std::size_t>(given.demands[d].bins[i])] += division.share[d][i];
+        load[at(given.demands[d].bins[i])] += division.share[d][i];
       }
     }
     for (std::size_t b = 0; b < load.size(); ++b) EXPECT_LE(load[b], division.time * given.rates[b] * (1 + 1e-9));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/program.h"
 #include "weft/reshard/build/tile.h"
 
@@ -19,7 +20,7 @@ class Planter {
   Planter(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
           const Tiling& tiling)
       : reshard_(reshard), tasks_(tasks), schedule_(schedule), network_(network), tiling_(tiling) {
-    const auto ranks = static_cast<std::size_t>(reshard.num_ranks);
+    const auto ranks = num(reshard.num_ranks);
     out_.num_full.resize(ranks);
     out_.num_open.resize(ranks);
     out_.done.resize(ranks);
@@ -53,7 +54,7 @@ class Planter {
 
   // The tree of a chunk; branch 0 is the root.
   std::vector<Branch> tree_of(const Chunk& chunk) {
-    if (chunk.task < 0 || static_cast<std::size_t>(chunk.task) >= tasks_.size())
+    if (chunk.task < 0 || num(chunk.task) >= tasks_.size())
       bad_input("the schedule has a chunk of task {}, but there are {}", chunk.task, tasks_.size());
     const Task& task = tasks_[static_cast<std::size_t>(chunk.task)];
     if (!contains(task.box, chunk.box) || chunk.box.empty() || !has(task.senders, chunk.root))
@@ -116,7 +117,7 @@ class Planter {
 
   Kid kid_of(int parent, const Branch& branch, std::int64_t lanes) {
     Kid kid{branch.rank, branch.full, 0};
-    const auto at = static_cast<std::size_t>(branch.rank);
+    const auto at = num(branch.rank);
     if (branch.full < 0) {
       auto& done = out_.done[at];
       const auto [found, fresh] = done_of_.try_emplace({branch.rank, parent}, done.size());

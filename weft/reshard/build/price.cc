@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/plan/program.h"
 
 namespace weft::resharding {
@@ -22,8 +23,7 @@ class Pricing {
     free_.resize(nodes_.num_full.size());
     busy_.resize(nodes_.num_full.size());
     ready_.resize(nodes_.num_full.size());
-    for (std::size_t rank = 0; rank < ready_.size(); ++rank)
-      ready_[rank].resize(static_cast<std::size_t>(nodes_.num_full[rank]));
+    for (std::size_t rank = 0; rank < ready_.size(); ++rank) ready_[rank].resize(num(nodes_.num_full[rank]));
     std::vector<const Node*> order;
     for (const Node& node : nodes_.nodes) order.push_back(&node);
     std::stable_sort(order.begin(), order.end(), [](const Node* a, const Node* b) {
@@ -52,7 +52,7 @@ class Pricing {
     const auto lanes = static_cast<double>(grid.rows * grid.cols);
     const double bytes = static_cast<double>(node.box.volume()) * size;
     const double tile = static_cast<double>(lane_box(node.box, node.tile, 0).volume()) * size;
-    const auto rank = static_cast<std::size_t>(node.rank);
+    const auto rank = num(node.rank);
     Front here;
     if (node.kind == NodeKind::relay) here = ready_[rank][static_cast<std::size_t>(node.full)];
     if (node.kind == NodeKind::keep) {

@@ -1,6 +1,7 @@
 #include "weft/reshard/build/stream.h"
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft::resharding {
 
@@ -17,7 +18,7 @@ void check_stream(const Producer& producer, const Reshard& reshard) {
     bad_input("a residual is added where the output stays, but this one leaves for another mesh; add it there");
   if (producer.kind == ProducerKind::window)
     bad_input("a window cannot be written into another mesh; use a gemm or a copy");
-  const Placement& placement = reshard.placements[static_cast<std::size_t>(source.placement)];
+  const Placement& placement = reshard.placements[at(source.placement)];
   for (std::size_t i = 0; i < placement.ranks.size(); ++i) {
     const Box box = shard_box(source.shape, source.sharding, placement.mesh, static_cast<int>(i));
     const int rank = placement.ranks[i];

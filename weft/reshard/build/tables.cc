@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/reshard/build/shards.h"
 
 namespace weft::resharding {
@@ -67,7 +68,7 @@ class Writer {
   };
 
   Table& table(Named named) { return plan_.tables[named].values; }
-  static std::int64_t size(const Table& table) { return static_cast<std::int64_t>(table.size()); }
+  static std::int64_t size(const Table& table) { return std::ssize(table); }
 
   // A list of so many rows for each rank: where its N + 1 beginnings are in `first`.
   std::int64_t list(const std::vector<std::int64_t>& counts) {
@@ -98,7 +99,7 @@ class Writer {
     Buffer buffer{name, tensor.dtype, role, {}, 1, {}};
     for (int d = 0; d < dims; ++d) buffer.shape.push_back(corner(*shards, dims, r, dims + d));
     plan_.buffers.push_back(std::move(buffer));
-    return static_cast<int>(plan_.buffers.size()) - 1;
+    return int_size(plan_.buffers) - 1;
   }
 
   void add_buffers(std::size_t t) {
@@ -118,13 +119,13 @@ class Writer {
   void add_counters() {
     std::vector<std::int64_t> counts;
     for (const auto& done : nodes_.done) {
-      counts.push_back(static_cast<std::int64_t>(done.size()));
+      counts.push_back(std::ssize(done));
       table(kDone).insert(table(kDone).end(), done.begin(), done.end());
     }
     done_list_ = list(counts);
     const auto family = [&](const char* name, Expr count, Expr total) {
       plan_.counters.push_back({name, std::move(count), std::move(total)});
-      return static_cast<int>(plan_.counters.size()) - 1;
+      return int_size(plan_.counters) - 1;
     };
     const bool relays = std::any_of(nodes_.num_full.begin(), nodes_.num_full.end(), [](auto n) { return n > 0; });
     full_ = relays ? family("full", count_of(list(nodes_.num_full)), 1) : -1;
@@ -136,7 +137,7 @@ class Writer {
   void add_open() {
     std::vector<std::int64_t> counts;
     for (const auto& opens : nodes_.opens) {
-      counts.push_back(static_cast<std::int64_t>(opens.size()));
+      counts.push_back(std::ssize(opens));
       for (const auto& [parent, counter] : opens) table(kOpen).insert(table(kOpen).end(), {parent, counter});
     }
     if (table(kOpen).empty()) return;  // nothing leaves a rank
@@ -197,7 +198,7 @@ class Writer {
   void add_group(const Group& group) {
     const Buffers& buffers = buffers_[static_cast<std::size_t>(group.transfer)];
     const int dims = buffers.dims;
-    const auto part = static_cast<std::size_t>(group.part);
+    const auto part = num(group.part);
     const std::int64_t rows = size(table(kNode));
     const std::int64_t nodes = list(write_nodes(group, dims));
     Rule rule;
@@ -245,15 +246,14 @@ class Writer {
 
   // Rows of `node` and `kid`; how many of each rank.
   std::vector<std::int64_t> write_nodes(const Group& group, int dims) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(plan_.num_ranks));
+    std::vector<std::int64_t> counts(num(plan_.num_ranks));
     Table& values = table(kNode);
     for (const Node* node : group.nodes) {
       ++counts[static_cast<std::size_t>(node->rank)];
       values.insert(values.end(), node->box.lo.begin(), node->box.lo.begin() + dims);
       values.insert(values.end(), node->box.hi.begin(), node->box.hi.begin() + dims);
       const std::int64_t first_kid = size(table(kKid)) / kKidWidth;
-      values.insert(values.end(), {node->order, node->order_step, node->full, first_kid,
-                                   static_cast<std::int64_t>(node->kids.size())});
+      values.insert(values.end(), {node->order, node->order_step, node->full, first_kid, std::ssize(node->kids)});
       for (const Kid& k : node->kids) table(kKid).insert(table(kKid).end(), {k.rank, k.arrival, k.open});
     }
     return counts;
@@ -267,7 +267,7 @@ class Writer {
       if (a.transfer == transfer && a.part == part) mine.push_back(&a);
     if (mine.empty()) return;
     std::stable_sort(mine.begin(), mine.end(), [](const Arrival* a, const Arrival* b) { return a->rank < b->rank; });
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(plan_.num_ranks));
+    std::vector<std::int64_t> counts(num(plan_.num_ranks));
     const std::int64_t rows = size(table(kOwed));
     for (const Arrival* a : mine) {
       ++counts[static_cast<std::size_t>(a->rank)];

@@ -50,7 +50,7 @@ Candidates candidates(const Problem& problem) {
               candidate(problem, chain(problem.task(i), i, sites, problem.network(), door.rank, entries[at(i)])));
     const bool has_choice =
         std::any_of(sites.wanting.begin(), sites.wanting.end(), [](const Site& site) { return site.doors.size() > 1; });
-    const int here = static_cast<int>(result.tasks.size());
+    const int here = int_size(result.tasks);
     int& twin = known.try_emplace({problem.table.id(i), problem.task(i).bytes}, -1).first->second;
     result.twin_before.push_back(has_choice ? -1 : twin);
     twin = here;

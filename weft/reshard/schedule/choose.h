@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/reshard/schedule/pieces.h"
 #include "weft/reshard/schedule/resources.h"
 
@@ -18,7 +19,7 @@ struct Problem {
   const Network& network() const { return resources.network(); }
   const Task& task(int i) const { return tasks[static_cast<std::size_t>(i)]; }
   const Sites& sites(int i) const { return table.of(i); }
-  int size() const { return static_cast<int>(tasks.size()); }
+  int size() const { return int_size(tasks); }
 };
 
 std::vector<Slice> choose_naive(const Problem& problem);

@@ -16,7 +16,7 @@ std::vector<int> largest_first(const std::vector<Task>& tasks) {
 }
 
 int copies_sent(Strategy strategy, const Sites& sites) {
-  if (strategy == Strategy::local_allgather) return static_cast<int>(sites.wanting.size());
+  if (strategy == Strategy::local_allgather) return int_size(sites.wanting);
   if (strategy != Strategy::send_recv) return 1;
   std::size_t receivers = 0;
   for (const Site& site : sites.wanting) receivers += site.receivers.size();

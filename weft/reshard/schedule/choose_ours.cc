@@ -91,7 +91,7 @@ class Chooser {
       for (const int rank : problem_.task(i).senders) nics.push_back(problem_.network().nic_of[at(rank)]);
       std::sort(nics.begin(), nics.end());
       nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-      const auto [place, is_new] = known.emplace(nics, static_cast<int>(demands.size()));
+      const auto [place, is_new] = known.emplace(nics, int_size(demands));
       if (is_new) demands.push_back({nics, 0});
       items.push_back({place->second, bytes(i) * copies_sent(problem_.strategy, problem_.sites(i))});
       demands[at(place->second)].amount += items.back().size;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/reshard/cases_test.h"
 #include "weft/reshard/schedule/candidates.h"
 #include "weft/reshard/schedule/timing.h"
@@ -56,7 +57,7 @@ TEST(Exact, NoChoiceOfWholeTasksIsShorterAndOursIsNotLonger) {
     SCOPED_TRACE(seed);
     const Instance instance = random_case(seed);
     const std::vector<Task> all = tasks(instance.reshard);
-    if (all.size() > static_cast<std::size_t>(kMostExactTasks)) continue;
+    if (all.size() > num(kMostExactTasks)) continue;
     const SiteTable table(all, instance.network);
     const Resources resources(instance.network);
     const Exact exact = exact_search({all, table, resources, Strategy::broadcast}, 5'000'000);

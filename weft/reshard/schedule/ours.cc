@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/reshard/schedule/choose_ours.h"
 #include "weft/reshard/schedule/exact.h"
 #include "weft/reshard/schedule/rack_tasks.h"
@@ -73,7 +74,7 @@ class Planner {
       return true;
     std::size_t crossing = 0;
     for (int i = 0; i < problem_.size(); ++i) crossing += !problem_.sites(i).wanting.empty();
-    if (crossing <= static_cast<std::size_t>(kMostExactTasks)) {
+    if (crossing <= num(kMostExactTasks)) {
       const Exact exact = exact_search(problem_, options_.node_budget / 10);
       if (in_order(exact.pieces, "whole tasks, one at a time on every NIC, found by exact search")) return true;
     }
@@ -96,7 +97,7 @@ class Planner {
       const Problem inner{split.tasks, table, problem_.resources, problem_.strategy};
       std::vector<Job> jobs = jobs_of(inner, choose_ours(inner, loads_of(split.tasks, table, problem_.network())));
       for (Job& job : jobs)
-        for (Chunk& chunk : job.chunks) chunk.task = split.origin[static_cast<std::size_t>(chunk.task)];
+        for (Chunk& chunk : job.chunks) chunk.task = split.origin[at(chunk.task)];
       const double makespan = run_together(jobs, problem_.resources);
       if (keep(std::move(jobs), makespan, "racks that hold a box serve themselves; all at once, sharing NICs"))
         return true;

@@ -48,7 +48,7 @@ std::vector<Chunk> local_parts(const Slice& piece, const Task& task, const Sites
   constexpr std::int64_t kMostParts = 1024;
   std::int64_t parts = 1;
   for (const Site& site : sites.wanting) {
-    parts = std::lcm(parts, static_cast<std::int64_t>(site.receivers.size()));
+    parts = std::lcm(parts, std::ssize(site.receivers));
     if (parts > kMostParts) return {};
   }
   const int dim = even_dim(piece.box, parts);
@@ -58,8 +58,8 @@ std::vector<Chunk> local_parts(const Slice& piece, const Task& task, const Sites
     const Box box = part_of(piece.box, dim, parts, i);
     Chunk chunk{piece.task, box, bytes_of(task, box), piece.outlets[0].rank, {}, 0, 0};
     for (const Site& site : sites.wanting) {
-      const auto devices = static_cast<std::int64_t>(site.receivers.size());
-      const int first = site.receivers[static_cast<std::size_t>(i * devices / parts)];
+      const auto devices = std::ssize(site.receivers);
+      const int first = site.receivers[at(i * devices / parts)];
       chunk.hops.push_back({chunk.root, first});
       for (const int rank : site.receivers)
         if (rank != first) chunk.hops.push_back({first, rank});
@@ -72,7 +72,7 @@ std::vector<Chunk> local_parts(const Slice& piece, const Task& task, const Sites
 // A part for every receiver, then once round the ring of all of them. Parts may differ by one along the longest dimension
 // where none is a multiple of the receivers; a scalar is one part.
 std::vector<Chunk> ring_parts(const Slice& piece, const Task& task, const std::vector<int>& ring) {
-  const auto parts = static_cast<std::int64_t>(ring.size());
+  const auto parts = std::ssize(ring);
   int dim = even_dim(piece.box, parts);
   if (dim < 0)
     for (int d = 0; d < piece.box.dims; ++d)

@@ -26,7 +26,7 @@ class Splitter {
 
   RackTasks run(double share) {
     double taken = 0;  // goes up by `share` a task; each whole number it passes is a task taken apart
-    for (int i = 0; i < static_cast<int>(tasks_.size()); ++i, taken += share)
+    for (int i = 0; i < int_size(tasks_); ++i, taken += share)
       if (std::floor(taken + share + 1e-9) > std::floor(taken + 1e-9))
         split(i);
       else
@@ -77,7 +77,7 @@ class Splitter {
     for (const int rank : abroad.senders) racks.push_back(rack_of(rank));
     std::sort(racks.begin(), racks.end());
     racks.erase(std::unique(racks.begin(), racks.end()), racks.end());
-    const auto [place, is_new] = known_.emplace(racks, static_cast<int>(demands_.size()));
+    const auto [place, is_new] = known_.emplace(racks, int_size(demands_));
     if (is_new) demands_.push_back({racks, 0});
     demands_[at(place->second)].amount += static_cast<double>(abroad.bytes);
     items_.push_back({place->second, static_cast<double>(abroad.bytes)});

@@ -9,9 +9,7 @@ namespace weft {
 namespace {}  // namespace
 
 Resources::Resources(const Network& network)
-    : network_(network),
-      num_nics_(static_cast<int>(network.nics.size())),
-      num_racks_(static_cast<int>(network.uplink.size())) {
+    : network_(network), num_nics_(int_size(network.nics)), num_racks_(int_size(network.uplink)) {
   for (int direction = 0; direction < 2; ++direction)
     for (const Nic& nic : network.nics) rate_.push_back(nic.bytes_per_s);
   for (int direction = 0; direction < 2; ++direction)

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/reshard/schedule/pieces.h"
 
 namespace weft {
@@ -17,9 +18,9 @@ class Resources {
   int in(int nic) const { return num_nics_ + nic; }
   int up(int rack) const { return 2 * num_nics_ + rack; }
   int down(int rack) const { return 2 * num_nics_ + num_racks_ + rack; }
-  int size() const { return static_cast<int>(rate_.size()); }
+  int size() const { return int_size(rate_); }
   bool is_nic(int resource) const { return resource < 2 * num_nics_; }
-  double rate(int resource) const { return rate_[static_cast<std::size_t>(resource)]; }  // infinite: never in the way
+  double rate(int resource) const { return rate_[at(resource)]; }  // infinite: never in the way
 
   // What a chunk moves through each, each once; none for moves inside hosts.
   std::vector<Use> uses(const std::vector<Chunk>& chunks) const;

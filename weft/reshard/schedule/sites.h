@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "weft/base/index.h"
 #include "weft/cluster/network.h"
 #include "weft/reshard/reshard.h"
 
@@ -36,9 +37,9 @@ struct Sites {
 class SiteTable {
  public:
   SiteTable(const std::vector<Task>& tasks, const Network& network);
-  const Sites& of(int task) const { return sites_[static_cast<std::size_t>(id_[static_cast<std::size_t>(task)])]; }
-  int id(int task) const { return id_[static_cast<std::size_t>(task)]; }  // equal where the Sites are
-  int num_sites() const { return static_cast<int>(sites_.size()); }
+  const Sites& of(int task) const { return sites_[at(id_[at(task)])]; }
+  int id(int task) const { return id_[at(task)]; }  // equal where the Sites are
+  int num_sites() const { return int_size(sites_); }
 
  private:
   std::vector<int> id_;

@@ -37,7 +37,7 @@ class Dispatcher {
       place_[at(order[i])] = static_cast<int>(i);
       key.clear();
       for (const Use& use : jobs[at(order[i])].uses) key.push_back(use.resource);
-      const auto [kind, is_new] = known.emplace(key, static_cast<int>(kinds_.size()));
+      const auto [kind, is_new] = known.emplace(key, int_size(kinds_));
       if (is_new) kinds_.emplace_back();
       kinds_[at(kind->second)].jobs.push_back(order[i]);
     }
@@ -156,7 +156,7 @@ std::vector<int> staggered(const std::vector<Job>& jobs, const Resources& resour
   std::vector<std::pair<int, int>> turns;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto [out, in] = ends(jobs[i]);
-    const int turn = (receivers[in] - senders[out] + static_cast<int>(senders.size()) * number) % number;
+    const int turn = (receivers[in] - senders[out] + int_size(senders) * number) % number;
     turns.push_back({turn, static_cast<int>(i)});
   }
   std::sort(turns.begin(), turns.end());

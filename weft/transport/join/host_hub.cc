@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/heartbeat.h"
 #include "weft/transport/local/own_thread.h"
@@ -119,7 +120,7 @@ class HubThread {
   Fd take_own_end() { return std::move(own_end_); }
 
  private:
-  int size() const { return static_cast<int>(ranks_.size()); }
+  int size() const { return int_size(ranks_); }
 
   void run() {
     try {
@@ -227,7 +228,7 @@ ShmSeat seat_of_other(const Meeting& meeting) {
   Fd peer = connect_to_first(meeting);
   const int first = meeting.ranks.front();
   const auto place = std::find(meeting.ranks.begin(), meeting.ranks.end(), meeting.rank) - meeting.ranks.begin();
-  const Greeting hello{static_cast<std::int32_t>(place), static_cast<std::int32_t>(meeting.ranks.size())};
+  const Greeting hello{static_cast<std::int32_t>(place), int_size(meeting.ranks)};
   if (send(peer.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
     throw Error(Code::peer_failed,
                 fmt::format("rank {} hung up on rank {}: {}", first, meeting.rank, std::strerror(errno)), first);

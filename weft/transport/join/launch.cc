@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/host_identity.h"
 #include "weft/transport/join/net_join.h"
 #include "weft/transport/join/rendezvous.h"
@@ -283,7 +284,7 @@ class Launch {
 
 const RankEnd* LaunchResult::first_failed_here() const {
   const int position = first_failed - first_rank;
-  return first_failed >= 0 && position >= 0 && position < static_cast<int>(ranks.size()) ? &ranks[position] : nullptr;
+  return first_failed >= 0 && position >= 0 && position < int_size(ranks) ? &ranks[position] : nullptr;
 }
 
 int LaunchResult::exit_code() const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/wire/ucx_wire.h"
 
 namespace weft {
@@ -59,7 +60,7 @@ std::vector<std::string> NetTransport::gather(const std::string& mine) {
 
 std::vector<std::shared_ptr<void>> NetTransport::map_segment(const std::vector<std::size_t>& bytes,
                                                              const Parcel& mine) {
-  std::vector<std::shared_ptr<void>> memory(static_cast<std::size_t>(size()));
+  std::vector<std::shared_ptr<void>> memory(num(size()));
   const auto parcels = exchange_here(mine, "allocate");
   for (std::size_t position = 0; position < parcels.size(); ++position) {
     const int owner = ranks_on_host()[position];

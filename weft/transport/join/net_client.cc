@@ -12,6 +12,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/net_hub.h"
 #include "weft/transport/local/heartbeat.h"
 #include "weft/transport/local/own_thread.h"
@@ -47,7 +48,7 @@ NetClient::NetClient(Fd socket, Options options)
       turned_(Clock::now()),
       beaten_(),
       heard_ns_(now_ns()),
-      lost_ns_(static_cast<std::size_t>(options_.size)) {
+      lost_ns_(num(options_.size)) {
   if (!wake_) fail(Code::io, "cannot make an eventfd: {}", std::strerror(errno));
   socket_.queue(say(Says::host, options_.host));
   thread_ = start_own_thread([this] { run(); });
@@ -205,7 +206,7 @@ std::vector<std::string> NetClient::gather(const std::string& mine,
     if (news_.wait_for(lock, kLook, [&] { return !answers_.empty(); })) {
       auto texts = std::move(answers_.front());
       answers_.pop_front();
-      if (texts.size() != static_cast<std::size_t>(options_.size))
+      if (texts.size() != num(options_.size))
         fail(Code::io, "{} ranks answered in a set-up call, expected {}", texts.size(), options_.size);
       return texts;
     }

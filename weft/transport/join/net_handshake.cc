@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -56,7 +57,7 @@ Message receive(const Fd& socket, Clock::time_point deadline) {
   std::size_t have = 0;
   while (have < sizeof message) {
     const ssize_t count = recv(socket.get(), reinterpret_cast<char*>(&message) + have, sizeof message - have, 0);
-    if (count > 0) have += static_cast<std::size_t>(count);
+    if (count > 0) have += num(count);
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) hung_up(socket);
     if (count > 0) continue;
     if (Clock::now() > deadline)
@@ -94,7 +95,7 @@ std::string secret_in(const char* path) {
   std::string text(kMostSecret, '\0');
   const ssize_t count = read(file.get(), text.data(), text.size());
   if (count < 0) bad_input("{}=\"{}\" cannot be read: {}", kSecretFileEnv, path, std::strerror(errno));
-  text.resize(static_cast<std::size_t>(count));
+  text.resize(num(count));
   return text;
 }
 
@@ -151,7 +152,7 @@ Guest::State Guest::turn(const std::string& secret, int size) {
   const ssize_t count = recv(socket_.get(), buffer, wanted - incoming_.size(), MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::waiting;
   if (count <= 0) return State::gone;
-  incoming_.append(buffer, static_cast<std::size_t>(count));
+  incoming_.append(buffer, num(count));
   if (incoming_.size() < wanted) return State::waiting;
   const std::string message = std::exchange(incoming_, {});
   if (nonces_.empty()) {

@@ -13,6 +13,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/own_thread.h"
 
 namespace weft {
@@ -37,7 +38,7 @@ NetHub::NetHub(int num_ranks, Fd listener, std::string secret, const Patience& p
       secret_(std::move(secret)),
       listener_(std::move(listener)),
       stop_(eventfd(0, EFD_CLOEXEC)),
-      seats_(static_cast<std::size_t>(num_ranks)),
+      seats_(num(num_ranks)),
       birth_(Clock::now()),
       turned_(birth_),
       digested_(birth_) {
@@ -73,7 +74,7 @@ void NetHub::turn(bool until_stopped) {
   admit();
   serve();
   judge();
-  if (Clock::now() - digested_ >= beat_period(static_cast<int>(seats_.size()))) send_digest();
+  if (Clock::now() - digested_ >= beat_period(int_size(seats_))) send_digest();
 }
 
 void NetHub::poll_all(bool until_stopped) {
@@ -103,12 +104,12 @@ void NetHub::admit() {
   }
   std::vector<Guest> waiting;
   for (Guest& guest : guests_) {
-    Guest::State state = guest.turn(secret_, static_cast<int>(seats_.size()));
+    Guest::State state = guest.turn(secret_, int_size(seats_));
     if (state == Guest::State::proved && seats_[guest.rank()].seated) {
       guest.refuse(Reception::taken, "that rank has joined already");
       state = Guest::State::refused;
     }
-    if (state == Guest::State::proved) seat(guest.rank(), guest.accept(secret_, static_cast<int>(seats_.size())));
+    if (state == Guest::State::proved) seat(guest.rank(), guest.accept(secret_, int_size(seats_)));
     if (state == Guest::State::refused && refusals_.size() < kMostRefusals) refusals_.push_back(guest.refusal());
     if (state == Guest::State::waiting && Clock::now() - guest.since() < kGuestTime)
       waiting.push_back(std::move(guest));
@@ -182,7 +183,7 @@ void NetHub::answer_if_complete() {
 
 void NetHub::judge() {
   if (failure_) return;
-  for (int rank = 0; rank < static_cast<int>(seats_.size()) && !failure_; ++rank) judge_rank(rank);
+  for (int rank = 0; rank < int_size(seats_) && !failure_; ++rank) judge_rank(rank);
 }
 
 void NetHub::judge_rank(int rank) {
@@ -208,7 +209,7 @@ std::string NetHub::who_was_refused() const {
 
 void NetHub::declare(NetFailure failure) {
   if (failure_) return;
-  if (failure.host.empty() && failure.failed_rank >= 0 && failure.failed_rank < static_cast<int>(seats_.size()))
+  if (failure.host.empty() && failure.failed_rank >= 0 && failure.failed_rank < int_size(seats_))
     failure.host = seats_[failure.failed_rank].host;
   failure_ = std::move(failure);
   for (Seat& seat : seats_) {

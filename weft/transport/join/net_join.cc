@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/host_hub.h"
 #include "weft/transport/join/host_identity.h"
 #include "weft/transport/join/mpirun.h"
@@ -89,7 +90,7 @@ Geography learn_hosts(const std::vector<std::string>& answers, int rank) {
     geography.hosts.push_back(answer.substr(0, name));
     if (geography.world.empty()) geography.world = answer.substr(id + 1);
   }
-  for (int peer = 0; peer < static_cast<int>(answers.size()); ++peer)
+  for (int peer = 0; peer < int_size(answers); ++peer)
     if (geography.host_index[peer] == geography.host_index[rank]) geography.here.push_back(peer);
   return geography;
 }

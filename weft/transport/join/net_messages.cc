@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -57,7 +59,7 @@ Beat beat_of(const Frame& frame) { return read<Beat>(text_of(frame)); }
 
 std::vector<Pulse> pulses_of(const Frame& frame, int num_ranks) {
   const std::string_view text = text_of(frame);
-  std::vector<Pulse> pulses(static_cast<std::size_t>(num_ranks));
+  std::vector<Pulse> pulses(num(num_ranks));
   if (text.size() != pulses.size() * sizeof(Pulse)) fail(Code::io, "a digest is not of {} ranks", num_ranks);
   std::memcpy(pulses.data(), text.data(), text.size());
   return pulses;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/process_ranks_test.h"
 #include "weft/transport/local/shm.h"
 #include "weft/transport/local/wait.h"
@@ -62,11 +63,11 @@ int net_share() {
     expect(transport->reaches(rank) == (rank / 2 == me / 2), "memory shared within a host");
   }
   for (int round = 0; round < 20; ++round) {
-    const auto texts = transport->all_gather(std::string(static_cast<std::size_t>(me) * 5000, 'a' + me));
+    const auto texts = transport->all_gather(std::string(num(me) * 5000, 'a' + me));
     for (int rank = 0; rank < 4; ++rank)
-      expect(texts[rank] == std::string(static_cast<std::size_t>(rank) * 5000, 'a' + rank), "everyone's text");
+      expect(texts[rank] == std::string(num(rank) * 5000, 'a' + rank), "everyone's text");
   }
-  const auto segment = transport->allocate(static_cast<std::size_t>(me + 1) * 10'000);
+  const auto segment = transport->allocate(num(me + 1) * 10'000);
   for (int rank = 0; rank < 4; ++rank)
     expect(segment->bytes[rank] == 10'000u * (rank + 1) && segment->base[rank] != nullptr, "everyone's size");
   for (std::size_t i = 0; i < segment->bytes[me]; ++i) expect(segment->base[me][i] == std::byte{0}, "zeroed memory");

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -107,7 +108,7 @@ bool FrameSocket::send_some() {
       usleep(1000);  // too many descriptors under way for this user; peers are taking theirs out
       return true;
     }
-    sent_ += static_cast<std::size_t>(count);
+    sent_ += num(count);
     if (sent_ < frame.bytes.size()) continue;
     outgoing_.pop_front();
     sent_ = 0;
@@ -132,7 +133,7 @@ bool FrameSocket::receive_some() {
     take_fds(message, incoming_fds_);
     if ((message.msg_flags & MSG_CTRUNC) != 0)
       fail(Code::io, "cannot receive the peers' memory: too many open files; raise `ulimit -n`");
-    incoming_.append(buffer.data(), static_cast<std::size_t>(count));
+    incoming_.append(buffer.data(), num(count));
   }
 }
 
@@ -176,8 +177,7 @@ std::vector<Parcel> unpack(const Frame& frame) {
   return parcels;
 }
 
-Hub::Hub(int num_ranks, std::shared_ptr<const Fd> control)
-    : control_(std::move(control)), seats_(static_cast<std::size_t>(num_ranks)) {}
+Hub::Hub(int num_ranks, std::shared_ptr<const Fd> control) : control_(std::move(control)), seats_(num(num_ranks)) {}
 
 Fd Hub::take_rank_end(int rank) {
   std::array<int, 2> ends{};

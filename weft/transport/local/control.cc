@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -30,7 +31,7 @@ struct alignas(64) Control::Report {
 };
 
 std::size_t Control::bytes_for(int num_ranks) {
-  const auto n = static_cast<std::size_t>(num_ranks);
+  const auto n = num(num_ranks);
   return sizeof(Header) + n * sizeof(RankState) + (n + 1) * sizeof(Report) +
          (n + 1) * (n + 1) * sizeof(std::atomic<std::int64_t>);
 }

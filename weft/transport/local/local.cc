@@ -8,6 +8,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/log.h"
 #include "weft/transport/join/host_identity.h"
 #include "weft/transport/local/memory.h"
@@ -70,7 +71,7 @@ void LocalTransport::require_memory(const std::vector<std::size_t>& wanted,
     std::size_t wanted = 0, free = std::numeric_limits<std::size_t>::max();
     int largest = -1;  // the rank that asks for most
   };
-  std::vector<Host> hosts(static_cast<std::size_t>(size()));
+  std::vector<Host> hosts(num(size()));
   for (int peer = 0; peer < size(); ++peer) {
     Host& host = hosts[host_index(peer)];
     host.free = std::min(host.free, free[peer]);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -70,7 +71,7 @@ void map_again(void* shared, std::size_t bytes, void* again) {
 #endif
 }
 
-std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t page_bytes() { return num(sysconf(_SC_PAGESIZE)); }
 
 std::size_t available_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/local/shm.h"
@@ -43,11 +44,11 @@ int share_segments() {
   const int size = transport->size();
   expect(transport->name() == "shm", "the name");
   for (int round = 0; round < 20; ++round) {
-    const auto texts = transport->all_gather(std::string(static_cast<std::size_t>(me) * 5000, 'a' + me));
+    const auto texts = transport->all_gather(std::string(num(me) * 5000, 'a' + me));
     for (int rank = 0; rank < size; ++rank)
-      expect(texts[rank] == std::string(static_cast<std::size_t>(rank) * 5000, 'a' + rank), "everyone's text");
+      expect(texts[rank] == std::string(num(rank) * 5000, 'a' + rank), "everyone's text");
   }
-  const auto segment = transport->allocate(static_cast<std::size_t>(me) * 10'000);
+  const auto segment = transport->allocate(num(me) * 10'000);
   for (int rank = 0; rank < size; ++rank) expect(segment->bytes[rank] == 10'000u * rank, "everyone's size");
   for (std::size_t i = 0; i < segment->bytes[me]; ++i) expect(segment->base[me][i] == std::byte{0}, "zeroed memory");
   transport->barrier();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/net_join.h"
 #include "weft/transport/local/wait.h"
@@ -62,7 +63,7 @@ Control receive_control(FrameSocket& socket, int num_ranks) {
   struct stat status {};
   if (frame->fds.size() != 1 || fstat(frame->fds.front()->get(), &status) != 0)
     fail(Code::io, "the launcher sent no control block");
-  const auto bytes = static_cast<std::size_t>(status.st_size);
+  const auto bytes = num(status.st_size);
   return Control::open(map_shared(*frame->fds.front(), bytes), bytes, num_ranks);
 }
 
@@ -86,7 +87,7 @@ bool launched_on_several_hosts() {
 }
 
 std::vector<int> ranks_from(int first, int count) {
-  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::vector<int> ranks(num(count));
   std::iota(ranks.begin(), ranks.end(), first);
   return ranks;
 }

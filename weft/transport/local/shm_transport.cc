@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/process.h"
 
 namespace weft {
@@ -16,7 +17,7 @@ constexpr std::chrono::seconds kLetPeersSpeak{1};
 }  // namespace
 
 ShmTransport::ShmTransport(ShmSeat seat)
-    : LocalTransport(seat.rank, std::move(seat.control), static_cast<int>(seat.ranks.size())),
+    : LocalTransport(seat.rank, std::move(seat.control), int_size(seat.ranks)),
       ranks_(std::move(seat.ranks)),
       hub_(std::move(seat.hub)),
       hub_rank_(seat.hub_rank),
@@ -35,7 +36,7 @@ void ShmTransport::attach() {
 void ShmTransport::watch_processes() {
   beat(control(), rank());
   auto self = std::make_shared<const Fd>(open_process(getpid()));
-  std::vector<std::shared_ptr<const Fd>> processes(static_cast<std::size_t>(size()));
+  std::vector<std::shared_ptr<const Fd>> processes(num(size()));
   auto parcels = exchange_here({{}, std::move(self)}, "attach");
   for (std::size_t position = 0; position < parcels.size(); ++position)
     processes[ranks_[position]] = std::move(parcels[position].fd);
@@ -61,7 +62,7 @@ Parcel ShmTransport::own_piece(std::size_t bytes) const {
 std::vector<std::shared_ptr<void>> ShmTransport::share(std::uint32_t, const std::vector<std::size_t>& bytes) {
   std::vector<std::shared_ptr<void>> memory;
   for (const Parcel& parcel : exchange_here(own_piece(bytes[rank()]), "allocate")) {
-    const int owner = static_cast<int>(memory.size());
+    const int owner = int_size(memory);
     if (!parcel.fd) throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, parcel.text), owner, host(owner));
     memory.push_back(map_shared(*parcel.fd, bytes[owner]));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/wait.h"
@@ -25,7 +26,7 @@ struct Post {
 struct Group {
   explicit Group(int num_ranks)
       : control(Control::create(map_anonymous(Control::bytes_for(num_ranks)), num_ranks)),
-        everyone(static_cast<std::size_t>(num_ranks)),
+        everyone(num(num_ranks)),
         halves{std::vector<Post>(num_ranks), std::vector<Post>(num_ranks)} {
     std::iota(everyone.begin(), everyone.end(), 0);
   }
@@ -60,7 +61,7 @@ class ThreadTransport final : public LocalTransport {
     }
     std::vector<std::shared_ptr<void>> memory;
     for (Post& post : exchange(std::move(mine), "allocate")) {
-      const int owner = static_cast<int>(memory.size());
+      const int owner = int_size(memory);
       if (!post.memory) throw Error(Code::no_memory, fmt::format("rank {}: {}", owner, post.text), owner, host(owner));
       memory.push_back(std::move(post.memory));
     }
@@ -126,7 +127,7 @@ void run_thread_ranks(int num_ranks, const std::function<void(Transport&)>& body
         run_rank(*transport, body, failures[rank]);
       });
   } catch (const std::exception& error) {
-    group->control.report(num_ranks, static_cast<int>(threads.size()), error.what());
+    group->control.report(num_ranks, int_size(threads), error.what());
   }
   for (std::thread& thread : threads) thread.join();
   const auto first = group->control.first_failure();

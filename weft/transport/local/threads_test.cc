@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/wait.h"
 
 namespace weft {
@@ -24,7 +25,7 @@ TEST(ThreadRanks, AllGatherKeepsRankOrder) {
     run_thread_ranks(num_ranks, [&](Transport& transport) {
       for (int round = 0; round < 50; ++round) {
         const auto texts = transport.all_gather(std::to_string(100 * round + transport.rank()));
-        ASSERT_EQ(texts.size(), static_cast<std::size_t>(num_ranks));
+        ASSERT_EQ(texts.size(), num(num_ranks));
         for (int rank = 0; rank < num_ranks; ++rank) ASSERT_EQ(texts[rank], std::to_string(100 * round + rank));
       }
     });
@@ -33,7 +34,7 @@ TEST(ThreadRanks, AllGatherKeepsRankOrder) {
 TEST(ThreadRanks, SegmentsAreSharedZeroedAndOfAnySize) {
   run_thread_ranks(4, [](Transport& transport) {
     const int me = transport.rank();
-    const auto segment = transport.allocate(1000 * static_cast<std::size_t>(me));  // rank 0 wants nothing
+    const auto segment = transport.allocate(1000 * num(me));  // rank 0 wants nothing
     for (int rank = 0; rank < 4; ++rank) {
       ASSERT_EQ(segment->bytes[rank], 1000u * rank);
       ASSERT_NE(segment->base[rank], nullptr);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/bell.h"
 
 namespace weft {
@@ -110,7 +111,7 @@ void UcxMessenger::connect(int rank, std::string_view address) {
   if (rank < 0 || rank >= host_.size || address.size() <= sizeof(std::uint64_t))
     fail(Code::internal, "{} bytes are no address of rank {}", address.size(), rank);
   Lock lock(mutex_);
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = peers_[at(rank)];
   std::memcpy(&peer.key, address.data(), sizeof peer.key);
   peer.endpoint = worker_.connect(address.substr(sizeof peer.key), &on_failure, &peer);
   // An empty message makes the connection now, so that a peer that dies before anything is sent to it is noticed.

@@ -4,6 +4,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/wire/ucx_messenger.h"
 #include "weft/transport/wire/ucx_settings.h"
 
@@ -172,7 +173,7 @@ void UcxMessenger::grant(Peer& peer, const Registrations::Entry& segment) {
 
 void UcxMessenger::put(int peer_rank, const Rows& to, std::byte* staged, std::span<const RemoteCounter> counters) {
   Lock lock(mutex_);
-  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
+  Peer& peer = peers_[at(peer_rank)];
   take_held(peer);
   if (taken_.size() + counters.size() > kMostCounters) {
     post_counters(peer, taken_);
@@ -209,7 +210,7 @@ void UcxMessenger::put(int peer_rank, const Rows& to, std::byte* staged, std::sp
 
 void UcxMessenger::signal(int peer_rank, const RemoteCounter& counter) {
   const std::lock_guard lock(held_mutex_);
-  std::vector<MessageCounter>& held = peers_[static_cast<std::size_t>(peer_rank)].held;
+  std::vector<MessageCounter>& held = peers_[at(peer_rank)].held;
   // Only with the last one: counters are raised in the order of the calls.
   if (!held.empty() && held.back().offset == counter.offset && held.back().segment == counter.segment) {
     ++held.back().amount;
