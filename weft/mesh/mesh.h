@@ -25,7 +25,7 @@ struct Group {
   int position = 0;  // ranks[position] is the rank that was asked for
 
   int size() const { return int_size(ranks); }
-  int at(int i) const { return ranks[at(((i % size()) + size()) % size())]; }  // wraps
+  int at(int i) const { return ranks[weft::at(((i % size()) + size()) % size())]; }  // wraps
   friend bool operator==(const Group&, const Group&) = default;
 };
 
