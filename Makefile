@@ -3,11 +3,12 @@
 PREFIX ?= /usr/local
 SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: help run test bench lint format install clean setup-run setup-test release
+.PHONY: help run test test-long bench lint format install clean setup-run setup-test release
 
 help:
 	@echo "make run      build what the ledger needs and print it"
-	@echo "make test     the folder law and all tests: release, ASan + UBSan, TSan"
+	@echo "make test     the folder law and the tests: release, ASan + UBSan, TSan"
+	@echo "make test-long  whole models, virtual hosts, thousands of plans under sanitizers"
 	@echo "make bench    measure this machine and write the tables in docs/results/"
 	@echo "make lint     layout, folder law, clang-tidy"
 	@echo "make format   lay out every source file"
@@ -21,6 +22,9 @@ run: setup-run
 
 test: setup-test
 	@tools/test.sh
+
+test-long: setup-test
+	@tools/test.sh long
 
 bench: setup-test release
 	@python3 tools/bench.py

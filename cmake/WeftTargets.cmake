@@ -38,8 +38,9 @@ function(weft_folder name)
 endfunction()
 
 # weft_test(name SOURCES ... LINK ... LABELS ...): a GoogleTest program, each of its tests known to ctest.
-# Labels: `threads` for ranks that are threads (run under TSan too), `slow` for what sanitizers need not repeat.
-# The target thread_tests builds all those of label `threads`.
+# Labels: `threads` for ranks that are threads (run under TSan too), `slow` for what sanitizers need not repeat, `heavy`
+# for what they repeat in `make test-long` only; `heavy-threads` is both, since ctest -L takes a pattern. The targets
+# thread_tests and heavy_tests build all of their label.
 function(weft_test name)
   cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -52,12 +53,17 @@ function(weft_test name)
   if(NOT ARG_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  if(threads IN_LIST ARG_LABELS)
-    if(NOT TARGET thread_tests)
-      add_custom_target(thread_tests)
+  foreach(pair threads:thread_tests heavy:heavy_tests)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 label)
+    list(GET pair 1 group)
+    if(ARG_LABELS MATCHES ${label})
+      if(NOT TARGET ${group})
+        add_custom_target(${group})
+      endif()
+      add_dependencies(${group} ${name})
     endif()
-    add_dependencies(thread_tests ${name})
-  endif()
+  endforeach()
   # WEFT_CLUSTER: not what a user has calibrated this machine to. Labels may be empty, so they come last.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
                        LABELS "${ARG_LABELS}")

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# test.sh: what `make test` runs after setup. The folder law, then every test in release, all but the slow
-# ones under ASan and UBSan, and those whose ranks are threads under TSan. Goes on past failing tests, stops
-# at a build that fails. The last line is "N passed, M failed"; the exit status is 0 only where M is 0.
+# test.sh [long]: what `make test` and `make test-long` run after setup.
+#   without a word   the folder law; then in release every test that is not labelled slow; those that are neither slow
+#                    nor heavy under ASan and UBSan, and of these the ones whose ranks are threads under TSan
+#   long             the slow ones in release, the heavy ones under the sanitizers
+# Labels stand in tests/CMakeLists.txt: `slow` runs whole models or virtual hosts, `heavy` thousands of plans.
+# Goes on past failing tests, stops at a build that fails. The last line is "N passed, M failed"; the exit status is 0
+# only where M is 0.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,8 +71,21 @@ count() {
   failed=$((failed + bad))
 }
 
-layers
-phase release build "every test" all
-phase dev build-dev "all but the slow tests, with ASan and UBSan" all -LE slow
-phase tsan build-tsan "tests whose ranks are threads, with TSan" thread_tests -L threads
+case ${1:-short} in
+  short)
+    layers
+    phase release build "every test that is not slow" all -LE slow
+    phase dev build-dev "with ASan and UBSan" all -LE 'slow|heavy'
+    phase tsan build-tsan "ranks that are threads, with TSan" thread_tests -L threads -LE heavy
+    ;;
+  long)
+    phase release build "the slow tests" all -L slow
+    phase dev build-dev "the heavy tests, with ASan and UBSan" heavy_tests -L heavy -LE slow
+    phase tsan build-tsan "the heavy tests whose ranks are threads, with TSan" thread_tests -L threads -L heavy
+    ;;
+  *)
+    echo "test.sh: '$1' is not a set of tests; use test.sh or test.sh long" >&2
+    exit 2
+    ;;
+esac
 finish
