@@ -33,8 +33,11 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)"
 
 layers() {
   local start=$SECONDS
-  echo "== layers: the folder law"
-  if python3 tools/check_layers.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  echo "== layers: the folder law, and that documents name what is there"
+  local check
+  for check in check_layers check_docs; do
+    if python3 tools/$check.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
   echo "== layers: $((SECONDS - start)) s"
 }
 
