@@ -197,7 +197,7 @@ void Panels::poll(std::size_t begin, std::size_t end) {
     Step& step = steps_[p];
     if (step.added && step.gather)
       step.gather->ready();
-    else if (step.collective->ready() && !step.sums.empty() && !step.added)
+    else if (step.collective->ready() && !step.sums.empty() && !step.added && !step.gather)
       add_up(step);
   }
 }
@@ -230,6 +230,10 @@ Result Panels::run(const Inputs& inputs) {
     const float* made = idle_ ? &kNothing : step.make(inputs_of(step, inputs)).data;
     step.collective->run(made);
     step.added = false;
+    // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the next
+    // panel. Started whenever its blocks are there, it comes before that exchange on one rank and behind it on another,
+    // and each waits until the other opens.
+    if (p > 0 && steps_[p - 1].gather) add_up(steps_[p - 1]);
     poll(0, p);
   }
   for (Step& step : steps_)

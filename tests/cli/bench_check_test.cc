@@ -1,6 +1,9 @@
 // The judge of `weft bench` must itself be right: it agrees with the reference executor and notices a single bad element.
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -9,6 +12,7 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
+#include "weft/world/world.h"
 
 #include "cli/bench/check.h"
 #include "cli/bench/inputs.h"
@@ -105,6 +109,44 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
       }
 }
 INSTANTIATE_TEST_SUITE_P(Ops, PanelsOf, ::testing::Values("gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "gemv-ar"));
+
+// Rank 0's NIC is busy for 80 ms with an op of before, so its blocks come late to rank 1, while those of rank 1 come
+// early to rank 0. Signals without bytes pass both. A gather that begins when its blocks are there then begins before
+// the next exchange on rank 0 and after it on rank 1.
+TEST(Panels, ABusyNicChangesNoOrder) {
+  setenv("WEFT_WAIT_S", "5", 1);
+  WorldOptions options;
+  options.link = Link{.bytes_per_s = 50e6, .latency_s = 10e-6, .fabric = Fabric::nic};
+  OpFlags flags;
+  flags.op = "gemm-ar", flags.ranks = 2, flags.m = 64, flags.n = 32, flags.k = 64;
+  const OpSpec spec = parse_op(flags, 8);
+  World::local(
+      2,
+      [&](World& world) {
+        Op before =
+            world.compile(copy({.rows = 1000, .cols = 1000}), broadcast(world.mesh({{"tp", 2}}), "tp", {.root = 0}));
+        const std::vector<float> much(1000 * 1000);
+        const MakerOf slow_maker = [&](const Producer& producer) -> Make {
+          return [make = own_maker(world)(producer)](const Inputs& inputs) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            return make(inputs);
+          };
+        };
+        Panels panels(world, spec, 8, slow_maker);
+        RankInputs inputs(spec, world.rank());
+        inputs.refresh(1);
+        const Inputs in = inputs.next();
+        panels.refresh(in);
+        const Reference reference(spec);
+        for (int run = 0; run < 3; ++run) {
+          world.barrier();
+          before.run(much.data());
+          EXPECT_LT(reference.error_of(panels.run(in), Expect::op, 1, world.rank(), kAll), reference.tolerance());
+        }
+      },
+      options);
+  unsetenv("WEFT_WAIT_S");
+}
 
 TEST(BenchReference, ResultInBlocksMustCoverAllOfIt) {
   const OpSpec spec = spec_of("gemm-ar", 2);

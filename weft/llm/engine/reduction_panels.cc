@@ -43,11 +43,13 @@ class Panels final : public ReducedProduct {
     for (std::size_t p = 0; p < used; ++p) {
       make(in, static_cast<std::int64_t>(p) * panel_rows_, rows, steps_[p]);
       steps_[p].exchange->run(steps_[p].made.data());
-      steps_[p].added = false;
-      for (std::size_t before = 0; before < p; ++before) poll(steps_[before]);
+      // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the next
+      // panel. Started whenever its parts are there, it comes before that exchange on one rank and behind it on another,
+      // and each waits until the other opens.
+      if (p > 0) add_up(steps_[p - 1]);
+      for (std::size_t before = 0; before < p; ++before) steps_[before].gather->ready();
     }
-    for (std::size_t p = 0; p < used; ++p)
-      if (!steps_[p].added) add_up(steps_[p]);
+    if (used > 0) add_up(steps_[used - 1]);
     float* y = y_[turn_ ^= 1].data();
     for (std::size_t p = 0; p < used; ++p) {
       const std::int64_t begin = static_cast<std::int64_t>(p) * panel_rows_;
@@ -69,7 +71,6 @@ class Panels final : public ReducedProduct {
     std::vector<float> made;  // (panel_rows, n)
     std::vector<float> sums;  // this rank's part of the rows, added up
     std::unique_ptr<Op> exchange, gather;
-    bool added = true;
   };
 
   void make(const ReductionInputs& in, std::int64_t begin, std::int64_t rows, Step& step) const {
@@ -79,13 +80,6 @@ class Panels final : public ReducedProduct {
     if (shape_.addend) add_rows(threads_, count, shape_.n, in.addend + begin * shape_.n, step.made.data());
   }
 
-  void poll(Step& step) const {
-    if (step.added)
-      step.gather->ready();
-    else if (step.exchange->ready())
-      add_up(step);
-  }
-
   // Every rank's part in rank order.
   void add_up(Step& step) const {
     const float* parts = step.exchange->output().data;
@@ -93,7 +87,6 @@ class Panels final : public ReducedProduct {
     std::copy_n(parts, count, step.sums.begin());
     for (int from = 1; from < ranks_; ++from)
       for (std::size_t i = 0; i < count; ++i) step.sums[i] += parts[static_cast<std::size_t>(from) * count + i];
-    step.added = true;
     step.gather->run(step.sums.data());
   }
 
