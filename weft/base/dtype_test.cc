@@ -1,0 +1,86 @@
+#include "weft/base/dtype.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/refusal_test.h"
+
+namespace weft {
+namespace {
+
+constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::int8};
+
+TEST(DtypeNames, AreReadBackAsTheyAreWritten) {
+  for (const Dtype dtype : kAllDtypes) EXPECT_EQ(parse_dtype(to_string(dtype)), dtype);
+  EXPECT_EQ(refusal([] { parse_dtype("f64"); }), "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8");
+}
+
+TEST(Bf16, EveryValueSurvivesTheWayThroughFloat) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const bf16 value{static_cast<std::uint16_t>(bits)};
+    const float wide = to_float(value);
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(to_float(to_bf16(wide)))) << bits;
+    } else {
+      EXPECT_EQ(to_bf16(wide).bits, value.bits);
+    }
+  }
+}
+
+// Of the two neighbours the nearer one; the even one where both are as near.
+TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808000u)).bits, 0x3f80);  // a tie: even below
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f818000u)).bits, 0x3f82);  // a tie: even above
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808001u)).bits, 0x3f81);
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f807fffu)).bits, 0x3f80);
+  EXPECT_EQ(to_bf16(std::numeric_limits<float>::max()).bits, 0x7f80);  // beyond the largest: infinity
+  EXPECT_EQ(to_bf16(-0.0f).bits, 0x8000);
+  std::mt19937 random(7);
+  for (int i = 0; i < 100'000; ++i) {
+    const float value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (!std::isfinite(value) || std::abs(value) > 3e38f) continue;
+    const bf16 near = to_bf16(value);
+    const float below = to_float({static_cast<std::uint16_t>(near.bits - 1)});
+    const float above = to_float({static_cast<std::uint16_t>(near.bits + 1)});
+    const double error = std::abs(double{to_float(near)} - value);
+    EXPECT_LE(error, std::isfinite(below) ? std::abs(double{below} - value) : error);
+    EXPECT_LE(error, std::isfinite(above) ? std::abs(double{above} - value) : error);
+  }
+}
+
+TEST(RowBytes, CountScalesOfInt8PerBlockBegun) {
+  EXPECT_EQ(row_bytes(Dtype::f32, 7), 28);
+  EXPECT_EQ(row_bytes(Dtype::bf16, 7), 14);
+  EXPECT_EQ(row_bytes(Dtype::i64, 0), 0);
+  EXPECT_EQ(row_bytes(Dtype::int8, 0), 0);
+  EXPECT_EQ(row_bytes(Dtype::int8, 1), 3);
+  EXPECT_EQ(row_bytes(Dtype::int8, kInt8Block), kInt8BlockBytes);
+  EXPECT_EQ(row_bytes(Dtype::int8, kInt8Block + 1), kInt8BlockBytes + 3);
+  for (std::int64_t blocks = 0; blocks < 9; ++blocks)
+    EXPECT_EQ(row_bytes(Dtype::int8, blocks * kInt8Block), blocks * kInt8BlockBytes);
+}
+
+TEST(Int8Scale, NoByteOverflowsAndTheScaleIsHardlyLarger) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> exponent(-110, 120);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto most = static_cast<float>(std::exp2(exponent(random)));
+    const float scale = to_float(int8_scale(most));
+    EXPECT_GE(double{scale} * 127, most);
+    EXPECT_LE(double{scale} * 127, double{most} * (1 + 1.0 / 100));
+  }
+}
+
+TEST(Int8Scale, TinyBlocksAreZeroAndBrokenOnesNaN) {
+  EXPECT_EQ(int8_scale(0).bits, 0);
+  EXPECT_EQ(int8_scale(1e-38f).bits, 0);
+  EXPECT_TRUE(std::isnan(to_float(int8_scale(std::numeric_limits<float>::infinity()))));
+  EXPECT_TRUE(std::isnan(to_float(int8_scale(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+}  // namespace
+}  // namespace weft
