@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   Run run;
   add_ledger(app, &run);
   add_demo(app, &run);
+  add_draw(app, &run);
   add_bench(app, &run);
   add_plan(app, &run);
   add_run(app, &run);

@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "weft/draw/svg.h"
+
 namespace weft::draw {
 namespace {
 
@@ -29,10 +31,10 @@ std::string prefixed(double value, const std::array<Prefix, n>& prefixes) {
   return fmt::format("{:.4g} {}", value / prefixes.back().value, prefixes.back().name);
 }
 
-// The least of 1, 2, 2.5, 5 times a power of ten that is not below.
+// The least of 1, 2 and 5 times a power of ten that is not below.
 double round_step(double step) {
   const double power = std::pow(10.0, std::floor(std::log10(step)));
-  for (double digit : {1.0, 2.0, 2.5, 5.0})
+  for (double digit : {1.0, 2.0, 5.0})
     if (digit * power >= step * (1 - 1e-9)) return digit * power;
   return 10 * power;
 }
@@ -81,16 +83,21 @@ Ruler::Ruler(const Axis& axis, Range values, double begin, double end, int most_
     const double by = values.min == 0 ? 1 : std::abs(values.min) / 2;
     values = log ? Range{values.min / 2, values.max * 2} : Range{values.min - by, values.max + by};
   }
-  min_ = values.min;
-  max_ = values.max;
-  most_ticks = std::max(2, most_ticks);
-  log ? lay_log(most_ticks) : lay_linear(most_ticks);
+  const Range whole = values;
+  for (int most = std::max(2, most_ticks); most >= 1; --most) {
+    min_ = whole.min;
+    max_ = whole.max;
+    ticks_.clear();
+    log ? lay_log(most) : lay_linear(most);
+    if (labels_fit()) break;
+  }
 }
 
 void Ruler::lay_linear(int most_ticks) {
   const double rough = (max_ - min_) / most_ticks;
   const double step = axis_.unit == Unit::bytes ? binary_step(rough) : round_step(rough);
-  if (!axis_.min) min_ = std::floor(min_ / step + 1e-9) * step;
+  const double below = std::floor(min_ / step + 1e-9) * step;
+  if (!axis_.min && (axis_.kind == AxisKind::linear || below > 0)) min_ = below;
   if (!axis_.max) max_ = std::ceil(max_ / step - 1e-9) * step;
   const double first = std::ceil(min_ / step - 1e-9);
   for (int i = 0; i <= 2 * most_ticks + 2; ++i) {
@@ -100,35 +107,48 @@ void Ruler::lay_linear(int most_ticks) {
   }
 }
 
-// Ticks at powers of the base. Over less than two decades also at 2 and 5 of each, so that there are always some.
+// Ticks at powers of the base, and over few decades also at 2 and 5 of each. A range between two of them has the ticks
+// of a linear axis.
 void Ruler::lay_log(int most_ticks) {
   const double base = axis_.unit == Unit::bytes ? 2 : 10;
   const auto power_of = [base](double value) { return std::log(value) / std::log(base); };
   const double decades = power_of(max_) - power_of(min_);
-  const bool fine = base == 10 && decades <= 2.2;
-  std::vector<double> digits = fine ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
-  if (base == 10 && decades < 0.5) digits = {1, 1.5, 2, 3, 4, 5, 7};
+  if (base == 10 && decades < 0.5) return lay_linear(most_ticks);
+  const bool fine = base == 10 && decades <= 2.2 && 3 * decades <= most_ticks;
+  const std::vector<double> digits = fine ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
   const int every = std::max(1, static_cast<int>(std::ceil(decades / most_ticks)));
   const int first = static_cast<int>(std::floor(power_of(min_) + 1e-9)),
             last = static_cast<int>(std::ceil(power_of(max_) - 1e-9));
-  std::vector<double> values;
+  std::vector<Tick> all;
   for (int power = first; power <= last; ++power)
-    for (double digit : digits) values.push_back(digit * std::pow(base, power));
-  // Round ends: the ticks next to the values.
-  if (!axis_.min) {
-    const auto above = std::upper_bound(values.begin(), values.end(), min_ * (1 + 1e-9));
-    if (above != values.begin()) min_ = *std::prev(above);
+    for (double digit : digits) {
+      const double value = digit * std::pow(base, power);
+      all.push_back({value, (power - first) % every == 0 ? tick_label(value, axis_.unit) : ""});
+    }
+  const auto below = [](double value, const Tick& tick) { return value < tick.value; };
+  if (!axis_.min) {  // round ends: the ticks next to the values
+    const auto above = std::upper_bound(all.begin(), all.end(), min_ * (1 + 1e-9), below);
+    if (above != all.begin()) min_ = std::prev(above)->value;
   }
   if (!axis_.max) {
-    const auto at = std::lower_bound(values.begin(), values.end(), max_ * (1 - 1e-9));
-    if (at != values.end()) max_ = *at;
+    const auto above = std::upper_bound(all.begin(), all.end(), max_ * (1 - 1e-9), below);
+    if (above != all.end()) max_ = above->value;
   }
-  int index = 0;
-  for (double value : values) {
-    if (value < min_ * (1 - 1e-9) || value > max_ * (1 + 1e-9)) continue;
-    const bool labelled = index++ % (digits.size() > 1 ? 1 : every) == 0;
-    ticks_.push_back({value, labelled ? tick_label(value, axis_.unit) : ""});
+  for (Tick& tick : all)
+    if (tick.value >= min_ * (1 - 1e-9) && tick.value <= max_ * (1 + 1e-9)) ticks_.push_back(std::move(tick));
+}
+
+bool Ruler::labels_fit() const {
+  const bool upwards = end_ < begin_;
+  double last = -std::numeric_limits<double>::infinity();
+  for (const Tick& tick : ticks_) {
+    if (tick.label.empty()) continue;
+    const double middle = std::abs(at(tick.value) - begin_);
+    const double half = (upwards ? kTickSize : text_width(tick.label, kTickSize) + kTickSize / 2) / 2;
+    if (middle - half < last) return false;
+    last = middle + half;
   }
+  return true;
 }
 
 std::string Ruler::label(double value) const { return tick_label(value, axis_.unit); }

@@ -25,6 +25,8 @@ struct Range {
   bool empty() const { return !(min <= max); }
 };
 
+inline constexpr double kTickSize = 12.5;  // of a tick's label, pixels
+
 struct Tick {
   double value = 0;
   std::string label;  // empty: a small tick
@@ -33,7 +35,9 @@ struct Tick {
 // An axis laid over pixels from `begin` to `end`; end < begin where it points up.
 class Ruler {
  public:
-  // Widened to round ends around the values, which may be none, one, or all equal; on a log axis all above 0.
+  // Widened to round ends around the values, which may be none, one, or all equal; on a log axis all above 0. Ticks are
+  // 1, 2 or 5 times a power of ten apart (bytes: powers of two), at most about `most_ticks`, and so few that no label
+  // touches the next.
   Ruler(const Axis& axis, Range values, double begin, double end, int most_ticks);
 
   bool shows(double value) const;  // finite and, on a log axis, above 0
@@ -44,12 +48,13 @@ class Ruler {
  private:
   void lay_linear(int most_ticks);
   void lay_log(int most_ticks);
+  bool labels_fit() const;
 
   Axis axis_;
   double min_, max_, begin_, end_;
   std::vector<Tick> ticks_;
 };
 
-std::string tick_label(double value, Unit unit);  // "0.1", "64 KB", "20 ms", "50 %"
+std::string tick_label(double value, Unit unit);  // "0.1", "64 KiB", "20 ms", "50 %"
 
 }  // namespace weft::draw

@@ -5,12 +5,13 @@
 
 #include <fmt/core.h>
 
+#include "weft/draw/labels.h"
 #include "weft/draw/theme.h"
 
 namespace weft::draw {
 namespace {
 
-constexpr double kLeft = 72, kRight = 24, kBelow = 104;
+constexpr double kLeft = 72, kRight = 24, kNameSize = 11.5;
 
 Range range_of(const BarChart& chart) {
   Range range;
@@ -50,7 +51,8 @@ void draw_axis(Svg& svg, const BarChart& chart, const Ruler& y, double top, doub
   for (const Tick& tick : y.ticks()) {
     if (tick.label.empty()) continue;
     svg.line({kLeft, y.at(tick.value)}, {chart.width - kRight, y.at(tick.value)}, {.stroke = kGrid});
-    svg.text({kLeft - 8, y.at(tick.value) + 4.5}, tick.label, {.size = 12.5, .fill = kFaint, .anchor = Anchor::end});
+    svg.text({kLeft - 8, y.at(tick.value) + 4.5}, tick.label,
+             {.size = kTickSize, .fill = kFaint, .anchor = Anchor::end});
   }
   svg.text({20, (top + bottom) / 2}, chart.y.label, {.anchor = Anchor::middle, .rotate = -90});
 }
@@ -63,20 +65,20 @@ std::string bar_chart(const BarChart& chart) {
   Svg svg(chart.width, chart.height, chart.title);
   double top = draw_heading(&svg, chart.width, chart.title, chart.subtitle) + 6;
   top += draw_legend(&svg, {24, top}, chart.width - 48, legend) + 10;
-  const double bottom = chart.height - kBelow;
+  const double columns = static_cast<double>(std::max<std::size_t>(1, chart.groups.size()));
+  const double room = (chart.width - kLeft - kRight) / columns;
+  Columns names{.first = kLeft + 0.58 * room, .room = room, .size = kNameSize};
+  for (const BarGroup& group : chart.groups) names.names.push_back(group.name);
+  const Slant slant = slant_of(names);
+  const double bottom = std::max(top + 40, chart.height - slant.depth - 34);
   const Ruler y(chart.y, range_of(chart), bottom, top, 8);
   draw_axis(svg, chart, y, top, bottom);
-  const double room =
-      (chart.width - kLeft - kRight) / static_cast<double>(std::max<std::size_t>(1, chart.groups.size()));
   for (std::size_t g = 0; g < chart.groups.size(); ++g) {
     const BarGroup& group = chart.groups[g];
-    const bool follows = group.name.empty();
-    const double x = kLeft + room * (static_cast<double>(g) + (follows ? 0.02 : 0.18));
+    const double x = kLeft + room * (static_cast<double>(g) + (group.name.empty() ? 0.02 : 0.18));
     draw_group(svg, chart, group, {x, room * 0.8}, y);
-    if (!follows)
-      svg.text({x + room * 0.4, bottom + 14}, group.name,
-               {.size = 11.5, .fill = kFaint, .anchor = Anchor::end, .rotate = -32});
   }
+  draw_names(svg, names, slant, bottom);
   svg.line({kLeft, y.at(chart.base)}, {chart.width - kRight, y.at(chart.base)}, {.stroke = kFrame});
   return svg.str();
 }

@@ -1,6 +1,7 @@
 #include "weft/draw/gantt.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@ namespace weft::draw {
 namespace {
 
 constexpr double kGanttLeft = 148, kGanttRight = 62, kGanttRow = 17, kRowGap = 3, kGroupGap = 9, kGanttAxis = 60;
+constexpr double kLimitSize = 11.5, kLimitLine = 14;
 
 bool usable(const GanttBar& bar) {
   return std::isfinite(bar.begin_s) && std::isfinite(bar.end_s) && bar.end_s > bar.begin_s && bar.share > 0;
@@ -64,11 +66,24 @@ void draw_axis(Svg& svg, const Ruler& time, double top, double bottom, double wi
   svg.line({kGanttLeft, bottom}, {width - kGanttRight, bottom}, {.stroke = kFrame});
 }
 
+// The labels stand above the rows, each to the left of its line, or to the right where the left one has no room; those
+// that would still run into an earlier one are lifted above it.
 void draw_limits(Svg& svg, const Gantt& what, const Ruler& time, double top, double bottom) {
+  std::vector<std::array<double, 3>> taken;  // from, to, lines up
   for (const Limit& limit : what.limits) {
-    const double x = time.at(limit.at_s);
-    svg.line({x, top - 4}, {x, bottom}, {.stroke = kInk, .stroke_width = 1.4, .dash = "5 3"});
-    svg.text({x - 4, top - 7}, limit.label, {.size = 11.5, .anchor = Anchor::end});
+    const double x = time.at(limit.at_s), wide = text_width(limit.label, kLimitSize);
+    const bool left = x - 4 - wide > kGanttLeft;
+    const double from = left ? x - 4 - wide : x + 4;
+    double up = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& [begin, end, lines] : taken)
+        if (lines == up && from < end + 6 && begin < from + wide + 6) ++up, moved = true;
+    }
+    taken.push_back({from, from + wide, up});
+    svg.line({x, top - 4 - up * kLimitLine}, {x, bottom}, {.stroke = kInk, .stroke_width = 1.4, .dash = "5 3"});
+    svg.text({left ? x - 4 : x + 4, top - 7 - up * kLimitLine}, limit.label,
+             {.size = kLimitSize, .anchor = left ? Anchor::end : Anchor::start});
   }
 }
 
@@ -105,7 +120,8 @@ std::string gantt(const Gantt& what) {
   std::vector<LegendItem> legend;
   for (std::size_t i = 0; i < what.kinds.size(); ++i) legend.push_back({what.kinds[i], series_colour(i)});
   const double legend_height = draw_legend(nullptr, {}, what.width - 48, legend);
-  const double top = draw_heading(nullptr, what.width, what.title, what.subtitle) + legend_height + 34;
+  const double top = draw_heading(nullptr, what.width, what.title, what.subtitle) + legend_height + 34 +
+                     kLimitLine * static_cast<double>(std::max<std::size_t>(1, what.limits.size()) - 1);
   const double bottom = top + height_of(what.rows) + 8, end = end_of(what);
   Svg svg(what.width, bottom + kGanttAxis, what.title);
   const double heading = draw_heading(&svg, what.width, what.title, what.subtitle);

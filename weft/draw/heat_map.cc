@@ -6,50 +6,47 @@
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/draw/labels.h"
 #include "weft/draw/theme.h"
 
 namespace weft::draw {
 namespace {
 
-constexpr double kHeatLeft = 110, kHeatRight = 28, kHeatRow = 34, kHeatBelow = 64, kHeatBar = 52;
+constexpr double kLeastLeft = 110, kHeatRight = 28, kHeatRow = 34, kHeatBelow = 60, kHeatBar = 52;
 constexpr const char* kUnknown = "#f0f2f4";
 
 // Where the cells are, and the canvas they are drawn on.
 struct Board {
   Svg svg;
-  double top, cell_width;
+  double top, left, cell_width;
   std::size_t columns, rows;
+  double below;  // from the last row to what stands under its names
 
-  double x(std::size_t column) const { return kHeatLeft + static_cast<double>(column) * cell_width; }
+  double x(std::size_t column) const { return left + static_cast<double>(column) * cell_width; }
   double y(std::size_t row) const { return top + static_cast<double>(rows - 1 - row) * kHeatRow; }
   double bottom() const { return top + static_cast<double>(rows) * kHeatRow; }
 };
-
-// Every how many ticks a label fits.
-std::size_t label_stride(const std::vector<std::string>& ticks, double room) {
-  double widest = 1;
-  for (const std::string& tick : ticks) widest = std::max(widest, text_width(tick, 12.5) + 8);
-  return num(std::max(1.0, std::ceil(widest / std::max(room, 1.0))));
-}
 
 Board make_board(const Grid& grid, const std::vector<LegendItem>& legend, double extra) {
   const std::size_t columns = std::max<std::size_t>(1, grid.x_ticks.size());
   const std::size_t rows = std::max<std::size_t>(1, grid.y_ticks.size());
   const double legend_height = draw_legend(nullptr, {}, grid.width - 48, legend);
   const double top = draw_heading(nullptr, grid.width, grid.title, grid.subtitle) + legend_height + 18;
-  const double height = top + static_cast<double>(rows) * kHeatRow + kHeatBelow + extra;
-  Board board{Svg(grid.width, height, grid.title), top,
-              (grid.width - kHeatLeft - kHeatRight) / static_cast<double>(columns), columns, rows};
+  double left = kLeastLeft;  // room for the names of rows and, upright, of what they are
+  for (const std::string& tick : grid.y_ticks) left = std::max(left, text_width(tick, kTickSize) + 44);
+  left = std::min(left, grid.width / 2);
+  const double cell_width = (grid.width - left - kHeatRight) / static_cast<double>(columns);
+  const Columns names{.names = grid.x_ticks, .first = left + cell_width / 2, .room = cell_width};
+  const Slant slant = slant_of(names);
+  const double height = top + static_cast<double>(rows) * kHeatRow + kHeatBelow + slant.depth + extra;
+  Board board{Svg(grid.width, height, grid.title), top, left, cell_width, columns, rows, kHeatBelow + slant.depth};
   const double heading = draw_heading(&board.svg, grid.width, grid.title, grid.subtitle);
   draw_legend(&board.svg, {24, heading + 6}, grid.width - 48, legend);
   for (std::size_t row = 0; row < grid.y_ticks.size(); ++row)
-    board.svg.text({kHeatLeft - 10, board.y(row) + kHeatRow / 2 + 4.5}, grid.y_ticks[row],
-                   {.size = 12.5, .fill = kFaint, .anchor = Anchor::end});
-  const std::size_t stride = label_stride(grid.x_ticks, board.cell_width);
-  for (std::size_t column = 0; column < grid.x_ticks.size(); column += stride)
-    board.svg.text({board.x(column) + board.cell_width / 2, board.bottom() + 20}, grid.x_ticks[column],
-                   {.size = 12.5, .fill = kFaint, .anchor = Anchor::middle});
-  board.svg.text({(kHeatLeft + grid.width - kHeatRight) / 2, board.bottom() + 44}, grid.x_label,
+    board.svg.text({left - 10, board.y(row) + kHeatRow / 2 + 4.5}, grid.y_ticks[row],
+                   {.size = kTickSize, .fill = kFaint, .anchor = Anchor::end});
+  draw_names(board.svg, names, slant, board.bottom());
+  board.svg.text({(left + grid.width - kHeatRight) / 2, board.bottom() + board.below - 20}, grid.x_label,
                  {.anchor = Anchor::middle});
   board.svg.text({22, board.top + static_cast<double>(rows) * kHeatRow / 2}, grid.y_label,
                  {.anchor = Anchor::middle, .rotate = -90});
@@ -61,7 +58,7 @@ void draw_cell(Board& board, std::size_t column, std::size_t row, const std::str
                  {.fill = colour, .radius = 3});
   if (text.empty()) return;
   // Room for the text, or none of it: a number cut short would be another number.
-  const double size = std::min(12.5, 12.5 * (board.cell_width - 6) / text_width(text, 12.5));
+  const double size = std::min(kTickSize, kTickSize * (board.cell_width - 6) / text_width(text, kTickSize));
   if (size < 8) return;
   board.svg.text({board.x(column) + board.cell_width / 2, board.y(row) + kHeatRow / 2 + size * 0.36}, text,
                  {.size = size, .fill = ink_on(colour), .anchor = Anchor::middle});
@@ -87,7 +84,7 @@ struct Colours {
 
 void draw_bar(Board& board, const HeatMap& map, const Colours& colours) {
   constexpr int kParts = 60;
-  const double width = 260, left = kHeatLeft, top = board.bottom() + kHeatBelow;
+  const double width = 260, left = board.left, top = board.bottom() + board.below;
   for (int i = 0; i < kParts; ++i)
     board.svg.rect(
         left + width * i / kParts, top, width / kParts + 0.5, 12,
@@ -100,7 +97,7 @@ void draw_bar(Board& board, const HeatMap& map, const Colours& colours) {
   label(colours.range.max, left + width, Anchor::end);
   const double part = (colours.middle - colours.range.min) / (colours.range.max - colours.range.min);
   if (part > 0.2 && part < 0.8) label(colours.middle, left + width * part, Anchor::middle);
-  board.svg.text({left + width + 16, top + 11}, map.value_label, {.size = 12.5});
+  board.svg.text({left + width + 16, top + 11}, map.value_label, {.size = kTickSize});
 }
 
 }  // namespace

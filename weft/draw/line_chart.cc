@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/draw/labels.h"
 #include "weft/draw/theme.h"
 
 namespace weft::draw {
@@ -53,14 +54,14 @@ void draw_axes(Svg& svg, const LineChart& chart, const Plot& plot, const Ruler& 
     const double at = y.at(tick.value);
     if (!tick.label.empty()) {
       svg.line({plot.left, at}, {plot.right, at}, {.stroke = kGrid});
-      svg.text({plot.left - 8, at + 4.5}, tick.label, {.size = 12.5, .fill = kFaint, .anchor = Anchor::end});
+      svg.text({plot.left - 8, at + 4.5}, tick.label, {.size = kTickSize, .fill = kFaint, .anchor = Anchor::end});
     }
   }
   for (const Tick& tick : x.ticks()) {
     const double at = x.at(tick.value);
     if (!tick.label.empty()) svg.line({at, plot.top}, {at, plot.bottom}, {.stroke = kGrid});
     svg.line({at, plot.bottom}, {at, plot.bottom + (tick.label.empty() ? 3.0 : 5.0)}, {.stroke = kFrame});
-    svg.text({at, plot.bottom + 20}, tick.label, {.size = 12.5, .fill = kFaint, .anchor = Anchor::middle});
+    svg.text({at, plot.bottom + 20}, tick.label, {.size = kTickSize, .fill = kFaint, .anchor = Anchor::middle});
   }
   svg.line({plot.left, plot.bottom}, {plot.right, plot.bottom}, {.stroke = kFrame});
   svg.text({(plot.left + plot.right) / 2, plot.bottom + 42}, chart.x.label, {.anchor = Anchor::middle});
@@ -106,10 +107,39 @@ void draw_series(Svg& svg, const Series& series, std::size_t index, const Ruler&
   }
   flush();
   for (const Sample& s : series.samples)
-    if (x.shows(s.x) && y.shows(s.y))
+    if (series.marked && x.shows(s.x) && y.shows(s.y))
       draw_mark(svg, {x.at(s.x), y.at(s.y)}, kMarks[index % 4], 4.2, colour,
                 fmt::format("{}: {}, {}", series.name, x.label(s.x), y.label(s.y)));
   svg.close_group();
+}
+
+// Beside its point, to the left of it where the right has no room, and moved up or down off the other labels.
+void draw_labels(Svg& svg, const LineChart& chart, const Plot& plot, const Ruler& x, const Ruler& y) {
+  struct Label {
+    Point at;
+    const std::string& text;
+    std::string colour;
+  };
+  std::vector<Label> labels;
+  std::vector<double> heights;
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    for (const Sample& s : chart.series[i].samples) {
+      if (s.label.empty() || !x.shows(s.x) || !y.shows(s.y)) continue;
+      labels.push_back({{x.at(s.x), y.at(s.y)}, s.label, series_colour(i)});
+      heights.push_back(labels.back().at.y);
+    }
+  heights = apart(heights, kTickSize * 1.2, plot.top + kTickSize / 2, plot.bottom - kTickSize / 2);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const bool left = labels[i].at.x + 10 + text_width(labels[i].text, kTickSize) > plot.right;
+    svg.text({labels[i].at.x + (left ? -10 : 10), heights[i] + 4.5}, labels[i].text,
+             {.size = kTickSize, .fill = labels[i].colour, .anchor = left ? Anchor::end : Anchor::start});
+  }
+}
+
+double widest_label(const Ruler& ruler) {
+  double widest = 0;
+  for (const Tick& tick : ruler.ticks()) widest = std::max(widest, text_width(tick.label, kTickSize));
+  return widest;
 }
 
 }  // namespace
@@ -121,12 +151,14 @@ std::string line_chart(const LineChart& chart) {
   const double legend_height = draw_legend(&svg, {24, heading + 6}, chart.width - 48, legend);
   Plot plot{86, heading + legend_height + 26, chart.width - 34, chart.height - 58};
   plot.bottom = std::max(plot.bottom, plot.top + 40);
+  const Ruler y(chart.y, range_of(chart, true), plot.bottom, plot.top, static_cast<int>((plot.bottom - plot.top) / 48));
+  plot.left = std::max(plot.left, widest_label(y) + 42);
   const Ruler x(chart.x, range_of(chart, false), plot.left, plot.right,
                 static_cast<int>((plot.right - plot.left) / 75));
-  const Ruler y(chart.y, range_of(chart, true), plot.bottom, plot.top, static_cast<int>((plot.bottom - plot.top) / 48));
   draw_axes(svg, chart, plot, x, y);
   draw_bands(svg, chart, plot, y);
   for (std::size_t i = 0; i < chart.series.size(); ++i) draw_series(svg, chart.series[i], i, x, y);
+  draw_labels(svg, chart, plot, x, y);
   return svg.str();
 }
 

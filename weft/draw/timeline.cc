@@ -133,7 +133,7 @@ void draw_axis(const Page& page, double top, double bottom) {
   for (const Tick& tick : page.time.ticks()) {
     const double x = page.time.at(tick.value);
     page.svg.line({x, top}, {x, bottom + 5}, {.stroke = kGrid});
-    page.svg.text({x, bottom + 21}, tick.label, {.size = 12.5, .fill = kFaint, .anchor = Anchor::middle});
+    page.svg.text({x, bottom + 21}, tick.label, {.size = kTickSize, .fill = kFaint, .anchor = Anchor::middle});
   }
   page.svg.line({kTimelineLeft, bottom}, {page.what.width - kTimelineRight, bottom}, {.stroke = kFrame});
   page.svg.text({(kTimelineLeft + page.what.width - kTimelineRight) / 2, bottom + 42}, "time",

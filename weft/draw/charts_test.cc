@@ -1,4 +1,4 @@
-// The drawings of cli/draw: well-formed whatever is drawn, the same bytes every time, right where it can be read off.
+// Whole drawings: well-formed whatever is drawn, the same bytes every time, right where it can be read off.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "weft/draw/axis.h"
+#include "weft/draw/drawing_test.h"
 #include "weft/draw/heat_map.h"
 #include "weft/draw/line_chart.h"
 #include "weft/draw/svg.h"
@@ -17,43 +17,6 @@ namespace weft::draw {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// What is wrong with a document that should be XML of elements, attributes in double quotes and text; "" for nothing.
-std::string xml_fault(const std::string& text) {
-  std::vector<std::string> open;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (text[at] != '<') {
-      if (text[at] == '>') return "a bare >";
-      if (text[at] == '&' && text.find(';', at) > at + 6) return "a bare &";
-      ++at;
-      continue;
-    }
-    std::size_t end = at + 1;
-    for (bool quoted = false; end < text.size() && (quoted || text[end] != '>'); ++end) {
-      if (text[end] == '"') quoted = !quoted;
-      if (text[end] == '<') return "a < inside a tag";
-    }
-    if (end >= text.size()) return "a tag without an end";
-    const std::string tag = text.substr(at + 1, end - at - 1);
-    const std::string name = tag.substr(0, tag.find(' '));
-    if (tag.front() == '/') {
-      if (open.empty() || open.back() != tag.substr(1)) return "</" + tag.substr(1) + "> closes nothing";
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-    at = end + 1;
-  }
-  return open.empty() ? "" : "<" + open.back() + "> is left open";
-}
-
-void expect_drawing(const std::string& svg) {
-  EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_EQ(svg.find("<svg xmlns="), 0u);
-  for (const char* word : {"\"nan", "\"inf", "-nan", "\"-inf"}) EXPECT_EQ(svg.find(word), std::string::npos) << word;
-  EXPECT_NE(svg.find("fill=\"#ffffff\""), std::string::npos);  // the background
-}
 
 LineChart sweep() {
   LineChart chart{.title = "a < b & \"c\"", .subtitle = "machine, 2025-01-01"};
@@ -92,38 +55,6 @@ TEST(Svg, NumbersAreShortAndFinite) {
   EXPECT_EQ(number(-0.001), "0");
   EXPECT_EQ(number(kNone), "0");
   EXPECT_EQ(number(1e300), "1000000");
-}
-
-TEST(Axis, TicksAreRound) {
-  const auto labels = [](const Axis& axis, double min, double max) {
-    std::vector<std::string> out;
-    const Ruler ruler(axis, {min, max}, 0, 100, 6);
-    for (const Tick& tick : ruler.ticks())
-      if (!tick.label.empty()) out.push_back(tick.label);
-    return out;
-  };
-  using Labels = std::vector<std::string>;
-  EXPECT_EQ(labels({}, 0.03, 0.97), (Labels{"0", "0.2", "0.4", "0.6", "0.8", "1"}));
-  EXPECT_EQ(labels({.kind = AxisKind::log}, 0.1, 10), (Labels{"0.1", "0.2", "0.5", "1", "2", "5", "10"}));
-  EXPECT_EQ(labels({.kind = AxisKind::log}, 1, 1e6), (Labels{"1", "10", "100", "1000", "10k", "100k", "1M"}));
-  EXPECT_EQ(labels({.unit = Unit::seconds}, 0, 0.1), (Labels{"0 s", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms"}));
-  EXPECT_EQ(labels({.kind = AxisKind::log, .unit = Unit::bytes}, 1024, 4096), (Labels{"1 KiB", "2 KiB", "4 KiB"}));
-  EXPECT_EQ(labels({.unit = Unit::percent}, 0, 1), (Labels{"0 %", "20 %", "40 %", "60 %", "80 %", "100 %"}));
-}
-
-TEST(Axis, AnyRangeGivesTicksWithinThePixels) {
-  for (const AxisKind kind : {AxisKind::linear, AxisKind::log})
-    for (const Unit unit : {Unit::plain, Unit::bytes, Unit::seconds})
-      for (const Range& range : {Range{}, Range{0, 0}, Range{5, 5}, Range{-3, -3}, Range{1e-300, 1e300},
-                                 Range{-1e300, 1e300}, Range{1, 1 + 1e-14}, Range{1e-9, 2e-9}, Range{3, 3.1}}) {
-        const Ruler ruler({.kind = kind, .unit = unit}, range, 0, 100, 8);
-        EXPECT_GE(ruler.ticks().size(), 2u) << range.min << " " << range.max;
-        EXPECT_LT(ruler.ticks().size(), 2100u);
-        for (const Tick& tick : ruler.ticks()) {
-          EXPECT_GE(ruler.at(tick.value), 0);
-          EXPECT_LE(ruler.at(tick.value), 100);
-        }
-      }
 }
 
 TEST(LineChart, IsWellFormedAndTheSameEveryTime) {
