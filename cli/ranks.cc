@@ -1,7 +1,10 @@
 #include "cli/ranks.h"
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include <fmt/core.h>
@@ -29,7 +32,27 @@ bool was_said(const LaunchResult& result) {
          (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
 }
 
+int on_threads(const RankFlags& flags, const RankBody& body, const WorldOptions& options) {
+  std::atomic<int> code{0};
+  World::local(
+      flags.count,
+      [&](World& world) {
+        if (const int mine = body(world); mine != 0) code = mine;
+      },
+      options);
+  return code;
+}
+
 }  // namespace
+
+int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around) {
+  if (around.before && (!launched() || under_mpirun())) around.before();
+  if (!launched() && flags.transport == "shm") return relaunch(flags.count);
+  const WorldOptions options = around.options ? around.options() : world_options(flags);
+  if (!launched()) return on_threads(flags, body, options);
+  World world = World::init(0, nullptr, options);
+  return body(world);
+}
 
 int relaunch(int num_ranks) {
   const LaunchResult result = launch({.num_ranks = num_ranks, .argv = own_words(), .output = Output::rank_zero});

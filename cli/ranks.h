@@ -1,13 +1,31 @@
-// Commands that measure start themselves again as local ranks; the same words on the command line, another role.
+// The one place that starts ranks. A command calls on_ranks, and the same words on the command line play every role: the
+// launcher that checks and waits, and the ranks that work.
 #pragma once
 
-#include <string>
+#include <functional>
 
 #include "weft/base/error.h"
+#include "weft/world/world.h"
+
+#include "cli/rank_flags.h"
 
 namespace weft::cli {
 
-// Launches this very command line as `num_ranks` processes and waits for them. Rank 0 owns standard output.
+using RankBody = std::function<int(World&)>;  // returns the rank's exit code
+
+struct AroundRanks {
+  // Refuses what cannot be done and says what will be: called once before there are ranks; on every rank under mpirun,
+  // since nobody came before those. Empty: nothing to do.
+  std::function<void()> before;
+  // What the world of each rank is made with, asked for on the rank. Empty: world_options(flags).
+  std::function<WorldOptions()> options;
+};
+
+// Runs `body` on every rank and returns the exit code. Where a launcher (mpirun, weft run) has started this process, it is
+// a rank. Otherwise flags.count ranks are started here: processes, whose rank 0 owns standard output, or threads.
+int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around = {});
+
+// Launches this very command line as `num_ranks` processes and waits for them, for on_ranks. Rank 0 owns standard output.
 // Says on standard error what no rank could say itself. Returns the exit code.
 int relaunch(int num_ranks);
 

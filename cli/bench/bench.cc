@@ -12,7 +12,6 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
-#include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
@@ -35,8 +34,8 @@ namespace {
 
 struct Flags {
   OpFlags op;
-  int threads = 1, rounds = 15;
-  std::string transport = "shm", link = "shm", trace;
+  RankFlags ranks;  // number and hosts of the ranks are the op's, once parsed
+  int rounds = 15;
   std::string sizes = "4K:64M", svg;
   bool axis = false, sweep = false;
   std::string ratios{kWholeAxis};
@@ -80,13 +79,8 @@ void check_memory(const OpSpec& spec) {
 }
 
 void check_flags(const Flags& flags) {
-  if (flags.threads < 1 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  check_rank_flags(flags.ranks);
   if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
-  if (flags.transport != "shm" && flags.transport != "threads")
-    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
-  if (flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
-  if (flags.op.ranks_per_host > 0 && flags.link == "shm")
-    bad_input("--ranks-per-host is {}, but no link joins hosts; add one, as --link 1gbit", flags.op.ranks_per_host);
   if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
 }
 
@@ -97,16 +91,6 @@ void check_walk(const Flags& flags, const OpSpec& spec) {
   if ((flags.axis || flags.sweep) && !has_collective(spec))
     bad_input("--axis and --sweep need a producer and a collective on 2 ranks or more; {} on {} has not", spec.name,
               spec.ranks);
-}
-
-WorldOptions world_options(const Flags& flags) {
-  WorldOptions options;
-  options.threads = flags.threads;
-  options.wired = flags.link == "ucx";
-  if (flags.link != "shm" && !options.wired) options.link = parse_link(flags.link);
-  if (flags.op.ranks_per_host > 0) options.ranks_per_host = flags.op.ranks_per_host;
-  options.trace = flags.trace;
-  return options;
 }
 
 OpSpec spec_of(const Flags& flags, int ranks) {
@@ -123,7 +107,7 @@ bool over_sizes(const Flags& flags, const OpSpec& spec) {
 MeasureOptions measure_options(const Flags& flags) {
   MeasureOptions options;
   options.rounds = flags.rounds;
-  options.threads = flags.threads;
+  options.threads = flags.ranks.threads;
   return options;
 }
 
@@ -140,7 +124,7 @@ std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
 
 // Between hosts `shm` is only what nobody has chosen.
 std::string link_of(const World& world, const Flags& flags) {
-  return flags.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.link;
+  return flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link;
 }
 
 void bench_sizes(World& world, const Flags& flags, Progress& progress) {
@@ -151,7 +135,7 @@ void bench_sizes(World& world, const Flags& flags, Progress& progress) {
     rows.push_back({spec, measure(world, spec, measure_options(flags))});
   }
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   fmt::print("{}", flags.json ? sizes_json(rows, context) : sizes_text(rows, context));
 }
 
@@ -159,7 +143,7 @@ void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& p
   MeasureOptions options = measure_options(flags);
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
   const Measurement m = measure(world, spec, options);
-  ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   const bool paired = flags.paired > 0 || (has_collective(spec) && m.fused_us < kShortUs);
   if (paired && !spec.alone())
     context.paired = measure_paired(world, spec, {.runs = flags.paired > 0 ? flags.paired : kPairedRuns});
@@ -180,7 +164,7 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
   options.budget_s = kAxisBudgetS;
   const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   write_svg(flags.svg, axis_svg(points, context));
   fmt::print("{}", flags.json ? axis_json(points, context) : axis_text(points, context));
 }
@@ -195,7 +179,7 @@ void bench_sweep(World& world, const Flags& flags, Progress& progress) {
   options.routes = true;
   const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
   if (world.rank() != 0) return;
-  const ReportContext context{world.size(), flags.threads, link_of(world, flags)};
+  const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   write_svg(flags.svg, sweep_svg(results, context));
   fmt::print("{}", flags.json ? sweep_json(results, context) : sweep_text(results, context));
 }
@@ -223,27 +207,23 @@ void check_all(const Flags& flags, const OpSpec& spec) {
   }
 }
 
-int run(const Flags& flags) {
+int run(Flags flags) {
+  flags.ranks.count = flags.op.ranks;
+  flags.ranks.per_host = flags.op.ranks_per_host;
   check_flags(flags);
-  if (under_mpirun()) {  // nobody did before
+  const auto before = [&] {
     Flags placed = flags;
     if (launched_on_several_hosts()) placed.op.ranks_per_host = std::max(launched_here(), 0);
-    check_all(placed, spec_of(placed, launched_size()));
-  }
-  if (launched()) {
-    {
-      World world = World::init(0, nullptr, world_options(flags));
-      bench_rank(world, flags);
-    }
-    if (baseline::Mpi* mpi = load_mpi(); mpi != nullptr) mpi->finish();
+    check_all(placed, spec_of(placed, num_ranks(flags.ranks.count)));
+  };
+  const auto body = [&](World& world) {
+    bench_rank(world, flags);
     return 0;
-  }
-  const OpSpec spec = parse_op(flags.op, kMaxLocalRanks);
-  check_all(flags, spec);
-  if (flags.transport == "shm") return relaunch(spec.ranks);
-  World::local(
-      spec.ranks, [&](World& world) { bench_rank(world, flags); }, world_options(flags));
-  return 0;
+  };
+  const int code = on_ranks(flags.ranks, body, {.before = before});
+  if (launched())
+    if (baseline::Mpi* mpi = load_mpi(); mpi != nullptr) mpi->finish();
+  return code;
 }
 
 }  // namespace
@@ -257,15 +237,11 @@ void add_bench(CLI::App& app, Run* chosen) {
       ->required()
       ->type_name("OP");
   add_op_flags(*command, &flags->op, kMaxLocalRanks);
-  command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
+  add_threads_flag(*command, &flags->ranks);
   command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
-  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command
-      ->add_option("--link", flags->link,
-                   "between ranks: shm, RATE[,LATENCY][,nic] to pace it to, as 10gbit,10us (nic: all that a host sends "
-                   "shares it), or ucx: a wire over loopback")
-      ->type_name("LINK");
-  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  add_transport_flag(*command, &flags->ranks);
+  add_link_flag(*command, &flags->ranks);
+  add_trace_flag(*command, &flags->ranks);
   command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
       ->type_name("SIZES");
   command->add_option("--paired", flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)")

@@ -71,18 +71,19 @@ void print_result(const Measurement& m) {
   fmt::print("  build/weft info --calibrate                what this machine can do\n");
 }
 
-int run(int ranks, bool json) {
-  if (launched()) {
-    World world = World::init();
+int run(const RankFlags& flags, bool json) {
+  const auto before = [&] {
+    const OpSpec spec = parse_op(demo_op(num_ranks(flags.count)), kMaxLocalRanks);
+    if (!json && !launched()) print_plan(spec);
+  };
+  const auto body = [&](World& world) {
     const OpSpec spec = parse_op(demo_op(world.size()), kMaxLocalRanks);
     const Measurement m = measure(world, spec, {.rounds = kRounds});
     if (world.rank() == 0 && json) fmt::print("{}", json_report(spec, {world.size(), 1}, m));
     if (world.rank() == 0 && !json) print_result(m);
     return 0;
-  }
-  const OpSpec spec = parse_op(demo_op(ranks), kMaxLocalRanks);
-  if (!json) print_plan(spec);
-  return relaunch(ranks);
+  };
+  return on_ranks(flags, body, {.before = before});
 }
 
 }  // namespace
@@ -90,14 +91,12 @@ int run(int ranks, bool json) {
 void add_demo(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("demo", "plan, prove, run and time one fused op, in seconds");
   struct Flags {
-    int ranks = default_ranks();
+    RankFlags ranks{.count = default_ranks()};
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("--ranks", flags->ranks,
-                   fmt::format("ranks, 1 to {} (2, or 4 where there are 4 cores)", kMaxLocalRanks))
-      ->type_name("N");
+  add_ranks_flag(*command, &flags->ranks,
+                 fmt::format("ranks, 1 to {} (2, or 4 where there are 4 cores)", kMaxLocalRanks));
   command->add_flag("--json", flags->json, "one JSON object on standard output, as from `weft bench`");
   command->footer("Example:\n  weft demo");
   command->callback([=] { *chosen = [flags] { return run(flags->ranks, flags->json); }; });

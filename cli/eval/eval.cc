@@ -44,25 +44,18 @@ void fill_in(EvalFlags* flags) {
 
 // All that can be refused without ranks, once, before any is started.
 void check_flags(const EvalFlags& flags) {
-  if (flags.ranks < 1 || flags.ranks > kMaxLocalRanks)
-    bad_input("--ranks is {}; use 1 to {}", flags.ranks, kMaxLocalRanks);
-  if (flags.threads < 0 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  check_num_ranks(flags.ranks.count);
+  check_rank_flags(flags.ranks);
   if (flags.limit < 0) bad_input("--limit is {}; use 1 or more, or leave it out", flags.limit);
-  if (flags.transport != "shm" && flags.transport != "threads")
-    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
   const ModelConfig config = load_config(flags.model);
   window_length(config, flags.window);
   for (const std::string& path : {flags.spd, flags.against}) {
     if (is_found_file(path)) continue;
     if (const auto spd = load_optional(path)) {
-      open_model(flags.model, *spd, flags.ranks);
+      open_model(flags.model, *spd, flags.ranks.count);
       check_spd_weights(*spd);
     }
   }
-}
-
-int threads_of(const EvalFlags& flags) {
-  return flags.threads > 0 ? flags.threads : std::max(1, static_cast<int>(std::floor(usable_cores() / flags.ranks)));
 }
 
 void run_rank(World& world, const EvalFlags& flags) {
@@ -88,20 +81,15 @@ void run_rank(World& world, const EvalFlags& flags) {
 
 int run(EvalFlags flags) {
   fill_in(&flags);
-  if (under_mpirun()) flags.ranks = launched_size();
-  flags.threads = threads_of(flags);
-  WorldOptions options;
-  options.threads = flags.threads;
-  if (launched()) {
-    World world = World::init(0, nullptr, options);
+  flags.ranks.count = num_ranks(flags.ranks.count);
+  if (flags.ranks.threads == 0) flags.ranks.threads = threads_sharing_cores(flags.ranks.count);
+  if (flags.ranks.count == 1 && flags.ranks.transport == "shm")
+    flags.ranks.transport = "threads";  // one needs no process
+  const auto body = [&](World& world) {
     run_rank(world, flags);
     return 0;
-  }
-  check_flags(flags);
-  if (flags.ranks > 1 && flags.transport == "shm") return relaunch(flags.ranks);
-  World::local(
-      flags.ranks, [&](World& world) { run_rank(world, flags); }, options);
-  return 0;
+  };
+  return on_ranks(flags.ranks, body, {.before = [&] { check_flags(flags); }});
 }
 
 }  // namespace
@@ -110,7 +98,7 @@ void add_eval(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("eval", "perplexity and zero-shot accuracy of a model, with intervals");
   auto flags = std::make_shared<EvalFlags>();
   command->add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
-  command->add_option("--ranks", flags->ranks, "tensor-parallel ranks, processes of this machine (1)")->type_name("N");
+  add_ranks_flag(*command, &flags->ranks, "tensor-parallel ranks, processes of this machine (1)");
   command->add_option("--spd", flags->spd, "modes and repaired weights, as `weft spd` writes them")->type_name("FILE");
   command->add_option("--text", flags->text, "perplexity on this text (the folder's heldout.txt)")->type_name("FILE");
   command->add_option("--tasks", flags->tasks, "accuracy on these items (the folder's tasks.jsonl)")->type_name("FILE");
@@ -124,9 +112,8 @@ void add_eval(CLI::App& app, Run* chosen) {
       ->type_name("FILE");
   command->add_option("--save", flags->save, "keep what every window and item gave, for a later --against")
       ->type_name("FILE.json");
-  command->add_option("--threads", flags->threads, "threads of each rank (the cores there are, shared)")
-      ->type_name("T");
-  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
+  add_threads_flag(*command, &flags->ranks, "threads of each rank (the cores there are, shared)");
+  add_transport_flag(*command, &flags->ranks);
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Perplexity: windows that do not overlap, the first token of each not scored. Intervals are of 95 %.\n"

@@ -12,16 +12,13 @@
 #include "weft/llm/eval/tasks.h"
 #include "weft/llm/spd/spd_file.h"
 
-namespace weft {
-class World;
-}
+#include "cli/rank_flags.h"
 
 namespace weft::cli {
 
 struct EvalFlags {
   std::string model, spd, text, tasks, against, save;
-  std::string transport = "shm";
-  int ranks = 1, threads = 0;
+  RankFlags ranks{.threads = 0};  // 0 threads: the cores there are, shared
   std::int64_t limit = 0, window = 0;
   bool json = false;
 };

@@ -97,7 +97,7 @@ EvalFound evaluate(World& world, const EvalFlags& flags, const EvalInputs& input
 void save_found(const std::string& path, const EvalFlags& flags, const EvalInputs& inputs, const EvalFound& found) {
   nlohmann::ordered_json out{{"format", kFoundFormat},
                              {"model", flags.model},
-                             {"ranks", flags.ranks},
+                             {"ranks", flags.ranks.count},
                              {"spd", flags.spd},
                              {"window", inputs.window}};
   out["text_sha256"] = inputs.text_sha256, out["tasks_sha256"] = inputs.tasks_sha256;

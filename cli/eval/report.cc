@@ -129,8 +129,12 @@ std::string paired_text(const EvalReport& report, const std::vector<TaskTally>& 
 
 std::string eval_json(const EvalReport& report) {
   const EvalFound& found = report.found;
-  nlohmann::ordered_json out{{"model", report.flags.model}, {"ranks", report.flags.ranks}, {"spd", nullptr},
-                             {"modes", report.modes},       {"perplexity", nullptr},       {"accuracy", nullptr}};
+  nlohmann::ordered_json out{{"model", report.flags.model},
+                             {"ranks", report.flags.ranks.count},
+                             {"spd", nullptr},
+                             {"modes", report.modes},
+                             {"perplexity", nullptr},
+                             {"accuracy", nullptr}};
   if (!report.flags.spd.empty()) out["spd"] = report.flags.spd;
   if (!found.windows.empty()) {
     const Interval interval = perplexity_interval(found.windows);
@@ -169,8 +173,8 @@ std::string eval_json(const EvalReport& report) {
 
 std::string eval_text(const EvalReport& report) {
   const EvalFound& found = report.found;
-  std::string out = fmt::format("{} on {} {}, {}\n\n", report.flags.model, report.flags.ranks,
-                                report.flags.ranks == 1 ? "rank" : "ranks", report.modes);
+  std::string out = fmt::format("{} on {} {}, {}\n\n", report.flags.model, report.flags.ranks.count,
+                                report.flags.ranks.count == 1 ? "rank" : "ranks", report.modes);
   std::vector<std::vector<std::string>> rows{{"", "", "from", "to", "of"}};
   if (!found.windows.empty()) {
     const Interval interval = perplexity_interval(found.windows);
@@ -195,8 +199,8 @@ std::string eval_text(const EvalReport& report) {
   out += aligned(rows);
   if (report.against) out += paired_text(report, tasks);
   out += fmt::format("\n{:.1f} s on windows, {:.1f} s on items: {:.0f} tokens/s with {} {} a rank\n", found.windows_s,
-                     found.items_s, tokens_per_s(found), report.flags.threads,
-                     report.flags.threads == 1 ? "thread" : "threads");
+                     found.items_s, tokens_per_s(found), report.flags.ranks.threads,
+                     report.flags.ranks.threads == 1 ? "thread" : "threads");
   return out;
 }
 

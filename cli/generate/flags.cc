@@ -111,7 +111,7 @@ std::vector<BlockMode> modes_of(const GenerateFlags& flags, const ModelConfig& c
 void set_source(const GenerateFlags& flags, int ranks, bool whole, GenerateTask* task) {
   if (!flags.random.empty()) {
     task->source.config = parse_config(load_json(flags.random), flags.random);
-    if (whole) task->source = random_model(flags.random, {.threads = flags.threads});
+    if (whole) task->source = random_model(flags.random, {.threads = flags.ranks.threads});
     task->modes = modes_of(flags, task->source.config);
   } else if (!flags.spd.empty()) {
     const SpdFile spd = load_spd(flags.spd);
@@ -182,31 +182,16 @@ GenerateTask generate_task(const GenerateFlags& flags, int ranks, bool whole) {
 void check_generate_flags(const GenerateFlags& flags) {
   if (flags.model.empty() == flags.random.empty())
     bad_input("give a model: --model DIR, or --random CONFIG.json for one of random weights; not both");
-  if (flags.ranks < 1) bad_input("--ranks is {}; use 1 or more", flags.ranks);
-  if (flags.threads < 1 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
+  if (flags.ranks.count < 1) bad_input("--ranks is {}; use 1 or more", flags.ranks.count);
+  check_rank_flags(flags.ranks);
   if (flags.max_tokens < 1) bad_input("--max-tokens is {}; use 1 or more", flags.max_tokens);
   if (flags.rows < 1) bad_input("--rows is {}; use 1 or more", flags.rows);
   if (flags.panels < 1) bad_input("--panels is {}; use 1 or more", flags.panels);
-  if (flags.transport != "shm" && flags.transport != "threads")
-    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
   if (!flags.spd.empty() && (!flags.wire.empty() || !flags.drop.empty()))
     bad_input("--spd says what every block does; leave out --wire and --drop");
   if (!flags.spd.empty() && flags.model.empty()) bad_input("--spd is for a model with files; use --model");
   parse_sync_form(flags.sync);
   check_sampler(flags.sampler);
-  if (flags.link != "ucx") parse_link(flags.link);
-  if (flags.ranks_per_host > 0 && flags.link == "shm")
-    bad_input("--ranks-per-host is {}, but no link joins hosts; add one, as --link 1gbit", flags.ranks_per_host);
-}
-
-WorldOptions world_options(const GenerateFlags& flags) {
-  WorldOptions options;
-  options.threads = flags.threads;
-  options.wired = flags.link == "ucx";
-  if (flags.link != "shm" && !options.wired) options.link = parse_link(flags.link);
-  if (flags.ranks_per_host > 0) options.ranks_per_host = flags.ranks_per_host;
-  options.trace = flags.trace;
-  return options;
 }
 
 }  // namespace weft::cli

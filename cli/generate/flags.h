@@ -11,6 +11,8 @@
 #include "weft/llm/model/model.h"
 #include "weft/world/world.h"
 
+#include "cli/rank_flags.h"
+
 namespace weft {
 class Tokenizer;
 }
@@ -19,8 +21,7 @@ namespace weft::cli {
 
 struct GenerateFlags {
   std::string model, random;  // a folder; or the config.json of a model to make up
-  int ranks = 1, threads = 1, ranks_per_host = 0;
-  std::string transport = "shm", link = "shm", trace;
+  RankFlags ranks;
   std::vector<std::string> prompts, prompt_ids;
   std::string prompt_file, prompts_file;
   int max_tokens = 64;
@@ -54,6 +55,5 @@ GenerateTask generate_task(const GenerateFlags& flags, int ranks, bool whole);
 
 // Throws bad_input.
 void check_generate_flags(const GenerateFlags& flags);
-WorldOptions world_options(const GenerateFlags& flags);
 
 }  // namespace weft::cli

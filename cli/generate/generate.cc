@@ -71,7 +71,7 @@ void generate_rank(World& world, const GenerateFlags& flags) {
   const Model model(task.source, world.rank(), world.size());
   GenerateFigures figures{.ranks = world.size(),
                           .transport = std::string(world.transport()),
-                          .link = flags.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.link,
+                          .link = flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link,
                           .load_s = seconds_since(start),
                           .weight_bytes = model.bytes_per_token()};
   start = now_ns();
@@ -99,19 +99,19 @@ void generate_rank(World& world, const GenerateFlags& flags) {
   fmt::print("\n{}", generate_text_report(flags, task, result, figures));
 }
 
-int run(const GenerateFlags& flags) {
+int run(GenerateFlags flags) {
   check_generate_flags(flags);
-  if (launched()) {
-    World world = World::init(0, nullptr, world_options(flags));
+  if (flags.ranks.count == 1 && flags.ranks.transport == "shm")
+    flags.ranks.transport = "threads";  // one needs no process
+  const auto before = [&] {             // what is wrong is said once, before ranks are there
+    if (!launched()) check_num_ranks(flags.ranks.count);
+    generate_task(flags, num_ranks(flags.ranks.count), false);
+  };
+  const auto body = [&](World& world) {
     generate_rank(world, flags);
     return 0;
-  }
-  if (flags.ranks > kMaxLocalRanks) bad_input("--ranks is {}; a machine has at most {}", flags.ranks, kMaxLocalRanks);
-  generate_task(flags, flags.ranks, false);  // what is wrong is said once, before ranks are there
-  if (flags.transport == "shm" && flags.ranks > 1) return relaunch(flags.ranks);
-  World::local(
-      flags.ranks, [&](World& world) { generate_rank(world, flags); }, world_options(flags));
-  return 0;
+  };
+  return on_ranks(flags.ranks, body, {.before = before});
 }
 
 void add_text_flags(CLI::App& command, GenerateFlags* flags) {
@@ -131,14 +131,12 @@ void add_text_flags(CLI::App& command, GenerateFlags* flags) {
   command.add_option("--logits", flags->logits, "write the logits of every prompt position, (positions, vocabulary)");
 }
 
-void add_rank_flags(CLI::App& command, GenerateFlags* flags) {
-  command.add_option("--ranks", flags->ranks, "local ranks; under mpirun or weft run the ranks are theirs")
-      ->capture_default_str();
-  command.add_option("--threads", flags->threads, "of each rank")->capture_default_str();
-  command.add_option("--transport", flags->transport, "shm: ranks are processes; threads")->capture_default_str();
-  command.add_option("--link", flags->link, "between ranks: shm, ucx, or paced, as 100mbit,50us")
-      ->capture_default_str();
-  command.add_option("--ranks-per-host", flags->ranks_per_host, "with a paced link: ranks that share memory");
+void add_engine_flags(CLI::App& command, GenerateFlags* flags) {
+  add_ranks_flag(command, &flags->ranks, "local ranks; under mpirun or weft run the ranks are theirs (1)");
+  add_threads_flag(command, &flags->ranks);
+  add_transport_flag(command, &flags->ranks);
+  add_link_flag(command, &flags->ranks);
+  add_ranks_per_host_flag(command, &flags->ranks);
   command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights");
   command.add_option("--drop", flags->drop, "blocks without the attention's all_reduce: 3,5-7, or 50%, or all");
   command.add_option("--wire", flags->wire, "partial sums between ranks: f32, bf16, int8");
@@ -147,7 +145,7 @@ void add_rank_flags(CLI::App& command, GenerateFlags* flags) {
       ->capture_default_str();
   command.add_option("--panels", flags->panels, "of --sync decomposed")->capture_default_str();
   command.add_option("--rows", flags->rows, "most tokens of prompts in one pass")->capture_default_str();
-  command.add_option("--trace", flags->trace, "write a timeline for Perfetto");
+  add_trace_flag(command, &flags->ranks);
   command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");
 }
 
@@ -159,7 +157,7 @@ void add_generate(CLI::App& app, Run* chosen) {
   command->add_option("--model", flags->model, "a Hugging Face folder: Llama, Mistral or OPT");
   command->add_option("--random", flags->random, "instead: a config.json, and random weights");
   add_text_flags(*command, flags.get());
-  add_rank_flags(*command, flags.get());
+  add_engine_flags(*command, flags.get());
   command->add_flag("--json", flags->json, "one JSON object");
   command->footer(
       "Example:\n  weft generate --model models/weft-16 --prompt \"The kernel is\" --ranks 4 --drop 50%\n"

@@ -55,8 +55,8 @@ std::string generate_text_report(const GenerateFlags& flags, const GenerateTask&
     out += fmt::format("weights read         {}/s, {:.2f} of the {}/s that {} thread{} of a rank read{}\n",
                        format_bytes(weight_bytes_per_s(result, figures)),
                        weight_bytes_per_s(result, figures) / figures.read_bytes_per_s,
-                       format_bytes(figures.read_bytes_per_s), flags.threads, flags.threads == 1 ? "" : "s",
-                       flags.threads == 1 ? "s" : "");
+                       format_bytes(figures.read_bytes_per_s), flags.ranks.threads, flags.ranks.threads == 1 ? "" : "s",
+                       flags.ranks.threads == 1 ? "s" : "");
   return out;
 }
 
@@ -84,7 +84,7 @@ std::string generate_json_report(const GenerateFlags& flags, const GenerateTask&
   out["block_bytes"] = t.block_bytes;
   out["head_bytes"] = t.head_bytes;
   out["ranks"] = figures.ranks;
-  out["threads"] = flags.threads;
+  out["threads"] = flags.ranks.threads;
   out["transport"] = figures.transport;
   out["link"] = figures.link;
   out["sync"] = flags.sync;

@@ -55,9 +55,9 @@ void add_run_command(CLI::App& reshard, Run* chosen) {
                    "between hosts: shm (memory), or RATE[,LATENCY] to pace every host's NIC to, as 10gbit,10us")
       ->type_name("LINK");
   command->add_option("--rounds", flags->rounds, "rounds; times are medians over them (5)")->type_name("K");
-  command->add_option("--threads", flags->threads, "threads of each rank (1)")->type_name("T");
-  command->add_option("--transport", flags->transport, "shm: ranks are processes; or threads")->type_name("NAME");
-  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  add_threads_flag(*command, &flags->ranks);
+  add_transport_flag(*command, &flags->ranks);
+  add_trace_flag(*command, &flags->ranks);
   command->add_flag("--spoil", flags->spoil)->group("");  // hidden
   command->footer(
       "Example:\n  weft reshard run --case 3 --size 64MB --link 1gbit,10us\n"

@@ -11,7 +11,6 @@
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
-#include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
 #include "cli/progress.h"
@@ -27,14 +26,11 @@ namespace {
 
 constexpr std::int64_t kStagingBytes = 16 << 20;  // no op takes more beside its shards
 
-bool paced(const ReshardRunFlags& flags) { return !flags.reshard.link.empty() && flags.reshard.link != "shm"; }
+bool paced(const ReshardRunFlags& flags) { return is_paced(flags.reshard.link); }
 
 void check_flags(const ReshardRunFlags& flags) {
   if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
-  if (flags.threads < 1 || flags.threads > 256) bad_input("--threads is {}; use 1 to 256", flags.threads);
-  if (flags.transport != "shm" && flags.transport != "threads")
-    bad_input("unknown transport \"{}\"; use shm or threads", flags.transport);
-  if (paced(flags)) parse_link(flags.reshard.link);  // says so where it is no link at all
+  check_rank_flags(flags.ranks);
 }
 
 std::vector<Strategy> strategies_of(const ReshardRunFlags& flags, const ReshardSpec& spec) {
@@ -63,11 +59,8 @@ void check_fits(const ReshardRunFlags& flags, const ReshardSpec& spec, int world
 }
 
 WorldOptions world_options(const ReshardRunFlags& flags, const ReshardSpec& spec) {
-  WorldOptions options;
-  options.threads = flags.threads;
-  options.trace = flags.trace;
+  WorldOptions options = world_options(flags.ranks);
   if (!paced(flags)) return options;
-  options.link = parse_link(flags.reshard.link);
   options.link->fabric = Fabric::nic;  // a host sends, and receives, at its NIC's rate, whoever is at the other end
   options.ranks_per_host = paced_ranks_per_host(spec);
   return options;
@@ -203,19 +196,15 @@ int run_rank(World& world, const ReshardRunFlags& flags, const ReshardSpec& aske
 
 }  // namespace
 
-int reshard_run(const ReshardRunFlags& flags) {
+int reshard_run(const ReshardRunFlags& asked) {
+  ReshardRunFlags flags = asked;
+  flags.ranks.link = flags.reshard.link;
   check_flags(flags);
   const ReshardSpec spec = parse_reshard(flags.reshard);
-  const int ranks = paced(flags) ? int_size(paced_hosts(spec)) : spec.reshard.num_ranks;
-  if (!launched() || under_mpirun()) check_fits(flags, spec, ranks);
-  if (launched()) {
-    World world = World::init(0, nullptr, world_options(flags, spec));
-    return run_rank(world, flags, spec);
-  }
-  if (flags.transport == "shm") return relaunch(ranks);
-  World::local(
-      ranks, [&](World& world) { run_rank(world, flags, spec); }, world_options(flags, spec));
-  return 0;
+  flags.ranks.count = paced(flags) ? int_size(paced_hosts(spec)) : spec.reshard.num_ranks;
+  return on_ranks(flags.ranks, [&](World& world) { return run_rank(world, flags, spec); },
+                  {.before = [&] { check_fits(flags, spec, flags.ranks.count); },
+                   .options = [&] { return world_options(flags, spec); }});
 }
 
 }  // namespace weft::cli

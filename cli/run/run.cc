@@ -7,21 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/cluster/cluster.h"
 #include "weft/transport/join/launch.h"
 #include "weft/transport/join/net_address.h"
 #include "weft/transport/join/net_handshake.h"
 #include "weft/transport/join/net_join.h"
 
 #include "cli/command.h"
+#include "cli/rank_flags.h"
 
 namespace weft::cli {
 namespace {
 
 struct Flags {
-  int ranks = 0;
-  int threads = 0;
-  std::string link, trace;
+  RankFlags ranks{.count = 0, .threads = 0, .link = ""};  // 0 and "": as the environment says
   std::string rendezvous;
   int first_rank = -1, world_size = -1;
   bool json = false;
@@ -41,9 +39,9 @@ void join_world(const Flags& flags, LaunchOptions* options) {
                                : "--world-size");
   if (flags.world_size < 1 || flags.world_size > kMaxWorldRanks)
     bad_input("--world-size is {}; use 1 to {}", flags.world_size, kMaxWorldRanks);
-  if (flags.first_rank + flags.ranks > flags.world_size)
+  if (flags.first_rank + flags.ranks.count > flags.world_size)
     bad_input("--first-rank {} and -n {} make ranks up to {}, but --world-size is {}; every rank is below it",
-              flags.first_rank, flags.ranks, flags.first_rank + flags.ranks - 1, flags.world_size);
+              flags.first_rank, flags.ranks.count, flags.first_rank + flags.ranks.count - 1, flags.world_size);
   static_cast<void>(parse_address(flags.rendezvous));  // refused here, in one sentence, and not once a rank
   static_cast<void>(secret_from_env());
   options->rendezvous = flags.rendezvous;
@@ -52,17 +50,18 @@ void join_world(const Flags& flags, LaunchOptions* options) {
 }
 
 int run(const Flags& flags) {
-  if (flags.threads < 0 || flags.threads > 1024) bad_input("--threads is {}; use 1 to 1024", flags.threads);
-  LaunchOptions options{.num_ranks = flags.ranks, .argv = flags.program};
-  if (flags.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.threads));
-  if (!flags.link.empty() && flags.link != "ucx") parse_link(flags.link);  // says so where it is no link at all
-  if (!flags.link.empty()) options.env.emplace_back("WEFT_LINK", flags.link);
-  if (!flags.trace.empty()) options.env.emplace_back("WEFT_TRACE", flags.trace);
+  if (flags.ranks.threads < 0 || flags.ranks.threads > 1024)
+    bad_input("--threads is {}; use 1 to 1024", flags.ranks.threads);
+  LaunchOptions options{.num_ranks = flags.ranks.count, .argv = flags.program};
+  if (flags.ranks.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.ranks.threads));
+  paced_link(flags.ranks.link);  // says so where it is no link at all
+  if (!flags.ranks.link.empty()) options.env.emplace_back("WEFT_LINK", flags.ranks.link);
+  if (!flags.ranks.trace.empty()) options.env.emplace_back("WEFT_TRACE", flags.ranks.trace);
   join_world(flags, &options);
-  const int world_size = std::max(flags.ranks, options.world_size);
+  const int world_size = std::max(flags.ranks.count, options.world_size);
   const LaunchResult result = launch(options);
   if (flags.json) {
-    nlohmann::ordered_json report{{"ranks", flags.ranks},
+    nlohmann::ordered_json report{{"ranks", flags.ranks.count},
                                   {"exit_code", result.exit_code()},
                                   {"first_failed", nullptr},
                                   {"host", nullptr},
@@ -72,10 +71,10 @@ int run(const Flags& flags) {
     fmt::print("{}\n", report.dump());
   }
   if (result.interrupted)
-    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks);
+    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks.count);
   else if (result.first_failed >= 0)
     fmt::print(stderr, "weft: rank {} of {}{} failed: {}\n", result.first_failed, world_size,
-               world_size > flags.ranks && !result.host.empty() ? fmt::format(" (host {})", result.host) : "",
+               world_size > flags.ranks.count && !result.host.empty() ? fmt::format(" (host {})", result.host) : "",
                result.reason);
   return result.exit_code();
 }
@@ -85,13 +84,10 @@ int run(const Flags& flags) {
 void add_run(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("run", "start N local ranks of a program that uses the library");
   auto flags = std::make_shared<Flags>();
-  command->add_option("-n,--ranks", flags->ranks, "ranks to start")->required()->type_name("N");
-  command->add_option("--threads", flags->threads, "threads of each rank (WEFT_THREADS, or 1)")->type_name("T");
-  command
-      ->add_option("--link", flags->link,
-                   "between ranks: shm, ucx, or a rate and latency as 10gbit,10us, with ,nic a host's")
-      ->type_name("LINK");
-  command->add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("-n,--ranks", flags->ranks.count, "ranks to start")->required()->type_name("N");
+  add_threads_flag(*command, &flags->ranks, "threads of each rank (WEFT_THREADS, or 1)");
+  add_link_flag(*command, &flags->ranks);
+  add_trace_flag(*command, &flags->ranks);
   command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");
   command->add_option("--rendezvous", flags->rendezvous, "where rank 0 of a world of several hosts listens")
       ->type_name("HOST:PORT");
