@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "weft/plan/rule_words.h"
+
 namespace weft::testing {
 namespace {
 
@@ -17,13 +19,13 @@ void add_ends(Plan& plan, const Move& move, std::int64_t index, std::int64_t til
   Rule open;
   open.name = fmt::format("open{}", index);
   open.when = at(move.to);
-  open.signals = {{move.from, kOpen, index}};
+  open.signals = {signal(move.from, kOpen).index(index)};
   plan.rules.insert(plan.rules.begin() + index, open);
   Rule landed;
   landed.name = fmt::format("landed{}", index);
   landed.when = at(move.to);
   for (std::int64_t t = move.first / tile; t < (move.first + move.rows) / tile; ++t)
-    landed.waits.push_back({kFull, t, 1});
+    landed.waits.push_back(wait(kFull).index(t));
   plan.rules.push_back(landed);
 }
 
@@ -46,16 +48,16 @@ Plan plan_of(const Moves& moves) {
     rule.when = at(move.from);
     rule.box = box_of(move, moves.cols);
     rule.tile = {moves.tile_rows, moves.cols};
-    rule.waits = {{kOpen, i, 1}};
-    if (relays) rule.waits.push_back({kFull, move.first / moves.tile_rows, 1, 0, 1});
-    rule.sources = {{Expr::name("r"), relays ? kY : kX, box_of(move, moves.cols)}};
-    rule.targets = {{move.to, kY, box_of(move, moves.cols)}};
-    rule.signals = {{move.to, kFull, move.first / moves.tile_rows, 1}};
+    rule.waits = {wait(kOpen).index(i)};
+    if (relays) rule.waits.push_back(wait(kFull).index(move.first / moves.tile_rows).per_lane());
+    rule.sources = {piece(relays ? kY : kX, box_of(move, moves.cols))};
+    rule.targets = {piece(kY, box_of(move, moves.cols)).of(move.to)};
+    rule.signals = {signal(move.to, kFull).index(move.first / moves.tile_rows).per_lane()};
     plan.rules.push_back(rule);
     add_ends(plan, move, i, moves.tile_rows);
     Owed owed;
     owed.when = at(move.to);
-    owed.piece = {Expr::name("r"), kY, box_of(move, moves.cols)};
+    owed.piece = piece(kY, box_of(move, moves.cols));
     owed.origin = {move.first, 0};
     owed.first = relays ? move.origin : move.from;
     owed.leaf = -1 - kX;

@@ -72,17 +72,17 @@ Rule Draft::trigger(std::string name, BoxRule box) {
   return rule;
 }
 
-void Draft::open(int counter, Expr rank, Expr each, Expr index, Expr when) {
+void Draft::open(std::vector<SignalRule> signals, Expr when) {
   Rule rule = trigger("open");
   rule.when = std::move(when);
-  rule.signals = {{std::move(rank), counter, std::move(index), 0, std::move(each)}};
+  rule.signals = std::move(signals);
   add(std::move(rule));
 }
 
-void Draft::credit(int used, Expr total, int counter, Expr rank, Expr each, Expr index) {
+void Draft::credit(WaitRule used, std::vector<SignalRule> signals) {
   Rule rule = trigger("credit");
-  rule.waits = {{used, 0, std::move(total)}};
-  rule.signals = {{std::move(rank), counter, std::move(index), 0, std::move(each)}};
+  rule.waits = {std::move(used)};
+  rule.signals = std::move(signals);
   add(std::move(rule));
 }
 
@@ -114,7 +114,7 @@ BoxRule stacked(const Expr& rank) { return rows(rank * m, rank * m + m); }
 Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
   Owed owed;
   owed.count = std::move(count);
-  owed.piece = {r, buffer, std::move(box)};
+  owed.piece = piece(buffer, std::move(box));
   owed.origin = {0, 0};
   owed.first = std::move(from);
   owed.finished = finished;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/plan/plan.h"
+#include "weft/plan/rule_words.h"
 #include "weft/plan/space.h"
 
 namespace weft {
@@ -43,10 +44,9 @@ struct Draft {
   void add(Rule rule) { plan.rules.push_back(std::move(rule)); }
 
   // Opens this rank's output to the ranks that write it: a trigger that only signals.
-  // `each` ranks, the j-th being `rank`, get counter `index` of theirs raised.
-  void open(int counter, Expr rank, Expr each, Expr index, Expr when = 1);
-  // Tells the writers of an inbox that it may be written again, once `used` has reached `total`.
-  void credit(int used, Expr total, int counter, Expr rank, Expr each, Expr index);
+  void open(std::vector<SignalRule> signals, Expr when = 1);
+  // Tells the writers of an inbox that it may be written again, once all of it has been used.
+  void credit(WaitRule used, std::vector<SignalRule> signals);
 };
 
 // Tiles of a box of that many rows.

@@ -103,7 +103,7 @@ struct Exchange {
 
   void add_counters(const Expr& lanes_of_i) {
     open = draft.counter("open", N, 1), got = draft.counter("got", N, lanes_of_i);
-    draft.open(open, other(j), N - 1, r);
+    draft.open({signal(other(j), open).index(r).each(N - 1)});
   }
 
   // To one rank after another, this one last.
@@ -112,22 +112,18 @@ struct Exchange {
     rule.let = {{"d", (r + 1 + s) % N}};
     rule.limit = Limit::peer;
     rule.limit_peer = d;
-    rule.waits.push_back({open, d, 1, lag, 0, 1, ne(d, r)});
-    rule.targets = {{d, y, place(r, d)}};
-    rule.signals = {{d, got, r, 0, 1, ne(d, r)}};
+    rule.waits.push_back(wait(open).index(d).lag(lag).when(ne(d, r)));
+    rule.targets = {piece(y, place(r, d)).of(d)};
+    rule.signals = {signal(d, got).index(r).when(ne(d, r))};
     draft.add(rule);
   }
 
   Plan finished(const Expr& lanes_of_other) {
     Rule arrive = draft.trigger("arrive");
-    arrive.waits = {{got, other(j), lanes_of_other, 0, 0, N - 1}};
+    arrive.waits = {wait(got).index(other(j)).reaches(lanes_of_other).each(N - 1)};
     draft.add(arrive);
-    Owed owed;
-    owed.count = N;
-    owed.piece = {r, y, place(s, r)};
-    owed.origin = {parts.sent(s, r), 0};
-    owed.first = s;
-    owed.finished = draft.producer.has_epilogue();
+    Owed owed = owed_copy(y, N, s, place(s, r), draft.producer.has_epilogue());
+    owed.origin[0] = parts.sent(s, r);
     draft.plan.owed = {owed};
     return draft.plan;
   }
@@ -164,16 +160,17 @@ Plan staged_exchange(const Producer& p, const Space& space) {
   const int made = x.draft.counter("made", up(all, tm) * width, 1);
   Rule make = x.draft.step("make", whole);
   make.limit = Limit::none;  // counts are those of peers, whose rows share tiles
-  make.targets = {{r, staged, whole}};
-  make.signals = {{r, made, 0, 1}};
+  make.targets = {piece(staged, whole)};
+  make.signals = {signal(r, made).per_lane()};
   make.finish = p.has_epilogue();
   x.draft.add(make);
 
   Rule copy = x.draft.trigger("exchange", x.part(d));
   copy.tile = {0, p.tile[1]};
   const Expr first = x.parts.sent(r, d) / tm, strips = up(x.parts.sent(r, d + 1), tm) - first;
-  copy.waits = {{made, (first + j) * width, 1, 0, 1, strips * gt(x.parts.size(r, d), 0)}};
-  copy.sources = {{r, staged, x.part(d)}};
+  const Expr needed = strips * gt(x.parts.size(r, d), 0);
+  copy.waits = {wait(made).index((first + j) * width).per_lane().each(needed)};
+  copy.sources = {piece(staged, x.part(d))};
   x.add_moves(copy, 0);
   return x.finished(lanes(other(j), r));
 }
@@ -187,15 +184,10 @@ Plan build_keep(const Producer& p, int num_ranks) {
   const BoxRule whole{{0, 0}, {m, columns.size(r)}};
   Rule rule = draft.step("make", whole);
   if (p.kind == ProducerKind::window) draft.plan.buffers[y].depth = 2, rule.tile = {0, 0};
-  rule.targets = {{r, y, whole}};
+  rule.targets = {piece(y, whole)};
   rule.finish = p.has_epilogue();
   draft.add(rule);
-  Owed owed;
-  owed.piece = {r, y, whole};
-  owed.origin = {0, 0};
-  owed.first = r;
-  owed.finished = p.has_epilogue();
-  draft.plan.owed = {owed};
+  draft.plan.owed = {owed_copy(y, 1, r, whole, p.has_epilogue())};
   return draft.plan;
 }
 

@@ -17,29 +17,29 @@ Plan build_all_gather(const Producer& p, const Space& space, Route route) {
   rule.finish = p.has_epilogue();
   if (route == Route::direct) {
     const int open = draft.counter("open", N, 1), got = draft.counter("got", N, slot);
-    draft.open(open, other(j), N - 1, r);
-    rule.waits = {{open, other(j), 1, 0, 0, N - 1}};
-    rule.targets = {{(r + j) % N, y, stacked(r), N}};
-    rule.signals = {{other(j), got, r, 0, N - 1}};
+    draft.open({signal(other(j), open).index(r).each(N - 1)});
+    rule.waits = {wait(open).index(other(j)).each(N - 1)};
+    rule.targets = {piece(y, stacked(r)).of((r + j) % N).each(N)};
+    rule.signals = {signal(other(j), got).index(r).each(N - 1)};
     draft.add(rule);
     Rule arrive = draft.trigger("arrive");
-    arrive.waits = {{got, other(j), slot, 0, 0, N - 1}};
+    arrive.waits = {wait(got).index(other(j)).reaches(slot).each(N - 1)};
     draft.add(arrive);
   } else if (route == Route::ring) {
     const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
-    draft.open(open, previous, 1, 0);
-    rule.waits = {{open, 0}};
-    rule.targets = {{r, y, stacked(r)}, {next, y, stacked(r)}};
-    rule.signals = {{next, got, r * slot, 1}};
+    draft.open({signal(previous, open)});
+    rule.waits = {wait(open)};
+    rule.targets = {piece(y, stacked(r)), piece(y, stacked(r)).of(next)};
+    rule.signals = {signal(next, got).index(r * slot).per_lane()};
     draft.add(rule);
     Rule forward = draft.trigger("gather", rows(0, m));
     forward.count = N - 1;
     forward.let = {{"c", (r - 1 - s) % N}};
     const Expr onward = lt(s, N - 2);
-    forward.waits = {{got, c * slot, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
-    forward.sources = {{r, y, stacked(c), 1, onward}};
-    forward.targets = {{next, y, stacked(c), 1, onward}};
-    forward.signals = {{next, got, c * slot, 1, 1, onward}};
+    forward.waits = {wait(got).index(c * slot).per_lane(), wait(open).when(onward)};
+    forward.sources = {piece(y, stacked(c)).when(onward)};
+    forward.targets = {piece(y, stacked(c)).of(next).when(onward)};
+    forward.signals = {signal(next, got).index(c * slot).per_lane().when(onward)};
     draft.add(forward);
   } else {
     bad_input("all_gather has no route {}; use auto, ring or direct", to_string(route));
@@ -59,22 +59,22 @@ Plan build_broadcast(const Producer& p, const Space& space) {
   draft.param("slot", ceil_div(p.m, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   const int y = draft.output(m, n);
   const int open = draft.counter("open", 1, 1), got = draft.counter("got", slot, 1);
-  draft.open(open, previous, 1, 0, ne(r, root));
+  draft.open({signal(previous, open)}, ne(r, root));
 
   Rule rule = draft.step("make", rows(0, m));
   rule.when = eq(r, root);
-  rule.waits = {{open, 0}};
-  rule.targets = {{r, y, rows(0, m)}, {next, y, rows(0, m)}};
-  rule.signals = {{next, got, 0, 1}};
+  rule.waits = {wait(open)};
+  rule.targets = {piece(y, rows(0, m)), piece(y, rows(0, m)).of(next)};
+  rule.signals = {signal(next, got).per_lane()};
   rule.finish = p.has_epilogue();
   draft.add(rule);
 
   Rule forward = draft.trigger("chain", rows(0, m));
   forward.when = ne(r, root);
-  forward.waits = {{got, 0, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
-  forward.sources = {{r, y, rows(0, m), 1, onward}};
-  forward.targets = {{next, y, rows(0, m), 1, onward}};
-  forward.signals = {{next, got, 0, 1, 1, onward}};
+  forward.waits = {wait(got).per_lane(), wait(open).when(onward)};
+  forward.sources = {piece(y, rows(0, m)).when(onward)};
+  forward.targets = {piece(y, rows(0, m)).of(next).when(onward)};
+  forward.signals = {signal(next, got).per_lane().when(onward)};
   draft.add(forward);
   draft.plan.owed = {owed_copy(y, 1, root, rows(0, m), p.has_epilogue())};
   return draft.plan;
@@ -105,10 +105,11 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
   send.tile = {p.tile[0], 0};
   send.limit = Limit::peer;
   send.limit_peer = r;
-  send.sources = {{r, input, whole}};
-  send.waits = {{credit, ring ? Expr(0) : other(j), 1, 1, 0, ring ? Expr(1) : N - 1}};
-  send.targets = {{other(j), gathered, part(r), ring ? Expr(1) : N - 1}};
-  send.signals = {{other(j), full, r * strips, 1, ring ? Expr(1) : N - 1}};
+  const Expr receivers = ring ? Expr(1) : N - 1;
+  send.sources = {piece(input, whole)};
+  send.waits = {wait(credit).index(ring ? Expr(0) : other(j)).lag(1).each(receivers)};
+  send.targets = {piece(gathered, part(r)).of(other(j)).each(receivers)};
+  send.signals = {signal(other(j), full).index(r * strips).per_lane().each(receivers)};
   draft.add(send);
   if (ring) {
     Rule forward = draft.trigger("gather", whole);
@@ -117,10 +118,10 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
     forward.limit_peer = c;
     forward.count = N - 2;
     forward.let = {{"c", (r - 1 - s) % N}};
-    forward.waits = {{full, c * strips, 1, 0, 1}, {credit, 0, 1, 1}};
-    forward.sources = {{r, gathered, part(c)}};
-    forward.targets = {{next, gathered, part(c)}};
-    forward.signals = {{next, full, c * strips, 1}, {r, used, 0}};
+    forward.waits = {wait(full).index(c * strips).per_lane(), wait(credit).lag(1)};
+    forward.sources = {piece(gathered, part(c))};
+    forward.targets = {piece(gathered, part(c)).of(next)};
+    forward.signals = {signal(next, full).index(c * strips).per_lane(), signal(r, used)};
     draft.add(forward);
   }
   // Its own rows first, then the others' in the order in which a ring brings them.
@@ -129,13 +130,14 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
   rule.limit_peer = c;
   rule.count = N;
   rule.let = {{"c", (r - s) % N}};
-  rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
-  rule.reads = {{r, input, whole, 1, eq(s, 0)}, {r, gathered, part(c), 1, gt(s, 0)}};
-  rule.targets = {{r, y, rows(c * m, c * m + m)}};
-  rule.signals = {{r, used, 0, 0, 1, gt(s, 0)}};
+  rule.waits = {wait(full).index(c * strips).per_lanes(cols).when(gt(s, 0))};
+  rule.reads = {piece(input, whole).when(eq(s, 0)), piece(gathered, part(c)).when(gt(s, 0))};
+  rule.targets = {piece(y, rows(c * m, c * m + m))};
+  rule.signals = {signal(r, used).when(gt(s, 0))};
   rule.finish = p.has_epilogue();
   draft.add(rule);
-  draft.credit(used, reads, credit, ring ? previous : other(j), ring ? Expr(1) : N - 1, ring ? Expr(0) : r);
+  draft.credit(wait(used).reaches(reads),
+               {ring ? signal(previous, credit) : signal(other(j), credit).index(r).each(N - 1)});
 
   Owed rows_owed = owed_copy(gathered, N - 1, other(s), part(other(s)), false);
   rows_owed.leaf = -1 - input;

@@ -34,35 +34,26 @@ Plan build_gather_first(const Producer& p, const Space& space) {
   send.tile = {p.tile[0], 0};
   send.limit = Limit::peer;
   send.limit_peer = r;
-  send.waits = {{credit, other(j), 1, 1, 0, N - 1}};
-  send.sources = {{r, input, own}};
-  send.targets = {{(r + j) % N, gathered, part(r), N}};
-  send.signals = {{(r + j) % N, full, r, 0, N}};
+  send.waits = {wait(credit).index(other(j)).lag(1).each(N - 1)};
+  send.sources = {piece(input, own)};
+  send.targets = {piece(gathered, part(r)).of((r + j) % N).each(N)};
+  send.signals = {signal((r + j) % N, full).index(r).each(N)};
   draft.add(send);
 
   Rule rule = draft.step("gemm", rows(0, N * m));
   rule.tile[0] = height;
   rule.limit = Limit::none;  // counts are those of ranks, whose rows share tiles
-  rule.waits = {{full, j, strips, 0, 0, N}};
-  rule.reads = {{r, gathered, all}};
-  rule.targets = {{r, y, rows(0, N * m)}};
-  rule.signals = {{r, used, 0}};
+  rule.waits = {wait(full).index(j).reaches(strips).each(N)};
+  rule.reads = {piece(gathered, all)};
+  rule.targets = {piece(y, rows(0, N * m))};
+  rule.signals = {signal(r, used)};
   rule.finish = p.has_epilogue();
   draft.add(rule);
-  draft.credit(used, lanes, credit, other(j), N - 1, r);
+  draft.credit(wait(used).reaches(lanes), {signal(other(j), credit).index(r).each(N - 1)});
 
-  Owed made;
-  made.piece = {r, y, rows(0, N * m)};
-  made.origin = {0, 0};
-  made.first = r;
-  made.finished = p.has_epilogue();
-  Owed rows_owed;
-  rows_owed.count = N;
-  rows_owed.piece = {r, gathered, part(s)};
-  rows_owed.origin = {0, 0};
-  rows_owed.first = s;
+  Owed rows_owed = owed_copy(gathered, N, s, part(s), false);
   rows_owed.leaf = -1 - input;
-  draft.plan.owed = {made, rows_owed};
+  draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), p.has_epilogue()), rows_owed};
   return draft.plan;
 }
 

@@ -50,7 +50,7 @@ Draft reduce_draft(const char* name, const Producer& p, const Space& space, Rout
 Owed owed_sum(const Draft& draft, int y, Expr count, const Expr& chunk, Expr lo, Expr hi) {
   Owed owed;
   owed.count = std::move(count);
-  owed.piece = {r, y, rows(std::move(lo), std::move(hi))};
+  owed.piece = piece(y, rows(std::move(lo), std::move(hi)));
   owed.origin = {cut(m, N, chunk), 0};
   owed.first = (chunk + 1) % N;
   owed.contributors = N;
@@ -70,10 +70,13 @@ Rule ring_step(Draft& draft, const Ring& ring, SlicedBy sliced) {
   rule.count = N * S;
   rule.let = {{"i", s % N}, {"q", s / N}, {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   for (Let& let : slice_lets(sliced)) rule.let.push_back(std::move(let));
-  rule.waits = {{ring.full, (i - 1) * slot + u, 1, 0, 1, 1, gt(i, 0)}, {ring.credit, 0, 1, 1, 0, 1, lt(i, N - 1)}};
-  rule.sources = {{r, ring.inbox, slot_part(i - 1), 1, gt(i, 0)}};
-  rule.targets = {{next, ring.inbox, slot_part(i), 1, lt(i, N - 1)}};
-  rule.signals = {{next, ring.full, i * slot + u, 1, 1, lt(i, N - 1)}, {r, ring.used, 0, 0, 1, gt(i, 0)}};
+  const Expr takes = gt(i, 0), passes = lt(i, N - 1);
+  rule.waits = {wait(ring.full).index((i - 1) * slot + u).per_lane().when(takes),
+                wait(ring.credit).lag(1).when(passes)};
+  rule.sources = {piece(ring.inbox, slot_part(i - 1)).when(takes)};
+  rule.targets = {piece(ring.inbox, slot_part(i)).of(next).when(passes)};
+  rule.signals = {signal(next, ring.full).index(i * slot + u).per_lane().when(passes),
+                  signal(r, ring.used).when(takes)};
   rule.finish = draft.producer.has_epilogue() ? eq(i, N - 1) : Expr(0);
   return rule;
 }
@@ -86,6 +89,10 @@ Ring ring_parts(Draft& draft, const Space& space, int slices) {
   ring.used = draft.counter("used", 1, tiles - chunk_tiles(previous));
   ring.credit = draft.counter("credit", 1, 1);
   return ring;
+}
+
+void credit_previous(Draft& draft, const Ring& ring) {
+  draft.credit(wait(ring.used).reaches(tiles - chunk_tiles(previous)), {signal(previous, ring.credit)});
 }
 
 struct Direct {
@@ -108,16 +115,17 @@ Rule direct_step(Draft& draft, const Direct& parts) {
   rule.let = {{"c", (r - 1 - s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   const Expr own = eq(s, N - 1), foreign = lt(s, N - 1);
   const auto slot_at = [](const Expr& at) { return rows(at * cap, at * cap + (b - a)); };
-  rule.waits = {{parts.credit, c, 1, 1, 0, 1, foreign}, {parts.full, j * slot, 1, 0, 1, N - 1, own}};
-  rule.sources = {{r, parts.inbox, slot_at(j), N - 1, own}};
-  rule.targets = {{c, parts.inbox, slot_at(s), 1, foreign}};
-  rule.signals = {{c, parts.full, s * slot, 1, 1, foreign}, {r, parts.used, 0, 0, 1, own}};
+  rule.waits = {wait(parts.credit).index(c).lag(1).when(foreign),
+                wait(parts.full).index(j * slot).per_lane().each(N - 1).when(own)};
+  rule.sources = {piece(parts.inbox, slot_at(j)).each(N - 1).when(own)};
+  rule.targets = {piece(parts.inbox, slot_at(s)).of(c).when(foreign)};
+  rule.signals = {signal(c, parts.full).index(s * slot).per_lane().when(foreign), signal(r, parts.used).when(own)};
   rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
   return rule;
 }
 
 void credit_everybody(Draft& draft, const Direct& parts) {
-  draft.credit(parts.used, chunk_tiles(r), parts.credit, other(j), N - 1, r);
+  draft.credit(wait(parts.used).reaches(chunk_tiles(r)), {signal(other(j), parts.credit).index(r).each(N - 1)});
 }
 
 // Narrow sums of the chunks, one slot each, and how many of their tiles have come.
@@ -131,9 +139,9 @@ void take_sums(Draft& draft, const Sums& sums, const Rule& like, const BoxRule& 
   Rule take = draft.trigger("take", like.box);
   take.count = N * S;
   take.let = like.let;
-  take.waits = {{sums.got, c * slot + first, 1, 0, 1}};
-  take.sources = {{r, sums.buffer, slot_box}};
-  take.targets = {{r, sums.y, like.box}};
+  take.waits = {wait(sums.got).index(c * slot + first).per_lane()};
+  take.sources = {piece(sums.buffer, slot_box)};
+  take.targets = {piece(sums.y, like.box)};
   take.finish = draft.producer.has_epilogue();
   draft.add(take);
 }
@@ -144,7 +152,7 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   const Ring ring = ring_parts(draft, space, slices);
   const int y = draft.output(m, n);
   const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
-  draft.open(open, previous, 1, 0);
+  draft.open({signal(previous, open)});
 
   const bool narrow = sums_format(space) != Dtype::f32;
   const int sums = narrow ? draft.inbox(N, sums_format(space), "sums") : y;
@@ -153,11 +161,12 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   const BoxRule box = narrow ? slot_part(c) : rule.box;
   const Expr own = eq(i, N - 1);
   if (narrow) rule.finish = 0;
-  if (narrow) rule.signals.push_back({r, got, c * slot + u, 1, 1, own});
-  rule.waits.push_back({open, 0, 1, 0, 0, 1, own});
-  rule.targets.push_back({r, sums, box, 1, own});
-  rule.targets.push_back({next, sums, box, 1, own});
-  rule.signals.push_back({next, got, c * slot + u, 1, 1, own});
+  const Expr tile = c * slot + u;
+  if (narrow) rule.signals.push_back(signal(r, got).index(tile).per_lane().when(own));
+  rule.waits.push_back(wait(open).when(own));
+  rule.targets.push_back(piece(sums, box).when(own));
+  rule.targets.push_back(piece(sums, box).of(next).when(own));
+  rule.signals.push_back(signal(next, got).index(tile).per_lane().when(own));
   draft.add(rule);
 
   // Chunk c goes round until its owner is next.
@@ -167,14 +176,14 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   forward.let[0] = {"i", s % (N - 1)};
   forward.let[1] = {"q", s / (N - 1)};
   const Expr onward = lt(i, N - 2);
-  forward.waits = {{got, c * slot + u, 1, 0, 1}, {open, 0, 1, 0, 0, 1, onward}};
-  forward.sources = {{r, sums, box, 1, onward}};
-  forward.targets = {{next, sums, box, 1, onward}};
-  forward.signals = {{next, got, c * slot + u, 1, 1, onward}};
+  forward.waits = {wait(got).index(tile).per_lane(), wait(open).when(onward)};
+  forward.sources = {piece(sums, box).when(onward)};
+  forward.targets = {piece(sums, box).of(next).when(onward)};
+  forward.signals = {signal(next, got).index(tile).per_lane().when(onward)};
   draft.add(forward);
   if (narrow) take_sums(draft, {sums, y, got}, rule, box, u);
 
-  draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
+  credit_previous(draft, ring);
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;
 }
@@ -190,10 +199,11 @@ Rule two_shot_step(Draft& draft, const Direct& parts, int slices) {
   rule.let = {{"i", s % N},           {"d", s / N},        {"q", (d - own) % S},
               {"c", (r - 1 - i) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   for (Let& let : slice_lets(columns_first(draft.producer, slices))) rule.let.push_back(std::move(let));
-  rule.waits = {{parts.credit, c, 1, 1, 0, 1, foreign}, {parts.full, j * slot + u, 1, 0, 1, N - 1, own}};
-  rule.sources = {{r, parts.inbox, slot_part(j), N - 1, own}};
-  rule.targets = {{c, parts.inbox, slot_part(i), 1, foreign}};
-  rule.signals = {{c, parts.full, i * slot + u, 1, 1, foreign}, {r, parts.used, 0, 0, 1, own}};
+  rule.waits = {wait(parts.credit).index(c).lag(1).when(foreign),
+                wait(parts.full).index(j * slot + u).per_lane().each(N - 1).when(own)};
+  rule.sources = {piece(parts.inbox, slot_part(j)).each(N - 1).when(own)};
+  rule.targets = {piece(parts.inbox, slot_part(i)).of(c).when(foreign)};
+  rule.signals = {signal(c, parts.full).index(i * slot + u).per_lane().when(foreign), signal(r, parts.used).when(own)};
   rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
   return rule;
 }
@@ -206,26 +216,28 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space, int slices) {
   const bool narrow = sums_format(space) != Dtype::f32;
   const int open = draft.counter("open", N, 1);
   const int got = narrow ? draft.counter("got", N * slot, 1) : draft.counter("got", N, chunk_tiles(i));
-  draft.open(open, other(j), N - 1, r);
+  draft.open({signal(other(j), open).index(r).each(N - 1)});
 
   Rule rule = two_shot_step(draft, parts, slices);
   const Expr own = eq(i, N - 1);
-  rule.waits.push_back({open, other(j), 1, 0, 0, N - 1, own});
+  rule.waits.push_back(wait(open).index(other(j)).each(N - 1).when(own));
   if (narrow) {
     const int sums = draft.inbox(N, sums_format(space), "sums");
     rule.finish = 0;
-    rule.targets.push_back({(r + j) % N, sums, slot_part(c), N, own});  // its own first: rounded there, then copied
-    rule.signals.push_back({(r + j) % N, got, c * slot + u, 1, N, own});
+    // Its own first: rounded there, then copied.
+    rule.targets.push_back(piece(sums, slot_part(c)).of((r + j) % N).each(N).when(own));
+    rule.signals.push_back(signal((r + j) % N, got).index(c * slot + u).per_lane().each(N).when(own));
     draft.add(rule);
     for (Let& let : rule.let)
       if (let.name == "q") let.value = d;
     take_sums(draft, {sums, y, got}, rule, slot_part(c), u);
   } else {
-    rule.targets.push_back({(r + j) % N, y, rule.box, N, own});  // its own first: the residual is indexed as that
-    rule.signals.push_back({other(j), got, r, 0, N - 1, own});
+    // Its own first: the residual is indexed as that.
+    rule.targets.push_back(piece(y, rule.box).of((r + j) % N).each(N).when(own));
+    rule.signals.push_back(signal(other(j), got).index(r).each(N - 1).when(own));
     draft.add(rule);
     Rule arrive = draft.trigger("arrive");
-    arrive.waits = {{got, other(j), chunk_tiles(other(j)), 0, 0, N - 1}};
+    arrive.waits = {wait(got).index(other(j)).reaches(chunk_tiles(other(j))).each(N - 1)};
     draft.add(arrive);
   }
   credit_everybody(draft, parts);
@@ -254,22 +266,22 @@ Plan one_shot_all_reduce(const Producer& p, const Space& space) {
   Rule rule = draft.step("scatter", rows(a, b));
   rule.count = whole ? Expr(1) : N;
   rule.let = whole ? std::vector<Let>{{"a", 0}, {"b", m}} : chunk;
-  rule.waits = {{credit, other(j), 1, 1, 0, N - 1}};
-  rule.targets = {{(r + j) % N, inbox, part_of(r), N}};
-  rule.signals = {{(r + j) % N, full, place(r) * slot, 1, N}};
+  rule.waits = {wait(credit).index(other(j)).lag(1).each(N - 1)};
+  rule.targets = {piece(inbox, part_of(r)).of((r + j) % N).each(N)};
+  rule.signals = {signal((r + j) % N, full).index(place(r) * slot).per_lane().each(N)};
   draft.add(rule);
 
   Rule sum = draft.trigger("sum", rows(a, b));
   sum.count = N;
   sum.let = chunk;
   const Expr maker = (c + 1 + j) % N;
-  sum.waits = {{full, place(maker) * slot, 1, 0, 1, N}};
-  sum.sources = {{r, inbox, part_of(maker), N}};
-  sum.targets = {{r, y, rows(a, b)}};
-  sum.signals = {{r, used, 0}};
+  sum.waits = {wait(full).index(place(maker) * slot).per_lane().each(N)};
+  sum.sources = {piece(inbox, part_of(maker)).each(N)};
+  sum.targets = {piece(y, rows(a, b))};
+  sum.signals = {signal(r, used)};
   sum.finish = p.has_epilogue();
   draft.add(sum);
-  draft.credit(used, tiles, credit, other(j), N - 1, r);
+  draft.credit(wait(used).reaches(tiles), {signal(other(j), credit).index(r).each(N - 1)});
   draft.plan.owed = {owed_sum(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
   return draft.plan;
 }
@@ -283,9 +295,9 @@ Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
     const Ring ring = ring_parts(draft, space, 1);
     const int y = draft.output(mine, n);
     Rule rule = ring_step(draft, ring, SlicedBy::rows);
-    rule.targets.push_back({r, y, {{lo - a, x}, {hi - a, z}}, 1, eq(i, N - 1)});
+    rule.targets.push_back(piece(y, {{lo - a, x}, {hi - a, z}}).when(eq(i, N - 1)));
     draft.add(rule);
-    draft.credit(ring.used, tiles - chunk_tiles(previous), ring.credit, previous, 1, 0);
+    credit_previous(draft, ring);
     draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};
     return draft.plan;
   }
@@ -293,7 +305,7 @@ Plan build_reduce_scatter(const Producer& p, const Space& space, Route route) {
   const Direct parts = direct_parts(draft, space);
   const int y = draft.output(mine, n);
   Rule rule = direct_step(draft, parts);
-  rule.targets.push_back({r, y, rows(0, b - a), 1, eq(s, N - 1)});
+  rule.targets.push_back(piece(y, rows(0, b - a)).when(eq(s, N - 1)));
   draft.add(rule);
   credit_everybody(draft, parts);
   draft.plan.owed = {owed_sum(draft, y, 1, r, 0, mine)};

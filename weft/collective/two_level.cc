@@ -23,38 +23,37 @@ Spread::Spread(Draft& draft, TilesOf tiles_of, int buffer) : draft_(draft), tile
   open_ = draft.counter("open", L + H, 1);
   came_ = draft.counter("came", H * slot, 1);
   got_ = draft.counter("got", N, tiles_of(i));
-  Rule open = draft.trigger("open");
-  open.signals = {{gate(j), open_, L + host, 0, H - 1}, {mate(j), open_, place, 0, L - 1}};
-  draft.add(open);
+  draft.open({signal(gate(j), open_).index(L + host).each(H - 1), signal(mate(j), open_).index(place).each(L - 1)});
 }
 
 void Spread::store(Rule* rule, const BoxRule& box, const Expr& first, const Expr& when, bool signals_itself) const {
-  rule->waits.push_back({open_, of_gate(j), 1, 0, 0, H - 1, when});
-  rule->waits.push_back({open_, of_mate(j), 1, 0, 0, L - 1, when});
-  rule->targets.push_back({r, buffer_, box, 1, when});  // its own first: a residual is indexed as that
-  rule->targets.push_back({gate(j), buffer_, box, H - 1, when});
-  rule->targets.push_back({mate(j), buffer_, box, L - 1, when});
-  rule->signals.push_back({gate(j), came_, host * slot + first, 1, H - 1, when});
-  rule->signals.push_back({mate(j), got_, r, 0, L - 1, when});
-  if (signals_itself) rule->signals.push_back({r, came_, host * slot + first, 1, 1, when});
+  const Expr tile = host * slot + first;
+  rule->waits.push_back(wait(open_).index(of_gate(j)).each(H - 1).when(when));
+  rule->waits.push_back(wait(open_).index(of_mate(j)).each(L - 1).when(when));
+  rule->targets.push_back(piece(buffer_, box).when(when));  // its own first: a residual is indexed as that
+  rule->targets.push_back(piece(buffer_, box).of(gate(j)).each(H - 1).when(when));
+  rule->targets.push_back(piece(buffer_, box).of(mate(j)).each(L - 1).when(when));
+  rule->signals.push_back(signal(gate(j), came_).index(tile).per_lane().each(H - 1).when(when));
+  rule->signals.push_back(signal(mate(j), got_).index(r).each(L - 1).when(when));
+  if (signals_itself) rule->signals.push_back(signal(r, came_).index(tile).per_lane().when(when));
 }
 
 void Spread::forward(Rule rule, const BoxRule& box, const Expr& first) {
-  rule.waits = {{came_, g * slot + first, 1, 0, 1}, {open_, of_mate(j), 1, 0, 0, L - 1}};
-  rule.sources = {{r, buffer_, box}};
-  rule.targets = {{mate(j), buffer_, box, L - 1}};
-  rule.signals = {{mate(j), got_, g * L + place, 0, L - 1}};
+  rule.waits = {came(g, first), wait(open_).index(of_mate(j)).each(L - 1)};
+  rule.sources = {piece(buffer_, box)};
+  rule.targets = {piece(buffer_, box).of(mate(j)).each(L - 1)};
+  rule.signals = {signal(mate(j), got_).index(g * L + place).each(L - 1)};
   draft_.add(rule);
 }
 
-WaitRule Spread::came(const Expr& g, const Expr& u) const { return {came_, g * slot + u, 1, 0, 1}; }
-WaitRule Spread::all_of(const Expr& c) const { return {got_, c, tiles_of_(c)}; }
+WaitRule Spread::came(const Expr& g, const Expr& u) const { return wait(came_).index(g * slot + u).per_lane(); }
+WaitRule Spread::all_of(const Expr& c) const { return wait(got_).index(c).reaches(tiles_of_(c)); }
 
 void Spread::arrive() {
   Rule rule = draft_.trigger("arrive");
   rule.count = L - 1;
   rule.let = {{"p", (r + 1 + s) % L}};
-  rule.waits = {{got_, j * L + p, tiles_of_(j * L + p), 0, 0, H}};
+  rule.waits = {wait(got_).index(j * L + p).reaches(tiles_of_(j * L + p)).each(H)};
   draft_.add(rule);
 }
 

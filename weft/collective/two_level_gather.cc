@@ -43,25 +43,26 @@ struct GatherGemm {
     rule.tile = {draft.producer.tile[0], 0};
     rule.limit = Limit::peer;
     rule.limit_peer = from;
-    rule.waits = {{credit, of_mate(j), 1, 1, 0, L - 1}};
-    rule.targets = {{mate(j), a, part_of_a(from), L - 1}};
-    rule.signals = {{mate(j), full, from * strips, 1, L - 1}};
+    rule.waits = {wait(credit).index(of_mate(j)).lag(1).each(L - 1)};
+    rule.targets = {piece(a, part_of_a(from)).of(mate(j)).each(L - 1)};
+    rule.signals = {signal(mate(j), full).index(from * strips).per_lane().each(L - 1)};
     return rule;
   }
 
   void add_moves() {
     Rule send = move("send", r);
-    send.sources = {{r, x, whole_x}};
-    send.waits.push_back({credit, of_gate(j), 1, 1, 0, H - 1});
-    send.targets.insert(send.targets.begin(), {gate(j), a, part_of_a(r), H - 1});  // what crosses goes first
-    send.signals.insert(send.signals.begin(), {gate(j), full, r * strips, 1, H - 1});
+    send.sources = {piece(x, whole_x)};
+    send.waits.push_back(wait(credit).index(of_gate(j)).lag(1).each(H - 1));
+    // What crosses goes first.
+    send.targets.insert(send.targets.begin(), piece(a, part_of_a(r)).of(gate(j)).each(H - 1));
+    send.signals.insert(send.signals.begin(), signal(gate(j), full).index(r * strips).per_lane().each(H - 1));
     draft.add(send);
     Rule forward = move("spread", c);
     forward.count = H - 1;
     forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
-    forward.sources = {{r, a, part_of_a(c)}};
-    forward.waits.push_back({full, c * strips, 1, 0, 1});
-    forward.signals.push_back({r, used, 0});
+    forward.sources = {piece(a, part_of_a(c))};
+    forward.waits.push_back(wait(full).index(c * strips).per_lane());
+    forward.signals.push_back(signal(r, used));
     draft.add(forward);
   }
 
@@ -72,19 +73,17 @@ struct GatherGemm {
     rule.limit_peer = c;
     rule.count = N;
     rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
-    rule.waits = {{full, c * strips, 1, 0, cols, 1, gt(s, 0)}};
-    rule.reads = {{r, x, whole_x, 1, eq(s, 0)}, {r, a, part_of_a(c), 1, gt(s, 0)}};
-    rule.targets = {{r, y, stacked(c)}};
-    rule.signals = {{r, used, 0, 0, 1, gt(s, 0)}};
+    rule.waits = {wait(full).index(c * strips).per_lanes(cols).when(gt(s, 0))};
+    rule.reads = {piece(x, whole_x).when(eq(s, 0)), piece(a, part_of_a(c)).when(gt(s, 0))};
+    rule.targets = {piece(y, stacked(c))};
+    rule.signals = {signal(r, used).when(gt(s, 0))};
     rule.finish = draft.producer.has_epilogue();
     draft.add(rule);
   }
 
   Plan finished() {
-    Rule give = draft.trigger("credit");
-    give.waits = {{used, 0, reads}};
-    give.signals = {{gate(j), credit, L + host, 0, H - 1}, {mate(j), credit, place, 0, L - 1}};
-    draft.add(give);
+    draft.credit(wait(used).reaches(reads), {signal(gate(j), credit).index(L + host).each(H - 1),
+                                             signal(mate(j), credit).index(place).each(L - 1)});
     Owed rows_owed = owed_copy(a, N - 1, other(s), part_of_a(other(s)), false);
     rows_owed.leaf = -1 - x;
     draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), draft.producer.has_epilogue()), rows_owed};
@@ -130,30 +129,30 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
   // Opened by mates at their place, by the next host's gate at L.
   const int open = draft.counter("open", L + 1, 1);
   const int came = draft.counter("came", slot, 1), got = draft.counter("got", 1, slot);
-  draft.open(open, (r - L) % N, 1, L, gates * ne(r, root));
-  draft.open(open, host * L + root % L, 1, place, ne(place, root % L));
+  draft.open({signal((r - L) % N, open).index(L)}, gates * ne(r, root));
+  draft.open({signal(host * L + root % L, open).index(place)}, ne(place, root % L));
 
   const auto pass_on = [&](Rule rule) {
-    rule.waits.push_back({open, L, 1, 0, 0, 1, onward});
-    rule.waits.push_back({open, of_mate(j), 1, 0, 0, L - 1});
-    rule.targets.push_back({(r + L) % N, y, whole, 1, onward});
-    rule.targets.push_back({mate(j), y, whole, L - 1});
-    rule.signals = {{(r + L) % N, came, 0, 1, 1, onward}, {mate(j), got, 0, 0, L - 1}};
+    rule.waits.push_back(wait(open).index(L).when(onward));
+    rule.waits.push_back(wait(open).index(of_mate(j)).each(L - 1));
+    rule.targets.push_back(piece(y, whole).of((r + L) % N).when(onward));
+    rule.targets.push_back(piece(y, whole).of(mate(j)).each(L - 1));
+    rule.signals = {signal((r + L) % N, came).per_lane().when(onward), signal(mate(j), got).each(L - 1)};
     draft.add(rule);
   };
   Rule make = draft.step("make", whole);
   make.when = eq(r, root);
-  make.targets = {{r, y, whole}};
+  make.targets = {piece(y, whole)};
   make.finish = producer.has_epilogue();
   pass_on(make);
   Rule forward = draft.trigger("spread", whole);
   forward.when = gates * ne(r, root);
-  forward.waits = {{came, 0, 1, 0, 1}};
-  forward.sources = {{r, y, whole}};
+  forward.waits = {wait(came).per_lane()};
+  forward.sources = {piece(y, whole)};
   pass_on(forward);
   Rule arrive = draft.trigger("arrive");
   arrive.when = ne(place, root % L);
-  arrive.waits = {{got, 0, slot}};
+  arrive.waits = {wait(got).reaches(slot)};
   draft.add(arrive);
   draft.plan.owed = {owed_copy(y, 1, root, whole, producer.has_epilogue())};
   return draft.plan;

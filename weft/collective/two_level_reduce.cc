@@ -71,30 +71,30 @@ Rule fold_step(Draft& draft, const Fold& fold, int slices) {
   rule.when = lt(d, S) * (1 - lt(d, 0));
   for (Let& let : slice_lets(columns_first(draft.producer, slices))) rule.let.push_back(std::move(let));
   const Expr mate_of_chunk = host * L + c % L;
-  rule.waits = {{fold.credit, c % L, 1, 1, 0, 1, foreign},
-                {fold.credit, L + g, 1, 1, 0, 1, sends},
-                {fold.full, j * slot + u, 1, 0, 1, H - 1, own},
-                {fold.near, (v + j) * slot + u, 1, 0, 1, L - 1, folds}};
-  rule.sources = {{r, fold.inbox, slot_at(j), H - 1, own}, {r, fold.mates, slot_at(v + j), L - 1, folds}};
-  rule.targets = {{mate_of_chunk, fold.mates, slot_at(v + w), 1, foreign}, {c, fold.inbox, slot_at(t), 1, sends}};
-  rule.signals = {{mate_of_chunk, fold.near, (v + w) * slot + u, 1, 1, foreign},
-                  {c, fold.full, t * slot + u, 1, 1, sends},
-                  {r, fold.used, g, 0, 1, folds}};
+  rule.waits = {wait(fold.credit).index(c % L).lag(1).when(foreign), wait(fold.credit).index(L + g).lag(1).when(sends),
+                wait(fold.full).index(j * slot + u).per_lane().each(H - 1).when(own),
+                wait(fold.near).index((v + j) * slot + u).per_lane().each(L - 1).when(folds)};
+  rule.sources = {piece(fold.inbox, slot_at(j)).each(H - 1).when(own),
+                  piece(fold.mates, slot_at(v + j)).each(L - 1).when(folds)};
+  rule.targets = {piece(fold.mates, slot_at(v + w)).of(mate_of_chunk).when(foreign),
+                  piece(fold.inbox, slot_at(t)).of(c).when(sends)};
+  rule.signals = {signal(mate_of_chunk, fold.near).index((v + w) * slot + u).per_lane().when(foreign),
+                  signal(c, fold.full).index(t * slot + u).per_lane().when(sends),
+                  signal(r, fold.used).index(g).when(folds)};
   rule.finish = draft.producer.has_epilogue() ? own : Expr(0);  // all_reduce by narrow sums: later
   return rule;
 }
 
 void give_credit(Draft& draft, const Fold& fold) {
-  Rule rule = draft.trigger("credit");
-  rule.waits = {{fold.used, j, chunk_tiles(j * L + place), 0, 0, H}};
-  rule.signals = {{mate(j), fold.credit, place, 0, L - 1}, {gate(j), fold.credit, L + host, 0, H - 1}};
-  draft.add(rule);
+  draft.credit(wait(fold.used).index(j).reaches(chunk_tiles(j * L + place)).each(H),
+               {signal(mate(j), fold.credit).index(place).each(L - 1),
+                signal(gate(j), fold.credit).index(L + host).each(H - 1)});
 }
 
 Owed owed_two_level(const Draft& draft, int y, Expr count, const Expr& chunk, Expr from, Expr to) {
   Owed owed;
   owed.count = std::move(count);
-  owed.piece = {r, y, rows(std::move(from), std::move(to))};
+  owed.piece = piece(y, rows(std::move(from), std::move(to)));
   owed.origin = {cut(m, N, chunk), 0};
   owed.first = (chunk / L + 1) % H * L + (chunk + 1) % L;
   owed.contributors = N;
@@ -122,8 +122,8 @@ void take_sums(Draft& draft, const Spread& spread, Rule like, int sums, const Bo
   take.let[0] = {"g", s % H};
   take.let[1] = {"q", s / H};
   take.waits = {spread.came(g, u)};
-  take.sources = {{r, sums, slot_box}};
-  take.targets = {{r, y, like.box}};
+  take.sources = {piece(sums, slot_box)};
+  take.targets = {piece(y, like.box)};
   take.finish = draft.producer.has_epilogue();
   draft.add(take);
   Rule mates = draft.trigger("take_mates", rows(a, b));
@@ -131,8 +131,8 @@ void take_sums(Draft& draft, const Spread& spread, Rule like, int sums, const Bo
   mates.let = {
       {"p", (r + 1 + s % (L - 1)) % L}, {"c", s / (L - 1) * L + p}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   mates.waits = {spread.all_of(c)};
-  mates.sources = {{r, sums, rows(c * cap, c * cap + b - a)}};
-  mates.targets = {{r, y, rows(a, b)}};
+  mates.sources = {piece(sums, rows(c * cap, c * cap + b - a))};
+  mates.targets = {piece(y, rows(a, b))};
   mates.finish = take.finish;
   draft.add(mates);
 }
@@ -147,7 +147,7 @@ Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space
   const Fold fold = fold_parts(draft, space);
   const int y = draft.output(chunk_rows(r), n);
   Rule rule = fold_step(draft, fold, slices);
-  rule.targets.push_back({r, y, {{lo - a, x}, {hi - a, z}}, 1, eq(c, r)});
+  rule.targets.push_back(piece(y, {{lo - a, x}, {hi - a, z}}).when(eq(c, r)));
   draft.add(rule);
   give_credit(draft, fold);
   draft.plan.owed = {owed_two_level(draft, y, 1, r, 0, chunk_rows(r))};

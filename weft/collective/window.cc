@@ -28,22 +28,22 @@ Plan build_window_reduce_scatter(const Producer& p, const Space& space) {
   write.count = N;
   write.let = {{"c", (r - 1 - s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   write.tile = {0, 0};
-  write.waits = {{credit, c, 1, 1, 0, 1, ne(c, r)}};
-  write.targets = {{c, inbox, slot_at(s)}};
-  write.signals = {{c, full, s}};
+  write.waits = {wait(credit).index(c).lag(1).when(ne(c, r))};
+  write.targets = {piece(inbox, slot_at(s)).of(c)};
+  write.signals = {signal(c, full).index(s)};
   draft.add(write);
 
   Rule sum = draft.trigger("sum", rows(a, b));
   sum.let = {{"a", cut(m, N, r)}, {"b", cut(m, N, r + 1)}};
-  sum.waits = {{full, j, 1, 0, 0, N}};
-  sum.sources = {{r, inbox, slot_at(j), N}};
-  sum.targets = {{r, y, rows(0, b - a)}};
-  sum.signals = {{r, used, 0}};
+  sum.waits = {wait(full).index(j).each(N)};
+  sum.sources = {piece(inbox, slot_at(j)).each(N)};
+  sum.targets = {piece(y, rows(0, b - a))};
+  sum.signals = {signal(r, used)};
   draft.add(sum);
-  draft.credit(used, chunk_tiles(r), credit, other(j), N - 1, r);
+  draft.credit(wait(used).reaches(chunk_tiles(r)), {signal(other(j), credit).index(r).each(N - 1)});
 
   Owed owed;
-  owed.piece = {r, y, rows(0, chunk_rows(r))};
+  owed.piece = piece(y, rows(0, chunk_rows(r)));
   owed.origin = {cut(m, N, r), 0};
   owed.first = (r + 1) % N;
   owed.contributors = N;

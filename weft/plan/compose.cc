@@ -9,6 +9,7 @@
 #include "weft/plan/compose_owed.h"
 #include "weft/plan/program.h"
 #include "weft/plan/rename.h"
+#include "weft/plan/rule_words.h"
 
 namespace weft {
 namespace {
@@ -189,14 +190,14 @@ class Joiner {
     const int counter = int_size(out_.counters);
     for (Rule& rule : out_.rules)
       for (const PieceRule& p : rule.targets)
-        if (p.buffer == joined_) rule.signals.push_back({p.rank, counter, 0, 0, p.each, p.when});
+        if (p.buffer == joined_) rule.signals.push_back(signal(p.rank, counter).each(p.each).when(p.when));
     Table totals = writes();
     Expr total = totals[0];
     if (std::any_of(totals.begin(), totals.end(), [&](std::int64_t t) { return t != totals[0]; })) {
       total = Expr::table(name, kMe);
       out_.tables.push_back({name, std::move(totals)});
     }
-    complete_ = {counter, 0, total};
+    complete_ = wait(counter).reaches(total);
     out_.counters.push_back({name, 1, total});
   }
 
@@ -234,11 +235,11 @@ class Joiner {
   void bind(Rule* rule) const {
     if (copies()) {
       rule->kind = ActionKind::trigger;
-      rule->sources.push_back({kMe, joined_, rule->box});
+      rule->sources.push_back(piece(joined_, rule->box));
       return;
     }
     const BoxRule rows{{rule->box.lo[0], 0}, {rule->box.hi[0], second_.producers[reader_].k}};
-    rule->reads.push_back({kMe, joined_, rows});
+    rule->reads.push_back(piece(joined_, rows));
   }
 
   void wait_for_completion(Rule* rule) const {

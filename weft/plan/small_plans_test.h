@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/plan/plan.h"
+#include "weft/plan/rule_words.h"
 
 namespace weft::testing {
 
@@ -32,7 +32,7 @@ inline Rule small_rule(const char* name, ActionKind kind, BoxRule box = {}) {
 }
 
 // Two ranks, a reduce-scatter of 8 x 8: each makes the other's four rows into its inbox, then adds its own.
-// Counters full (one a tile), used, credit; rules send, own, credit.
+// Counters full (one per tile), used, credit; rules send, own, credit.
 inline Plan pair_plan() {
   Plan plan = small_plan("pair", 2, 8);
   plan.buffers = {{"inbox", Dtype::f32, Role::internal, {4, e("n")}, 1, {4, 2, 4}},
@@ -40,20 +40,20 @@ inline Plan pair_plan() {
   plan.counters = {{"full", 4, 1}, {"used", 1, 4}, {"credit", 1, 1}};
   const Expr r = e("r"), other = e("1 - r");
   Rule send = small_rule("send", ActionKind::step, rows("4 * (1 - r)", "4 * (1 - r) + 4"));
-  send.waits = {{2, 0, 1, 1}};
-  send.targets = {{other, 0, rows("0", "4")}};
-  send.signals = {{other, 0, 0, 1}};
+  send.waits = {wait(2).lag(1)};
+  send.targets = {piece(0, rows("0", "4")).of(other)};
+  send.signals = {signal(other, 0).per_lane()};
   Rule own = small_rule("own", ActionKind::step, rows("4 * r", "4 * r + 4"));
-  own.waits = {{0, 0, 1, 0, 1}};
-  own.sources = {{r, 0, rows("0", "4")}};
-  own.targets = {{r, 1, rows("0", "4")}};
-  own.signals = {{r, 1, 0}};
+  own.waits = {wait(0).per_lane()};
+  own.sources = {piece(0, rows("0", "4"))};
+  own.targets = {piece(1, rows("0", "4"))};
+  own.signals = {signal(r, 1)};
   Rule credit = small_rule("credit", ActionKind::trigger);
-  credit.waits = {{1, 0, 4}};
-  credit.signals = {{other, 2, 0}};
+  credit.waits = {wait(1).reaches(4)};
+  credit.signals = {signal(other, 2)};
   plan.rules = {send, own, credit};
   Owed owed;
-  owed.piece = {r, 1, rows("0", "4")};
+  owed.piece = piece(1, rows("0", "4"));
   owed.origin = {e("4 * r"), 0};
   owed.first = other;
   owed.contributors = 2;
@@ -62,7 +62,7 @@ inline Plan pair_plan() {
 }
 
 // Three ranks, an all-reduce of 4 x 8 in one shot: each stores its output into slot r of everybody's inbox,
-// and everybody adds slots r + 1, r + 2, r. Counters full (one a tile and slot), used, credit; rules scatter,
+// and everybody adds slots r + 1, r + 2, r. Counters full (one per tile and slot), used, credit; rules scatter,
 // sum, credit.
 inline Plan shot_plan() {
   Plan plan = small_plan("shot", 3, 4);
@@ -71,20 +71,20 @@ inline Plan shot_plan() {
   plan.counters = {{"full", 12, 1}, {"used", 1, 4}, {"credit", 3, 1}};
   const Expr r = e("r"), peer = e("(r + j) % N"), other = e("(r + 1 + j) % N");
   Rule scatter = small_rule("scatter", ActionKind::step, rows("0", "4"));
-  scatter.waits = {{2, other, 1, 1, 0, 2}};
-  scatter.targets = {{peer, 0, rows("4 * r", "4 * r + 4"), 3}};
-  scatter.signals = {{peer, 0, e("4 * r"), 1, 3}};
+  scatter.waits = {wait(2).index(other).lag(1).each(2)};
+  scatter.targets = {piece(0, rows("4 * r", "4 * r + 4")).of(peer).each(3)};
+  scatter.signals = {signal(peer, 0).index(e("4 * r")).per_lane().each(3)};
   Rule sum = small_rule("sum", ActionKind::trigger, rows("0", "4"));
-  sum.waits = {{0, e("4 * j"), 1, 0, 1, 3}};
-  sum.sources = {{r, 0, rows("(r + 1 + j) % N * 4", "(r + 1 + j) % N * 4 + 4"), 3}};
-  sum.targets = {{r, 1, rows("0", "4")}};
-  sum.signals = {{r, 1, 0}};
+  sum.waits = {wait(0).index(e("4 * j")).per_lane().each(3)};
+  sum.sources = {piece(0, rows("(r + 1 + j) % N * 4", "(r + 1 + j) % N * 4 + 4")).each(3)};
+  sum.targets = {piece(1, rows("0", "4"))};
+  sum.signals = {signal(r, 1)};
   Rule credit = small_rule("credit", ActionKind::trigger);
   credit.waits = {{1, 0, 4}};
-  credit.signals = {{other, 2, r, 0, 2}};
+  credit.signals = {signal(other, 2).index(r).each(2)};
   plan.rules = {scatter, sum, credit};
   Owed owed;
-  owed.piece = {r, 1, rows("0", "4")};
+  owed.piece = piece(1, rows("0", "4"));
   owed.origin = {0, 0};
   owed.first = e("(r + 1) % N");
   owed.contributors = 3;
