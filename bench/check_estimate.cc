@@ -13,11 +13,12 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/clock.h"
 #include "weft/weft.h"
 
-#include "cli/bench/clock.h"
 #include "cli/bench/inputs.h"
 #include "cli/hint.h"
 #include "cli/ops.h"
@@ -29,12 +30,6 @@ namespace {
 constexpr double kSampleUs = 30;
 constexpr double kBudgetUs = 400'000;  // for all samples of one variant
 constexpr int kMostRounds = 41, kLeastRounds = 9;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Variant {
   std::string name;

@@ -17,6 +17,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/kernel/gemm/gemv.h"
 #include "weft/transport/local/wait.h"
 
@@ -48,11 +49,6 @@ void exchange(Rank& me, Rank& peer, std::uint32_t run) {
   peer.read.value.store(run, std::memory_order_release);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 struct Floor {
   double alone_us, added_us;
 };
@@ -82,7 +78,7 @@ Floor measure(int n) {
   std::thread other(body, 1);
   body(0);
   other.join();
-  return {median(alone), median(added)};
+  return {weft::median(alone), weft::median(added)};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 
 namespace weft::bench {
 namespace {
@@ -63,12 +64,6 @@ std::vector<double> medians(int rounds, const std::vector<std::function<void()>>
   std::vector<double> out;
   for (auto& t : times) out.push_back(median(t));
   return out;
-}
-
-double median(std::vector<double> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 std::vector<double> turns(const std::vector<std::function<void()>>& contestants) {

@@ -25,7 +25,6 @@ struct Row {
 // millisecond is made of as many calls as fill one.
 std::vector<double> medians(int rounds, const std::vector<std::function<void()>>& contestants);
 
-double median(std::vector<double> times);
 // Seconds of one call of each.
 std::vector<double> turns(const std::vector<std::function<void()>>& contestants);
 

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 
 #include "bench/kernel_floor.h"
 

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/attention/cached_attention.h"
 #include "weft/kernel/gemm/gemm.h"
@@ -36,10 +37,7 @@ std::vector<double> medians(int rounds, const std::vector<std::function<void()>>
       if (round >= 0) times[c].push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
   std::vector<double> out;
-  for (auto& t : times) {
-    std::nth_element(t.begin(), t.begin() + t.size() / 2, t.end());
-    out.push_back(t[t.size() / 2]);
-  }
+  for (const auto& t : times) out.push_back(median(t));
   return out;
 }
 
@@ -184,9 +182,8 @@ void pool(ThreadPool& threads) {
       threads.run([](int) {});
       times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
-    std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
     fmt::print("an empty call of {} threads, {} us after the last: {:.2f} us\n", threads.size(), gap_us,
-               times[kCalls / 2] * 1e6);
+               median(times) * 1e6);
   }
 }
 

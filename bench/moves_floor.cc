@@ -15,6 +15,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/weft.h"
 
@@ -26,11 +27,6 @@ using namespace weft;
 
 constexpr int kRounds = 9;
 constexpr std::int64_t kCols = 1024;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 template <class Copy>
 double floor_of(std::int64_t rows, std::int64_t tile_rows, Copy&& copy) {

@@ -26,6 +26,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/base/thread_pool.h"
 #include "weft/weft.h"
 
@@ -62,12 +63,6 @@ double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 std::vector<float> numbers(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -99,9 +94,9 @@ class Bench {
         o_(o),
         op_(world.compile(weft::window({o.m, o.n}), weft::all_to_all(world.mesh({{"tp", o.owners}}), "tp"))),
         window_(world.window(op_)),
-        x_(numbers(num(o.m) * o.k, 1 + world.rank())),
-        w_(numbers(num(o.k) * o.n, 100 + world.rank())),
-        product_(num(o.m) * o.n, o.huge),
+        x_(numbers(weft::num(o.m) * o.k, 1 + world.rank())),
+        w_(numbers(weft::num(o.k) * o.n, 100 + world.rank())),
+        product_(weft::num(o.m) * o.n, o.huge),
         threads_(produces() ? o.threads : 1),
         cold_(world.rank() == 0 ? kColdBytes / 8 : 0, 1) {}
 
@@ -164,7 +159,7 @@ class Bench {
     for (int owner = 0; owner < o_.owners; ++owner) {
       const std::int64_t begin = weft::cut(o_.m, o_.owners, owner) * o_.n,
                          end = weft::cut(o_.m, o_.owners, owner + 1) * o_.n;
-      std::memcpy(out + begin, product_.data + begin, num(end - begin) * sizeof(float));
+      std::memcpy(out + begin, product_.data + begin, weft::num(end - begin) * sizeof(float));
     }
   }
   static std::uint64_t digest(const weft::Matrix& y) {
@@ -189,9 +184,10 @@ class Bench {
 };
 
 void report(const Options& o, const Bench& b) {
-  const double window = median(b.times[0]), copy = median(b.times[1]), all = median(b.times[4]),
-               sgemm = median(b.times[5]);
-  const double band = std::max(std::abs(median(b.times[2]) / window - 1), std::abs(median(b.times[3]) / copy - 1));
+  const double window = weft::median(b.times[0]), copy = weft::median(b.times[1]), all = weft::median(b.times[4]),
+               sgemm = weft::median(b.times[5]);
+  const double band =
+      std::max(std::abs(weft::median(b.times[2]) / window - 1), std::abs(weft::median(b.times[3]) / copy - 1));
   const double bytes = 4.0 * o.m * o.n;
   if (o.json) {
     fmt::print(

@@ -26,6 +26,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/transport/local/bell.h"
 #include "weft/transport/wire/ucx_wire.h"
 
@@ -184,8 +185,7 @@ class Bench {
       us.push_back(static_cast<double>(weft::now_ns() - start) * 0.5e-3);
     }
     if (wait == Wait::spinning) wire_->leave();
-    std::nth_element(us.begin(), us.begin() + static_cast<std::ptrdiff_t>(us.size() / 2), us.end());
-    return us[us.size() / 2];
+    return weft::median(us);
   }
 
   template <class Body>

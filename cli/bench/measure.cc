@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/statistics.h"
 #include "weft/collective/build.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
@@ -13,7 +14,6 @@
 
 #include "cli/bench/variants.h"
 #include "cli/hint.h"
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

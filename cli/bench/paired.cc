@@ -5,11 +5,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
+#include "weft/study/trial.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/trial.h"
 #include "cli/bench/variants.h"
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

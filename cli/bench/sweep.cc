@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/base/units.h"
 #include "weft/draw/heat_map.h"
 #include "weft/world/world.h"
 
 #include "cli/bench/inputs.h"
-#include "cli/median.h"
 #include "cli/table.h"
 
 namespace weft::cli {

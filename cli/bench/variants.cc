@@ -7,13 +7,13 @@
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/collective/build.h"
+#include "weft/study/trial.h"
 #include "weft/world/world.h"
 
 #include "cli/bench/outside.h"
 #include "cli/bench/soaker.h"
-#include "cli/bench/trial.h"
-#include "cli/median.h"
 
 namespace weft::cli {
 

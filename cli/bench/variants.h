@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/study/clock.h"
 #include "weft/world/op.h"
 
 #include "cli/baseline/modules.h"
 #include "cli/bench/check.h"
-#include "cli/bench/clock.h"
 #include "cli/bench/inputs.h"
 #include "cli/bench/panels.h"
 #include "cli/ops.h"

@@ -11,10 +11,9 @@
 #include "weft/base/clock.h"
 #include "weft/base/index.h"
 #include "weft/base/pages.h"
+#include "weft/base/statistics.h"
 #include "weft/base/thread_pool.h"
 #include "weft/base/units.h"
-
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "weft/base/statistics.h"
 #include "weft/plan/price/cost.h"
 #include "weft/transport/local/wait.h"
 #include "weft/weft.h"
@@ -27,11 +28,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // The lower third: half of the time on a busy machine is someone else's.
-double typical(std::vector<double> times) {
-  const auto at = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 3);
-  std::nth_element(times.begin(), at, times.end());
-  return *at;
-}
+double typical(const std::vector<double>& times) { return quantile(times, 1.0 / 3); }
 
 constexpr int kRanks = 2;
 constexpr double kFloat = sizeof(float);

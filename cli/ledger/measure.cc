@@ -7,11 +7,11 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/statistics.h"
 #include "weft/world/world.h"
 
 #include "cli/ledger/block.h"
 #include "cli/ledger/check.h"
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

@@ -6,12 +6,11 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/statistics.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/engine/generate.h"
+#include "weft/study/clock.h"
 #include "weft/world/world.h"
-
-#include "cli/bench/clock.h"
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/trial.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/trial.h"
 #include "cli/bench/variants.h"
 #include "cli/proof.h"
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "weft/study/clock.h"
 #include "weft/world/op.h"
 
 #include "cli/bench/check.h"
-#include "cli/bench/clock.h"
 #include "cli/bench/panels.h"
 #include "cli/ops.h"
 

@@ -7,9 +7,9 @@
 #include "weft/base/error.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/clock.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/clock.h"
 #include "cli/bench/values.h"
 #include "cli/proof.h"
 

@@ -9,12 +9,11 @@
 #include "weft/world/op.h"
 
 namespace weft {
+class CommonClock;
 class World;
-}
+}  // namespace weft
 
 namespace weft::cli {
-
-class CommonClock;
 
 // Of all matrices so far; times on the slowest rank.
 struct WeightLoad {

@@ -9,11 +9,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/statistics.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
+#include "weft/study/clock.h"
 
-#include "cli/bench/clock.h"
-#include "cli/median.h"
 #include "cli/reshard/shards.h"
 
 namespace weft::cli {

@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/statistics.h"
 #include "weft/collective/build.h"
-
-#include "cli/median.h"
 
 namespace weft::cli {
 namespace {

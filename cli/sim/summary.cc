@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/median.h"
+#include "weft/base/statistics.h"
 
 namespace weft::cli {
 namespace {

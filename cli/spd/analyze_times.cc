@@ -3,9 +3,9 @@
 #include <iterator>
 
 #include "weft/base/clock.h"
+#include "weft/base/statistics.h"
 #include "weft/world/world.h"
 
-#include "cli/median.h"
 #include "cli/spd/analyze.h"
 
 namespace weft::cli {

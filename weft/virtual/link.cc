@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/statistics.h"
 #include "weft/virtual/network.h"
 
 namespace weft::cli {
@@ -88,8 +89,7 @@ double measure_latency(const Connection& link) {
   if (times.size() < kRoundTrips) shutdown(link.receiver.get(), SHUT_RDWR);
   echo.join();
   if (times.size() < kRoundTrips) return -1;
-  std::nth_element(times.begin(), times.begin() + kRoundTrips / 2, times.end());
-  return times[kRoundTrips / 2] / 2;
+  return median(times) / 2;
 }
 
 // Bytes a second at the receiver, after the first tenth of a second, which fills buckets and windows.

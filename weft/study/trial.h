@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "cli/bench/clock.h"
+#include "weft/study/clock.h"
 
-namespace weft::cli {
+namespace weft {
 
 // Collective: each candidate runs once to touch its memory and then `turns` times, all in turn. Gives the one whose best
 // turn, on the slowest rank, is shortest; all ranks get the same answer.
@@ -16,4 +16,4 @@ std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<voi
 // Collective: one turn from a common start, as long as it takes on the slowest rank.
 std::int64_t time_together_ns(CommonClock& clock, const std::function<void()>& turn);
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,19 +1,15 @@
-#include "cli/bench/trial.h"
+#include "weft/study/trial.h"
 
 #include <algorithm>
 
 #include "weft/base/index.h"
 
-namespace weft::cli {
+namespace weft {
 
 std::int64_t time_together_ns(CommonClock& clock, const std::function<void()>& turn) {
   const std::int64_t start = clock.start_together();
   turn();
-  const std::int64_t mine = CommonClock::now_ns() - start;
-  const auto all = clock.tell({&mine, 1});
-  std::int64_t slowest = 0;
-  for (std::size_t at = 0; at < all.size(); at += CommonClock::kValues) slowest = std::max(slowest, all[at]);
-  return slowest;
+  return clock.worst_of_ranks(CommonClock::now_ns() - start);
 }
 
 std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<void()>>& candidates, int turns) {
@@ -27,4 +23,4 @@ std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<voi
   return num(std::min_element(best.begin(), best.end()) - best.begin());
 }
 
-}  // namespace weft::cli
+}  // namespace weft

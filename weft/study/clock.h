@@ -11,7 +11,7 @@
 #include "weft/world/op.h"
 #include "weft/world/world.h"
 
-namespace weft::cli {
+namespace weft {
 
 class CommonClock {
  public:
@@ -24,6 +24,8 @@ class CommonClock {
 
   // Collective: every rank learns all ranks' values; value i of rank r is at result[r * kValues + i].
   std::span<const std::int64_t> tell(std::span<const std::int64_t> values);
+  std::int64_t sum_of_ranks(std::int64_t mine);    // collective
+  std::int64_t worst_of_ranks(std::int64_t mine);  // collective: the largest
   // Collective: returns at the same moment on every rank, which it gives as this rank's clock shows it.
   std::int64_t start_together();
 
@@ -39,4 +41,4 @@ class CommonClock {
   std::vector<std::int64_t> all_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/bench/clock.h"
+#include "weft/study/clock.h"
 
 #include <time.h>
 
@@ -8,10 +8,11 @@
 #include <string>
 #include <thread>
 
+#include "weft/base/clock.h"
 #include "weft/base/index.h"
 #include "weft/transport/local/wait.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // A float holds 24 bits exactly: a number travels as three of 22.
@@ -24,12 +25,6 @@ constexpr std::int64_t kNoticeNs = 100'000;
 
 constexpr int kClockRounds = 20;
 constexpr std::int64_t kNotNegative = std::int64_t{1} << 61;  // what ranks tell each other is not negative
-
-std::int64_t read_clock(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 Op make_gather(World& world) {
   return world.compile(copy({.rows = 1, .cols = CommonClock::kValues * kParts}),
@@ -79,10 +74,12 @@ void CommonClock::compare_clocks() {
   ahead_ns_ = (late[0] - back) / 2;
 }
 
-std::int64_t CommonClock::now_ns() { return read_clock(CLOCK_MONOTONIC); }
+std::int64_t CommonClock::now_ns() { return weft::now_ns(); }
 
 std::int64_t CommonClock::cpu_ns() const {
-  return read_clock(world_.transport() == "threads" ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID);
+  timespec now{};
+  clock_gettime(world_.transport() == "threads" ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 std::span<const std::int64_t> CommonClock::tell(std::span<const std::int64_t> values) {
@@ -100,11 +97,22 @@ std::span<const std::int64_t> CommonClock::tell(std::span<const std::int64_t> va
   return all_;
 }
 
+std::int64_t CommonClock::sum_of_ranks(std::int64_t mine) {
+  std::int64_t sum = 0;
+  const auto all = tell({&mine, 1});
+  for (std::size_t rank = 0; rank < all.size(); rank += kValues) sum += all[rank];
+  return sum;
+}
+
+std::int64_t CommonClock::worst_of_ranks(std::int64_t mine) {
+  std::int64_t worst = 0;
+  const auto all = tell({&mine, 1});
+  for (std::size_t rank = 0; rank < all.size(); rank += kValues) worst = std::max(worst, all[rank]);
+  return worst;
+}
+
 std::int64_t CommonClock::start_together() {
-  const std::int64_t ready = now_ns() - ahead_ns_;
-  std::int64_t start = 0;
-  const auto all = tell({&ready, 1});
-  for (std::size_t rank = 0; rank < all.size(); rank += kValues) start = std::max(start, all[rank]);
+  std::int64_t start = worst_of_ranks(now_ns() - ahead_ns_);
   start += kNoticeNs * (crowded_ ? 4 : 1) + ahead_ns_;
   if (crowded_) {  // spinning would take the core from a rank that has not got here
     const timespec until{start / 1'000'000'000, start % 1'000'000'000};
@@ -114,4 +122,4 @@ std::int64_t CommonClock::start_together() {
   return start;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

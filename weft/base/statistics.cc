@@ -1,11 +1,9 @@
-#include "cli/median.h"
+#include "weft/base/statistics.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "weft/base/index.h"
-
-namespace weft::cli {
+namespace weft {
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -14,15 +12,21 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double quantile(std::vector<double> values, double q) {
+  const auto last = static_cast<std::ptrdiff_t>(values.size()) - 1;
+  const auto at = values.begin() + std::min(last, static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size())));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
 double geomean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += std::log(value);
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[at(q * static_cast<double>(values.size() - 1))];
+double aa_band(const std::vector<double>& first, const std::vector<double>& second) {
+  return std::abs(median(first) / median(second) - 1);
 }
 
-}  // namespace weft::cli
+}  // namespace weft
