@@ -31,7 +31,7 @@ struct alignas(64) Flag {
 
 // One rank's memory: what its peer stores, and what says so.
 struct Rank {
-  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n), x(kDepth, 1.0f), w(num(n) * kDepth, 1.0f) {}
+  explicit Rank(int n) : inbox(n), own(n, 1.0f), y(n), x(kDepth, 1.0f), w(weft::num(n) * kDepth, 1.0f) {}
   Flag full, read;
   std::vector<float> inbox, own, y, x, w;
 };

@@ -50,7 +50,7 @@ class Control {
       const ssize_t some = ::send(fd_, at, bytes, MSG_NOSIGNAL);
       if (some <= 0) weft::fail(weft::Code::io, "cannot send: {}", std::strerror(errno));
       at += some;
-      bytes -= num(some);
+      bytes -= weft::num(some);
     }
   }
   void receive(void* data, std::size_t bytes) const {
@@ -58,7 +58,7 @@ class Control {
       const ssize_t some = recv(fd_, at, bytes, 0);
       if (some <= 0) weft::fail(weft::Code::io, "cannot receive: {}", some == 0 ? "closed" : std::strerror(errno));
       at += some;
-      bytes -= num(some);
+      bytes -= weft::num(some);
     }
   }
   template <class T>

@@ -54,7 +54,7 @@ constexpr const char* kDlrm =
 void with_block(const char* json, int ranks, const std::function<void(World&, Block&)>& body) {
   const Workload workload = parse_workload(json, "test");
   World::local(ranks, [&](World& world) {
-    cli::CommonClock clock(world);
+    CommonClock clock(world);
     Block block(world, clock, workload);
     block.refresh(1);
     block.settle([](const std::string&) {});
