@@ -8,14 +8,14 @@
 namespace weft {
 namespace {
 
-Candidate candidate(const Problem& problem, Slice piece) {
+Candidate candidate(const TaskSet& set, Slice slice) {
   std::vector<Job> jobs;
-  add_jobs(problem.strategy, piece, problem.task(piece.task), problem.sites(piece.task), problem.resources, jobs);
-  Candidate result{std::move(piece), {}, 0};
+  add_jobs(set.strategy, slice, set.task(slice.task), set.sites(slice.task), set.resources, jobs);
+  Candidate result{std::move(slice), {}, 0};
   for (const Job& job : jobs) {
     result.seconds = std::max(result.seconds, job.seconds);
     for (const Use& use : job.uses)
-      if (problem.resources.is_nic(use.resource)) result.uses.push_back(use);
+      if (set.resources.is_nic(use.resource)) result.uses.push_back(use);
   }
   return result;
 }
@@ -35,23 +35,23 @@ std::vector<Use> common_uses(const std::vector<Candidate>& all) {
 
 }  // namespace
 
-Candidates candidates(const Problem& problem) {
+Candidates candidates(const TaskSet& set) {
   Candidates result;
-  const std::vector<std::vector<int>> entries = balanced_entries(problem);
+  const std::vector<std::vector<int>> entries = balanced_entries(set);
   std::map<std::pair<int, std::int64_t>, int> known;
-  for (int i = 0; i < problem.size(); ++i) {
-    const Sites& sites = problem.sites(i);
+  for (int i = 0; i < set.size(); ++i) {
+    const Sites& sites = set.sites(i);
     if (sites.wanting.empty()) continue;
     std::vector<Candidate> all;
     for (const Site& site : sites.holding)
       for (const Door& door : site.doors)
         if (std::binary_search(site.holders.begin(), site.holders.end(), door.rank))
           all.push_back(
-              candidate(problem, chain(problem.task(i), i, sites, problem.network(), door.rank, entries[at(i)])));
+              candidate(set, chain(set.task(i), i, sites, set.network(), door.rank, entries[at(i)])));
     const bool has_choice =
         std::any_of(sites.wanting.begin(), sites.wanting.end(), [](const Site& site) { return site.doors.size() > 1; });
     const int here = int_size(result.tasks);
-    int& twin = known.try_emplace({problem.table.id(i), problem.task(i).bytes}, -1).first->second;
+    int& twin = known.try_emplace({set.table.id(i), set.task(i).bytes}, -1).first->second;
     result.twin_before.push_back(has_choice ? -1 : twin);
     twin = here;
     result.least.push_back(common_uses(all));
@@ -61,10 +61,10 @@ Candidates candidates(const Problem& problem) {
   return result;
 }
 
-std::vector<Slice> with_local(const Problem& problem, std::vector<Slice> pieces) {
-  for (int i = 0; i < problem.size(); ++i)
-    if (problem.sites(i).wanting.empty()) pieces.push_back({i, problem.task(i).box, {}, {}});
-  return pieces;
+std::vector<Slice> with_local(const TaskSet& set, std::vector<Slice> slices) {
+  for (int i = 0; i < set.size(); ++i)
+    if (set.sites(i).wanting.empty()) slices.push_back({i, set.task(i).box, {}, {}});
+  return slices;
 }
 
 }  // namespace weft

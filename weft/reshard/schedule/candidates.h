@@ -8,7 +8,7 @@
 namespace weft {
 
 struct Candidate {
-  Slice piece;
+  Slice slice;
   std::vector<Use> uses;  // NICs only
   double seconds = 0;
 };
@@ -22,9 +22,9 @@ struct Candidates {
   std::vector<std::vector<Use>> least;
 };
 
-Candidates candidates(const Problem& problem);
+Candidates candidates(const TaskSet& set);
 
 // Pieces in the order searched, then those that cross no host.
-std::vector<Slice> with_local(const Problem& problem, std::vector<Slice> pieces);
+std::vector<Slice> with_local(const TaskSet& set, std::vector<Slice> slices);
 
 }  // namespace weft

@@ -23,57 +23,57 @@ int copies_sent(Strategy strategy, const Sites& sites) {
   return static_cast<int>(receivers);
 }
 
-std::vector<Job> jobs_of(const Problem& problem, const std::vector<Slice>& pieces) {
+std::vector<Job> jobs_of(const TaskSet& set, const std::vector<Slice>& slices) {
   std::vector<Job> jobs;
-  for (const Slice& piece : pieces)
-    add_jobs(problem.strategy, piece, problem.task(piece.task), problem.sites(piece.task), problem.resources, jobs);
+  for (const Slice& slice : slices)
+    add_jobs(set.strategy, slice, set.task(slice.task), set.sites(slice.task), set.resources, jobs);
   return jobs;
 }
 
-std::vector<Slice> choose_naive(const Problem& problem) {
-  std::vector<Slice> pieces;
-  for (int i = 0; i < problem.size(); ++i)
-    pieces.push_back(chain(problem.task(i), i, problem.sites(i), problem.network(), problem.task(i).senders.front(),
-                           first_entries(problem.sites(i))));
-  return pieces;
+std::vector<Slice> choose_naive(const TaskSet& set) {
+  std::vector<Slice> slices;
+  for (int i = 0; i < set.size(); ++i)
+    slices.push_back(chain(set.task(i), i, set.sites(i), set.network(), set.task(i).senders.front(),
+                           first_entries(set.sites(i))));
+  return slices;
 }
 
-std::vector<std::vector<int>> balanced_entries(const Problem& problem) {
-  std::vector<std::vector<int>> entries(problem.tasks.size());
-  std::vector<double> load(problem.network().nics.size(), 0.0);
-  for (const int i : largest_first(problem.tasks))
-    for (const Site& site : problem.sites(i).wanting) {
+std::vector<std::vector<int>> balanced_entries(const TaskSet& set) {
+  std::vector<std::vector<int>> entries(set.tasks.size());
+  std::vector<double> load(set.network().nics.size(), 0.0);
+  for (const int i : largest_first(set.tasks))
+    for (const Site& site : set.sites(i).wanting) {
       const auto ends = [&](const Door& door) {
-        return (load[at(door.nic)] + static_cast<double>(problem.task(i).bytes)) /
-               problem.network().nics[at(door.nic)].bytes_per_s;
+        return (load[at(door.nic)] + static_cast<double>(set.task(i).bytes)) /
+               set.network().nics[at(door.nic)].bytes_per_s;
       };
       const Door& door = *std::min_element(site.doors.begin(), site.doors.end(),
                                            [&](const Door& a, const Door& b) { return ends(a) < ends(b); });
-      load[at(door.nic)] += static_cast<double>(problem.task(i).bytes);
+      load[at(door.nic)] += static_cast<double>(set.task(i).bytes);
       entries[at(i)].push_back(door.rank);
     }
   return entries;
 }
 
-std::vector<Slice> choose_balance(const Problem& problem) {
-  const std::vector<std::vector<int>> entries = balanced_entries(problem);
-  std::vector<double> load(problem.network().nics.size(), 0.0);
-  std::vector<Slice> pieces(problem.tasks.size());
-  for (const int i : largest_first(problem.tasks)) {
-    const Sites& sites = problem.sites(i);
-    const double bytes = static_cast<double>(problem.task(i).bytes) * copies_sent(problem.strategy, sites);
+std::vector<Slice> choose_balance(const TaskSet& set) {
+  const std::vector<std::vector<int>> entries = balanced_entries(set);
+  std::vector<double> load(set.network().nics.size(), 0.0);
+  std::vector<Slice> slices(set.tasks.size());
+  for (const int i : largest_first(set.tasks)) {
+    const Sites& sites = set.sites(i);
+    const double bytes = static_cast<double>(set.task(i).bytes) * copies_sent(set.strategy, sites);
     const Door* best = nullptr;
     double best_ends = 0;
     for (const Site& site : sites.holding)
       for (const Door& door : site.doors) {
         if (!std::binary_search(site.holders.begin(), site.holders.end(), door.rank)) continue;
-        const double ends = (load[at(door.nic)] + bytes) / problem.network().nics[at(door.nic)].bytes_per_s;
+        const double ends = (load[at(door.nic)] + bytes) / set.network().nics[at(door.nic)].bytes_per_s;
         if (!best || ends < best_ends) best = &door, best_ends = ends;
       }
     if (!sites.wanting.empty()) load[at(best->nic)] += bytes;
-    pieces[at(i)] = chain(problem.task(i), i, sites, problem.network(), best->rank, entries[at(i)]);
+    slices[at(i)] = chain(set.task(i), i, sites, set.network(), best->rank, entries[at(i)]);
   }
-  return pieces;
+  return slices;
 }
 
 }  // namespace weft

@@ -13,12 +13,12 @@ constexpr std::size_t kMostCandidates = 50'000;
 
 class Search {
  public:
-  Search(const Problem& problem, const Candidates& candidates, std::int64_t budget, double limit)
+  Search(const TaskSet& set, const Candidates& candidates, std::int64_t budget, double limit)
       : candidates_(candidates),
         budget_(budget),
         best_(limit),
-        free_at_(at(problem.resources.size()), 0.0),
-        left_(at(problem.resources.size()), 0.0),
+        free_at_(at(set.resources.size()), 0.0),
+        left_(at(set.resources.size()), 0.0),
         is_done_(candidates.tasks.size()) {
     for (const auto& uses : candidates.least)
       for (const Use& use : uses) left_[at(use.resource)] += use.bytes;
@@ -98,19 +98,19 @@ class Search {
 
 }  // namespace
 
-std::vector<Slice> choose_dfs(const Problem& problem, std::int64_t node_budget) {
-  std::vector<Slice> balance = choose_balance(problem);
+std::vector<Slice> choose_dfs(const TaskSet& set, std::int64_t node_budget) {
+  std::vector<Slice> balance = choose_balance(set);
   std::size_t pairs = 0;
-  for (int i = 0; i < problem.size(); ++i) pairs += problem.sites(i).exits.size();
+  for (int i = 0; i < set.size(); ++i) pairs += set.sites(i).exits.size();
   if (pairs > kMostCandidates) return balance;
-  std::vector<Job> jobs = jobs_of(problem, balance);
-  const double limit = run_in_order(jobs, problem.resources);
-  const Candidates all = candidates(problem);
-  const std::vector<const Candidate*> found = Search(problem, all, node_budget, limit).run();
+  std::vector<Job> jobs = jobs_of(set, balance);
+  const double limit = run_in_order(jobs, set.resources);
+  const Candidates all = candidates(set);
+  const std::vector<const Candidate*> found = Search(set, all, node_budget, limit).run();
   if (found.empty()) return balance;
-  std::vector<Slice> pieces;
-  for (const Candidate* candidate : found) pieces.push_back(candidate->piece);
-  return with_local(problem, std::move(pieces));
+  std::vector<Slice> slices;
+  for (const Candidate* candidate : found) slices.push_back(candidate->slice);
+  return with_local(set, std::move(slices));
 }
 
 }  // namespace weft

@@ -19,35 +19,35 @@ struct Pick {
 
 class Greedy {
  public:
-  Greedy(const Problem& problem, std::int64_t rounds, std::uint64_t seed)
-      : problem_(problem),
+  Greedy(const TaskSet& set, std::int64_t rounds, std::uint64_t seed)
+      : set_(set),
         rounds_(rounds),
         random_(seed),
-        entries_(balanced_entries(problem)),
-        busy_(problem.network().nics.size() * 2, 0),
-        load_(problem.network().nics.size(), 0.0) {
-    for (int i = 0; i < problem.size(); ++i)
-      if (!problem.sites(i).wanting.empty()) left_.push_back(i);
+        entries_(balanced_entries(set)),
+        busy_(set.network().nics.size() * 2, 0),
+        load_(set.network().nics.size(), 0.0) {
+    for (int i = 0; i < set.size(); ++i)
+      if (!set.sites(i).wanting.empty()) left_.push_back(i);
   }
 
   std::vector<Slice> run() {
-    std::vector<Slice> pieces;
+    std::vector<Slice> slices;
     while (!left_.empty()) {
       for (const Pick& pick : best_set()) {
-        const Task& task = problem_.task(pick.task);
+        const Task& task = set_.task(pick.task);
         load_[at(pick.nic)] += static_cast<double>(task.bytes) / rate(pick.nic);
-        pieces.push_back(
-            chain(task, pick.task, problem_.sites(pick.task), problem_.network(), pick.rank, entries_[at(pick.task)]));
-        is_taken_.resize(problem_.tasks.size());
+        slices.push_back(
+            chain(task, pick.task, set_.sites(pick.task), set_.network(), pick.rank, entries_[at(pick.task)]));
+        is_taken_.resize(set_.tasks.size());
         is_taken_[at(pick.task)] = 1;
       }
       std::erase_if(left_, [&](int i) { return is_taken_[at(i)] != 0; });
     }
-    return with_local(problem_, std::move(pieces));
+    return with_local(set_, std::move(slices));
   }
 
  private:
-  double rate(int nic) const { return problem_.network().nics[at(nic)].bytes_per_s; }
+  double rate(int nic) const { return set_.network().nics[at(nic)].bytes_per_s; }
 
   std::vector<Pick> best_set() {
     std::vector<Pick> best;
@@ -60,7 +60,7 @@ class Greedy {
         best = std::move(set);
         best_load = load;
       }
-      if (left_.size() == 1 && problem_.sites(left_[0]).exits.size() == 1) break;
+      if (left_.size() == 1 && set_.sites(left_[0]).exits.size() == 1) break;
     }
     return best;
   }
@@ -74,7 +74,7 @@ class Greedy {
       const Pick pick = free_sender(i);
       if (pick.task < 0) continue;
       busy_[at(pick.nic)] = stamp_;
-      for (const int rank : entries_[at(i)]) busy_[busy_.size() / 2 + at(problem_.network().nic_of[at(rank)])] = stamp_;
+      for (const int rank : entries_[at(i)]) busy_[busy_.size() / 2 + at(set_.network().nic_of[at(rank)])] = stamp_;
       set.push_back(pick);
     }
     return set;
@@ -82,7 +82,7 @@ class Greedy {
 
   bool is_free(int task) const {
     for (const int rank : entries_[at(task)])
-      if (busy_[busy_.size() / 2 + at(problem_.network().nic_of[at(rank)])] == stamp_) return false;
+      if (busy_[busy_.size() / 2 + at(set_.network().nic_of[at(rank)])] == stamp_) return false;
     return true;
   }
 
@@ -90,7 +90,7 @@ class Greedy {
   Pick free_sender(int task) {
     Pick pick{-1, 0, 0};
     int seen = 0;
-    for (const Site& site : problem_.sites(task).holding)
+    for (const Site& site : set_.sites(task).holding)
       for (const Door& door : site.doors) {
         if (busy_[at(door.nic)] == stamp_) continue;
         if (!std::binary_search(site.holders.begin(), site.holders.end(), door.rank)) continue;
@@ -99,7 +99,7 @@ class Greedy {
     return pick;
   }
 
-  const Problem& problem_;
+  const TaskSet& set_;
   std::int64_t rounds_;
   std::mt19937_64 random_;
   std::vector<std::vector<int>> entries_;
@@ -112,11 +112,11 @@ class Greedy {
 
 }  // namespace
 
-std::vector<Slice> choose_greedy(const Problem& problem, std::int64_t node_budget, std::uint64_t seed) {
+std::vector<Slice> choose_greedy(const TaskSet& set, std::int64_t node_budget, std::uint64_t seed) {
   // 100 rounds a step up to about 300 tasks of the usual budget, then as many as keep the work about level.
-  const std::int64_t n = std::max(problem.size(), 1);
+  const std::int64_t n = std::max(set.size(), 1);
   const std::int64_t rounds = std::clamp(node_budget * 50 / (n * n), kLeastRounds, kMostRounds);
-  return Greedy(problem, rounds, seed).run();
+  return Greedy(set, rounds, seed).run();
 }
 
 }  // namespace weft

@@ -75,17 +75,17 @@ class ExactSearch {
 
 }  // namespace
 
-Exact exact_search(const Problem& problem, std::int64_t node_budget) {
-  const Candidates all = candidates(problem);
+Exact exact_search(const TaskSet& set, std::int64_t node_budget) {
+  const Candidates all = candidates(set);
   if (all.tasks.size() > at(kMostExactTasks))
     bad_input("an exact search over {} tasks; use it for at most {}", all.tasks.size(), kMostExactTasks);
-  const ExactSearch search(all, problem.resources.size(), node_budget);
+  const ExactSearch search(all, set.resources.size(), node_budget);
   Exact exact;
-  if (search.found().size() < all.tasks.size()) return {choose_balance(problem), search.best(), false};
-  for (const Candidate* candidate : search.found()) exact.pieces.push_back(candidate->piece);
-  exact.pieces = with_local(problem, std::move(exact.pieces));
+  if (search.found().size() < all.tasks.size()) return {choose_balance(set), search.best(), false};
+  for (const Candidate* candidate : search.found()) exact.slices.push_back(candidate->slice);
+  exact.slices = with_local(set, std::move(exact.slices));
   exact.makespan_s = all.tasks.empty() ? 0 : search.best();
-  const std::vector<double>& uplinks = problem.network().uplink;
+  const std::vector<double>& uplinks = set.network().uplink;
   const bool is_free = std::all_of(uplinks.begin(), uplinks.end(), [](double rate) { return rate == 0; });
   exact.is_proved = search.is_complete() && is_free;
   return exact;

@@ -9,11 +9,11 @@ namespace weft {
 inline constexpr int kMostExactTasks = 8;
 
 struct Exact {
-  std::vector<Slice> pieces;  // in order
+  std::vector<Slice> slices;  // in order
   double makespan_s = 0;
   bool is_proved = false;  // false where the budget ran out, or uplinks bind, which it does not look at
 };
 
-Exact exact_search(const Problem& problem, std::int64_t node_budget);
+Exact exact_search(const TaskSet& set, std::int64_t node_budget);
 
 }  // namespace weft

@@ -14,18 +14,18 @@ namespace weft {
 namespace {
 
 // Every order of the tasks with every sender for each, timed by run_in_order.
-double shortest_by_trying_all(const Problem& problem) {
-  const Candidates all = candidates(problem);
+double shortest_by_trying_all(const TaskSet& set) {
+  const Candidates all = candidates(set);
   std::vector<std::size_t> order(all.tasks.size());
   std::iota(order.begin(), order.end(), 0);
   double shortest = all.tasks.empty() ? 0 : 1e300;
   do {
     std::vector<std::size_t> sender(order.size(), 0);
     while (!order.empty()) {
-      std::vector<Slice> pieces;
-      for (const std::size_t t : order) pieces.push_back(all.of[t][sender[t]].piece);
-      std::vector<Job> jobs = jobs_of(problem, pieces);
-      shortest = std::min(shortest, run_in_order(jobs, problem.resources));
+      std::vector<Slice> slices;
+      for (const std::size_t t : order) slices.push_back(all.of[t][sender[t]].slice);
+      std::vector<Job> jobs = jobs_of(set, slices);
+      shortest = std::min(shortest, run_in_order(jobs, set.resources));
       std::size_t t = 0;
       while (t < sender.size() && ++sender[t] == all.of[t].size()) sender[t++] = 0;
       if (t == sender.size()) break;
@@ -42,10 +42,10 @@ TEST(Exact, AgreesWithTryingEverything) {
     if (all.size() > 4) continue;
     const SiteTable table(all, instance.network);
     const Resources resources(instance.network);
-    const Problem problem{all, table, resources, Strategy::broadcast};
-    const Exact exact = exact_search(problem, 1'000'000);
+    const TaskSet set{all, table, resources, Strategy::broadcast};
+    const Exact exact = exact_search(set, 1'000'000);
     ASSERT_TRUE(exact.is_proved);
-    EXPECT_NEAR(exact.makespan_s, shortest_by_trying_all(problem), 1e-12) << "seed " << seed;
+    EXPECT_NEAR(exact.makespan_s, shortest_by_trying_all(set), 1e-12) << "seed " << seed;
     ++tried;
   }
   EXPECT_GT(tried, 50);

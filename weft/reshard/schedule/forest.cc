@@ -35,7 +35,7 @@ class Unreached {
     if (host < 0 && !(is_last_outlet && left_[0] > 0)) host = next(own[1]);
     if (host < 0) host = next(all_[0]);
     if (host < 0) host = next(all_[1]);
-    if (host < 0) fail(Code::internal, "a piece has more copies than hosts that lack it");
+    if (host < 0) fail(Code::internal, "a slice has more copies than hosts that lack it");
     reached_[at(host)] = 1;
     return host;
   }
@@ -57,7 +57,7 @@ class Unreached {
   int left_[2] = {0, 0};
 };
 
-// An outlet that has the piece: the chunk that brought it, and the copies it still sends.
+// An outlet that has the slice: the chunk that brought it, and the copies it still sends.
 struct Open {
   std::size_t chunk;
   int rank, copies;
@@ -65,10 +65,10 @@ struct Open {
 
 class Growing {
  public:
-  Growing(const Slice& piece, const Task& task, const Sites& sites, const Network& network)
-      : piece_(piece), task_(task), sites_(sites), network_(network), copies_(sites.wanting.size()) {
+  Growing(const Slice& slice, const Task& task, const Sites& sites, const Network& network)
+      : slice_(slice), task_(task), sites_(sites), network_(network), copies_(sites.wanting.size()) {
     for (std::size_t i = 0; i < sites.wanting.size(); ++i)
-      for (const Outlet& outlet : piece.outlets)
+      for (const Outlet& outlet : slice.outlets)
         if (is_door(sites.wanting[i], outlet.rank)) copies_[i] += outlet.copies;
   }
 
@@ -86,7 +86,7 @@ class Growing {
         slots += copies_[at(host)];
         reach(open_[i].chunk, open_[i].rank, at(host));
       }
-    for (Chunk& chunk : inside(piece_, task_, sites_, roots)) chunks_.push_back(std::move(chunk));
+    for (Chunk& chunk : inside(slice_, task_, sites_, roots)) chunks_.push_back(std::move(chunk));
     return std::move(chunks_);
   }
 
@@ -94,7 +94,7 @@ class Growing {
   // The trees that begin on a host that holds the box. The first one also serves the host itself.
   void plant(const Site& site, std::vector<int>& roots) {
     std::vector<const Outlet*> own, lent;
-    for (const Outlet& outlet : piece_.outlets) {
+    for (const Outlet& outlet : slice_.outlets) {
       if (outlet.copies == 0 || !is_door(site, outlet.rank)) continue;
       (holds(site.holders, outlet.rank) ? own : lent).push_back(&outlet);
     }
@@ -110,20 +110,20 @@ class Growing {
   }
 
   void add_root(int rank, std::vector<int>& roots) {
-    chunks_.push_back({piece_.task, piece_.box, bytes_of(task_, piece_.box), rank, {}, 0, 0});
+    chunks_.push_back({slice_.task, slice_.box, bytes_of(task_, slice_.box), rank, {}, 0, 0});
     roots.push_back(rank);
   }
 
   void reach(std::size_t chunk, int from, std::size_t host) {
     const Site& site = sites_.wanting[host];
-    const int entry = piece_.entry[host];
+    const int entry = slice_.entry[host];
     chunks_[chunk].hops.push_back({from, entry});
     spread(site, entry, chunks_[chunk].hops);
-    for (const Outlet& outlet : piece_.outlets)
+    for (const Outlet& outlet : slice_.outlets)
       if (outlet.copies > 0 && is_door(site, outlet.rank)) open_.push_back({chunk, outlet.rank, outlet.copies});
   }
 
-  const Slice& piece_;
+  const Slice& slice_;
   const Task& task_;
   const Sites& sites_;
   const Network& network_;
@@ -134,8 +134,8 @@ class Growing {
 
 }  // namespace
 
-std::vector<Chunk> forest(const Slice& piece, const Task& task, const Sites& sites, const Network& network) {
-  return Growing(piece, task, sites, network).run();
+std::vector<Chunk> forest(const Slice& slice, const Task& task, const Sites& sites, const Network& network) {
+  return Growing(slice, task, sites, network).run();
 }
 
 void spread(const Site& site, int root, std::vector<Hop>& hops) {
@@ -143,7 +143,7 @@ void spread(const Site& site, int root, std::vector<Hop>& hops) {
     if (rank != root && !holds(site.holders, rank)) hops.push_back({root, rank});
 }
 
-std::vector<Chunk> inside(const Slice& piece, const Task& task, const Sites& sites, const std::vector<int>& roots) {
+std::vector<Chunk> inside(const Slice& slice, const Task& task, const Sites& sites, const std::vector<int>& roots) {
   std::vector<Chunk> chunks;
   const auto is_root = [&](int rank) { return std::find(roots.begin(), roots.end(), rank) != roots.end(); };
   for (const Site& site : sites.holding) {
@@ -157,7 +157,7 @@ std::vector<Chunk> inside(const Slice& piece, const Task& task, const Sites& sit
     if (!is_served) spread(site, root, hops);
     if (own.empty() && !hops.empty()) own.push_back(root);
     for (const int rank : own) {
-      chunks.push_back({piece.task, piece.box, bytes_of(task, piece.box), rank, {}, 0, 0});
+      chunks.push_back({slice.task, slice.box, bytes_of(task, slice.box), rank, {}, 0, 0});
       if (rank == root) chunks.back().hops = std::move(hops);
     }
   }

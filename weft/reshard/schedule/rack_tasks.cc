@@ -6,7 +6,7 @@
 
 #include "weft/base/index.h"
 #include "weft/reshard/bound/assign.h"
-#include "weft/reshard/schedule/choose_ours.h"
+#include "weft/reshard/schedule/choose_divided.h"
 
 namespace weft {
 namespace {

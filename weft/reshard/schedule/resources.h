@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/base/index.h"
-#include "weft/reshard/schedule/pieces.h"
+#include "weft/reshard/schedule/slices.h"
 
 namespace weft {
 

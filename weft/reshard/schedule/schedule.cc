@@ -1,4 +1,4 @@
-// schedule(): a choice makes pieces in an order, a strategy makes jobs of them, timing says when each runs.
+// schedule(): a choice makes slices in an order, a strategy makes jobs of them, timing says when each runs.
 #include "weft/reshard/schedule/schedule.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "weft/base/names.h"
 #include "weft/reshard/bound/bound.h"
 #include "weft/reshard/schedule/choose.h"
-#include "weft/reshard/schedule/ours.h"
+#include "weft/reshard/schedule/meet_bound.h"
 #include "weft/reshard/schedule/timing.h"
 
 namespace weft {
@@ -24,28 +24,28 @@ constexpr Names<Choice, 5> kChoices{{{Choice::naive, "naive"},
                                      {Choice::greedy, "greedy"},
                                      {Choice::ours, "ours"}}};
 
-Attempt plan_whole(const Problem& problem, const ScheduleOptions& options) {
+Attempt plan_whole(const TaskSet& set, const ScheduleOptions& options) {
   Attempt attempt;
-  std::vector<Slice> pieces;
+  std::vector<Slice> slices;
   switch (options.choice) {
     case Choice::naive:
-      pieces = choose_naive(problem);
+      slices = choose_naive(set);
       attempt.why = "the first replica sends each task, in the order of the tasks";
       break;
     case Choice::balance:
-      pieces = choose_balance(problem);
+      slices = choose_balance(set);
       attempt.why = "the least loaded host sends each task, in the order of the tasks";
       break;
     case Choice::dfs:
-      pieces = choose_dfs(problem, options.node_budget);
+      slices = choose_dfs(set, options.node_budget);
       attempt.why = "the best order of (task, sender) found within the node budget";
       break;
     default:
-      pieces = choose_greedy(problem, options.node_budget, options.seed);
+      slices = choose_greedy(set, options.node_budget, options.seed);
       attempt.why = "rounds of host-disjoint tasks, each the best of many random ones";
   }
-  attempt.jobs = jobs_of(problem, pieces);
-  attempt.makespan_s = run_in_order(attempt.jobs, problem.resources);
+  attempt.jobs = jobs_of(set, slices);
+  attempt.makespan_s = run_in_order(attempt.jobs, set.resources);
   return attempt;
 }
 
@@ -61,9 +61,9 @@ Schedule schedule(const std::vector<Task>& tasks, const Network& network, const 
     bad_input("strategy auto has no schedule of its own; build() prices the others and takes one");
   const SiteTable table(tasks, network);
   const Resources resources(network);
-  const Problem problem{tasks, table, resources, options.strategy};
+  const TaskSet set{tasks, table, resources, options.strategy};
   const Loads loads = loads_of(tasks, table, network);
-  Attempt attempt = options.choice == Choice::ours ? plan_ours(problem, loads, options) : plan_whole(problem, options);
+  Attempt attempt = options.choice == Choice::ours ? meet_bound(set, loads, options) : plan_whole(set, options);
   Schedule schedule;
   schedule.strategy = options.strategy;
   schedule.choice = options.choice;

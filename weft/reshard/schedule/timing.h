@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "weft/reshard/schedule/pieces.h"
+#include "weft/reshard/schedule/slices.h"
 #include "weft/reshard/schedule/resources.h"
 
 namespace weft {

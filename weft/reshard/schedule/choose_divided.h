@@ -9,7 +9,7 @@
 
 namespace weft {
 
-std::vector<Slice> choose_ours(const Problem& problem, const Loads& loads);
+std::vector<Slice> choose_divided(const TaskSet& set, const Loads& loads);
 
 // The boxes between cuts at the given fractions (ascending, between 0 and 1), along whole indices of one dimension: the
 // outermost that has an index at every cut, else the longest, where a cut is off by at most half an index. One more than

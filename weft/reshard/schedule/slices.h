@@ -45,8 +45,8 @@ Slice chain(const Task& task, int index, const Sites& sites, const Network& netw
 // The first rank of every host that lacks the box.
 std::vector<int> first_entries(const Sites& sites);
 
-// Appends the jobs of a piece.
-void add_jobs(Strategy strategy, const Slice& piece, const Task& task, const Sites& sites, const Resources& resources,
+// Appends the jobs of a slice.
+void add_jobs(Strategy strategy, const Slice& slice, const Task& task, const Sites& sites, const Resources& resources,
               std::vector<Job>& jobs);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "weft/reshard/schedule/choose_ours.h"
+#include "weft/reshard/schedule/choose_divided.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,41 +37,41 @@ enum class Relays { in_chains, as_divided };
 
 class Chooser {
  public:
-  Chooser(const Problem& problem, const Loads& loads) : problem_(problem), loads_(loads) {
-    for (const Nic& nic : problem.network().nics) rates_.push_back(nic.bytes_per_s);
+  Chooser(const TaskSet& set, const Loads& loads) : set_(set), loads_(loads) {
+    for (const Nic& nic : set.network().nics) rates_.push_back(nic.bytes_per_s);
   }
 
   std::vector<Slice> run() {
     assign_entries();
-    if (problem_.strategy != Strategy::broadcast) {
+    if (set_.strategy != Strategy::broadcast) {
       assign_senders();
     } else {
       assign_egress(Relays::in_chains);
       if (!fits_in_chains()) assign_egress(Relays::as_divided);
     }
-    std::vector<Slice> pieces;
-    for (int i = 0; i < problem_.size(); ++i) add_pieces(i, pieces);
-    return pieces;
+    std::vector<Slice> slices;
+    for (int i = 0; i < set_.size(); ++i) add_slices(i, slices);
+    return slices;
   }
 
  private:
-  double bytes(int task) const { return static_cast<double>(problem_.task(task).bytes); }
+  double bytes(int task) const { return static_cast<double>(set_.task(task).bytes); }
 
   // Who sends each task out of its hosts; with `relays` also who sends its other copies, as the bound divides them: a copy
   // an item, layer upon layer over the bytes of the task.
   void assign_egress(Relays relays) {
     std::vector<Item> items;
     std::vector<int> owner;
-    for (int i = 0; i < problem_.size(); ++i) {
-      const int id = problem_.table.id(i);
-      const std::size_t copies = problem_.sites(i).wanting.size();
+    for (int i = 0; i < set_.size(); ++i) {
+      const int id = set_.table.id(i);
+      const std::size_t copies = set_.sites(i).wanting.size();
       for (std::size_t copy = 0; copy < (relays == Relays::as_divided ? copies : std::min<std::size_t>(copies, 1));
            ++copy)
         items.push_back({copy == 0 ? loads_.first[at(id)] : loads_.rest[at(id)], bytes(i)}), owner.push_back(i);
     }
     auto spans = assign(items, loads_.egress_demands, loads_.egress, rates_);
-    first_.assign(problem_.tasks.size(), {});
-    if (relays == Relays::as_divided) rest_.resize(problem_.tasks.size());
+    first_.assign(set_.tasks.size(), {});
+    if (relays == Relays::as_divided) rest_.resize(set_.tasks.size());
     for (std::size_t k = 0; k < items.size(); ++k)
       if (k == 0 || owner[k - 1] != owner[k])
         first_[at(owner[k])] = std::move(spans[k]);
@@ -85,19 +85,19 @@ class Chooser {
     std::map<std::vector<int>, int> known;
     std::vector<Item> items;
     std::vector<int> owner;
-    for (int i = 0; i < problem_.size(); ++i) {
-      if (problem_.sites(i).wanting.empty()) continue;
+    for (int i = 0; i < set_.size(); ++i) {
+      if (set_.sites(i).wanting.empty()) continue;
       std::vector<int> nics;
-      for (const int rank : problem_.task(i).senders) nics.push_back(problem_.network().nic_of[at(rank)]);
+      for (const int rank : set_.task(i).senders) nics.push_back(set_.network().nic_of[at(rank)]);
       std::sort(nics.begin(), nics.end());
       nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
       const auto [place, is_new] = known.emplace(nics, int_size(demands));
       if (is_new) demands.push_back({nics, 0});
-      items.push_back({place->second, bytes(i) * copies_sent(problem_.strategy, problem_.sites(i))});
+      items.push_back({place->second, bytes(i) * copies_sent(set_.strategy, set_.sites(i))});
       demands[at(place->second)].amount += items.back().size;
       owner.push_back(i);
     }
-    first_.resize(problem_.tasks.size());
+    first_.resize(set_.tasks.size());
     auto spans = assign(items, demands, divide(demands, rates_), rates_);
     for (std::size_t k = 0; k < items.size(); ++k) {
       for (Span& span : spans[k]) span.size *= bytes(owner[k]) / items[k].size;
@@ -107,13 +107,13 @@ class Chooser {
 
   void assign_entries() {
     std::vector<Item> items;
-    for (int i = 0; i < problem_.size(); ++i)
-      for (const int demand : loads_.entry[at(problem_.table.id(i))]) items.push_back({demand, bytes(i)});
+    for (int i = 0; i < set_.size(); ++i)
+      for (const int demand : loads_.entry[at(set_.table.id(i))]) items.push_back({demand, bytes(i)});
     auto spans = assign(items, loads_.ingress_demands, loads_.ingress, rates_);
     std::size_t k = 0;
-    for (int i = 0; i < problem_.size(); ++i) {
+    for (int i = 0; i < set_.size(); ++i) {
       entry_.emplace_back();
-      for (std::size_t s = 0; s < problem_.sites(i).wanting.size(); ++s) entry_.back().push_back(std::move(spans[k++]));
+      for (std::size_t s = 0; s < set_.sites(i).wanting.size(); ++s) entry_.back().push_back(std::move(spans[k++]));
     }
   }
 
@@ -123,8 +123,8 @@ class Chooser {
     std::vector<double> load(rates_.size(), 0.0);
     for (const std::vector<Span>& spans : first_)
       for (const Span& span : spans) load[at(span.bin)] += span.size;
-    last_.assign(problem_.tasks.size(), 0);
-    for (const int i : largest_first(problem_.tasks)) {
+    last_.assign(set_.tasks.size(), 0);
+    for (const int i : largest_first(set_.tasks)) {
       const std::vector<std::vector<Span>>& entries = entry_[at(i)];
       if (entries.size() < 2) continue;
       const auto busy = [&](const std::vector<Span>& spans) {
@@ -145,15 +145,15 @@ class Chooser {
     return true;
   }
 
-  void add_pieces(int i, std::vector<Slice>& pieces) const {
-    const Task& task = problem_.task(i);
-    if (problem_.sites(i).wanting.empty()) {
-      pieces.push_back({i, task.box, {}, {}});
+  void add_slices(int i, std::vector<Slice>& slices) const {
+    const Task& task = set_.task(i);
+    if (set_.sites(i).wanting.empty()) {
+      slices.push_back({i, task.box, {}, {}});
       return;
     }
     std::vector<double> cuts;
     add_cuts(first_[at(i)], bytes(i), cuts);
-    if (problem_.strategy == Strategy::broadcast)
+    if (set_.strategy == Strategy::broadcast)
       for (const std::vector<Span>& spans : entry_[at(i)]) add_cuts(spans, bytes(i), cuts);
     if (!rest_.empty())
       for (const std::vector<Span>& spans : rest_[at(i)]) add_cuts(spans, bytes(i), cuts);
@@ -163,19 +163,19 @@ class Chooser {
     const std::vector<Box> boxes = cut_at(task.box, cuts);
     for (std::size_t k = 0; k < boxes.size(); ++k) {
       const double begin = k == 0 ? 0 : cuts[k - 1], end = k == cuts.size() ? 1 : cuts[k];
-      if (!boxes[k].empty()) pieces.push_back(piece_at(i, boxes[k], (begin + end) / 2));
+      if (!boxes[k].empty()) slices.push_back(slice_at(i, boxes[k], (begin + end) / 2));
     }
   }
 
-  Slice piece_at(int i, const Box& box, double fraction) const {
-    const Sites& sites = problem_.sites(i);
-    Slice piece{i, box, {{rank_at(sites.holding, bin_at(first_[at(i)], fraction, bytes(i))), 1}}, {}};
+  Slice slice_at(int i, const Box& box, double fraction) const {
+    const Sites& sites = set_.sites(i);
+    Slice slice{i, box, {{rank_at(sites.holding, bin_at(first_[at(i)], fraction, bytes(i))), 1}}, {}};
     for (const std::vector<Span>& spans : entry_[at(i)])
-      piece.entry.push_back(rank_at(sites.wanting, bin_at(spans, fraction, bytes(i))));
+      slice.entry.push_back(rank_at(sites.wanting, bin_at(spans, fraction, bytes(i))));
     const auto add_copy = [&](int rank) {
-      for (Outlet& outlet : piece.outlets)
+      for (Outlet& outlet : slice.outlets)
         if (outlet.rank == rank) return void(++outlet.copies);
-      piece.outlets.push_back({rank, 1});
+      slice.outlets.push_back({rank, 1});
     };
     if (!rest_.empty()) {
       for (const std::vector<Span>& spans : rest_[at(i)]) {
@@ -184,13 +184,13 @@ class Chooser {
         add_copy(holder >= 0 ? holder : rank_at(sites.wanting, nic));
       }
     } else if (!last_.empty()) {
-      for (std::size_t s = 0; s < piece.entry.size(); ++s)
-        if (static_cast<int>(s) != last_[at(i)]) add_copy(piece.entry[s]);
+      for (std::size_t s = 0; s < slice.entry.size(); ++s)
+        if (static_cast<int>(s) != last_[at(i)]) add_copy(slice.entry[s]);
     }
-    return piece;
+    return slice;
   }
 
-  const Problem& problem_;
+  const TaskSet& set_;
   const Loads& loads_;
   std::vector<double> rates_;
   std::vector<std::vector<Span>> first_;               // by task
@@ -232,6 +232,6 @@ std::vector<Box> cut_at(const Box& box, const std::vector<double>& fractions) {
   return boxes;
 }
 
-std::vector<Slice> choose_ours(const Problem& problem, const Loads& loads) { return Chooser(problem, loads).run(); }
+std::vector<Slice> choose_divided(const TaskSet& set, const Loads& loads) { return Chooser(set, loads).run(); }
 
 }  // namespace weft

@@ -17,6 +17,6 @@ struct Attempt {
 // Never longer than naive, balance, dfs or greedy with the same options, except where tasks are more than kMostTasksOfAll:
 // there dfs and greedy are not asked.
 inline constexpr int kMostTasksOfAll = 2048;
-Attempt plan_ours(const Problem& problem, const Loads& loads, const ScheduleOptions& options);
+Attempt meet_bound(const TaskSet& set, const Loads& loads, const ScheduleOptions& options);
 
 }  // namespace weft
