@@ -12,22 +12,6 @@
 namespace weft {
 namespace {
 
-// Demands by their NICs.
-class Demands {
- public:
-  explicit Demands(std::vector<Demand>& demands) : demands_(demands) {}
-
-  int of(const std::vector<int>& nics, int kind) {
-    const auto [place, is_new] = known_.emplace(std::pair(kind, nics), int_size(demands_));
-    if (is_new) demands_.push_back({nics, 0});
-    return place->second;
-  }
-
- private:
-  std::vector<Demand>& demands_;
-  std::map<std::pair<int, std::vector<int>>, int> known_;
-};
-
 std::vector<int> nics_of(const Site& site) {
   std::vector<int> nics;
   for (const Door& door : site.doors) nics.push_back(door.nic);
@@ -96,28 +80,30 @@ double in_whole_elements(const Division& division, const std::vector<double>& ra
 
 }  // namespace
 
+std::vector<double> nic_rates(const Network& network) {
+  std::vector<double> rates;
+  for (const Nic& nic : network.nics) rates.push_back(nic.bytes_per_s);
+  return rates;
+}
+
 double Loads::seconds() const { return std::max({ingress_s, egress_s, uplink_s}); }
 
 Loads loads_of(const std::vector<Task>& tasks, const SiteTable& table, const Network& network) {
   Loads loads;
   std::vector<const Sites*> sites;
   const std::vector<double> bytes = bytes_by_sites(tasks, table, sites);
-  Demands ingress(loads.ingress_demands), egress(loads.egress_demands);
+  DemandList ingress, egress;
   for (std::size_t i = 0; i < sites.size(); ++i) {
     const std::vector<Site>& wanting = sites[i]->wanting;
     loads.entry.emplace_back();
-    for (const Site& site : wanting) {
-      loads.entry.back().push_back(ingress.of(nics_of(site), 0));
-      loads.ingress_demands[at(loads.entry.back().back())].amount += bytes[i];
-    }
-    loads.first.push_back(wanting.empty() ? -1 : egress.of(sites[i]->exits, 0));
-    loads.rest.push_back(wanting.size() < 2 ? -1 : egress.of(sites[i]->relays, 1));
-    if (loads.first.back() >= 0) loads.egress_demands[at(loads.first.back())].amount += bytes[i];
-    if (loads.rest.back() >= 0)
-      loads.egress_demands[at(loads.rest.back())].amount += bytes[i] * static_cast<double>(wanting.size() - 1);
+    for (const Site& site : wanting) loads.entry.back().push_back(ingress.add(nics_of(site), bytes[i]));
+    loads.first.push_back(wanting.empty() ? -1 : egress.add(sites[i]->exits, bytes[i]));
+    const auto copies = static_cast<double>(wanting.size());
+    loads.rest.push_back(copies < 2 ? -1 : egress.add(sites[i]->relays, bytes[i] * (copies - 1), 1));
   }
-  std::vector<double> rates;
-  for (const Nic& nic : network.nics) rates.push_back(nic.bytes_per_s);
+  loads.ingress_demands = ingress.all();
+  loads.egress_demands = egress.all();
+  const std::vector<double> rates = nic_rates(network);
   loads.ingress = divide(loads.ingress_demands, rates);
   loads.egress = divide(loads.egress_demands, rates);
   const auto grain = static_cast<double>(grain_of(tasks));

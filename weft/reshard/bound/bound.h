@@ -25,6 +25,8 @@ struct Loads {
   double seconds() const;  // the bound
 };
 
+std::vector<double> nic_rates(const Network& network);
+
 Loads loads_of(const std::vector<Task>& tasks, const SiteTable& table, const Network& network);
 
 }  // namespace weft

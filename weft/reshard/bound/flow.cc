@@ -149,6 +149,15 @@ class Parametric {
 
 }  // namespace
 
+int DemandList::add(std::vector<int> bins, double amount, int kind) {
+  std::sort(bins.begin(), bins.end());
+  bins.erase(std::unique(bins.begin(), bins.end()), bins.end());
+  const auto [place, is_new] = known_.emplace(std::pair(kind, bins), int_size(demands_));
+  if (is_new) demands_.push_back({std::move(bins), 0});
+  demands_[at(place->second)].amount += amount;
+  return place->second;
+}
+
 Division divide(const std::vector<Demand>& demands, const std::vector<double>& rates, double at_least) {
   Division division = Parametric(demands, rates).run(at_least);
   cancel_cycles(demands, rates.size(), division.share);

@@ -2,6 +2,8 @@
 // parametric maximum flow. Newton's method on minimum cuts finds the time exactly, in a few flows.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -9,6 +11,18 @@ namespace weft {
 struct Demand {
   std::vector<int> bins;  // that may serve it, ascending, at least one
   double amount = 0;
+};
+
+// Demands by the bins that may serve them: what may use the same bins is one demand.
+class DemandList {
+ public:
+  // Adds an amount to the demand of these bins, in any order; gives its index. Kinds are kept apart.
+  int add(std::vector<int> bins, double amount, int kind = 0);
+  const std::vector<Demand>& all() const { return demands_; }
+
+ private:
+  std::vector<Demand> demands_;
+  std::map<std::pair<int, std::vector<int>>, int> known_;
 };
 
 struct Division {

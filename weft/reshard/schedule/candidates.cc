@@ -43,11 +43,7 @@ Candidates candidates(const TaskSet& set) {
     const Sites& sites = set.sites(i);
     if (sites.wanting.empty()) continue;
     std::vector<Candidate> all;
-    for (const Site& site : sites.holding)
-      for (const Door& door : site.doors)
-        if (std::binary_search(site.holders.begin(), site.holders.end(), door.rank))
-          all.push_back(
-              candidate(set, chain(set.task(i), i, sites, set.network(), door.rank, entries[at(i)])));
+    for (const Door& door : sites.senders) all.push_back(candidate(set, set.whole(i, door.rank, entries[at(i)])));
     const bool has_choice =
         std::any_of(sites.wanting.begin(), sites.wanting.end(), [](const Site& site) { return site.doors.size() > 1; });
     const int here = int_size(result.tasks);
@@ -59,6 +55,18 @@ Candidates candidates(const TaskSet& set) {
     result.tasks.push_back(i);
   }
   return result;
+}
+
+double Candidate::begin_s(const std::vector<double>& free_at) const {
+  double begin = 0;
+  for (const Use& use : uses) begin = std::max(begin, free_at[at(use.resource)]);
+  return begin;
+}
+
+std::vector<Slice> slices_of(const TaskSet& set, const std::vector<const Candidate*>& found) {
+  std::vector<Slice> slices;
+  for (const Candidate* candidate : found) slices.push_back(candidate->slice);
+  return with_local(set, std::move(slices));
 }
 
 std::vector<Slice> with_local(const TaskSet& set, std::vector<Slice> slices) {

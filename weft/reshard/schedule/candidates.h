@@ -11,6 +11,8 @@ struct Candidate {
   Slice slice;
   std::vector<Use> uses;  // NICs only
   double seconds = 0;
+
+  double begin_s(const std::vector<double>& free_at) const;  // the first time at which all its NICs are free
 };
 
 struct Candidates {
@@ -24,7 +26,8 @@ struct Candidates {
 
 Candidates candidates(const TaskSet& set);
 
-// Pieces in the order searched, then those that cross no host.
+// Slices in the order searched, then those that cross no host.
+std::vector<Slice> slices_of(const TaskSet& set, const std::vector<const Candidate*>& found);
 std::vector<Slice> with_local(const TaskSet& set, std::vector<Slice> slices);
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "weft/base/index.h"
-#include "weft/reshard/schedule/slices.h"
 #include "weft/reshard/schedule/resources.h"
+#include "weft/reshard/schedule/slices.h"
 
 namespace weft {
 
@@ -20,6 +20,10 @@ struct TaskSet {
   const Task& task(int i) const { return tasks[static_cast<std::size_t>(i)]; }
   const Sites& sites(int i) const { return table.of(i); }
   int size() const { return int_size(tasks); }
+  // The whole of task i from `root`, in a chain of hosts that it enters by `entry`.
+  Slice whole(int i, int root, const std::vector<int>& entry) const {
+    return chain(task(i), i, sites(i), network(), root, entry);
+  }
 };
 
 std::vector<Slice> choose_naive(const TaskSet& set);

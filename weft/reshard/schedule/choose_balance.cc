@@ -6,7 +6,19 @@
 #include "weft/reshard/schedule/choose.h"
 
 namespace weft {
-namespace {}  // namespace
+
+namespace {
+
+// The door whose NIC, after what it carries already, has these bytes through first.
+const Door& first_to_end(const std::vector<Door>& doors, const std::vector<double>& load, double bytes,
+                         const Network& network) {
+  const auto ends = [&](const Door& door) {
+    return (load[at(door.nic)] + bytes) / network.nics[at(door.nic)].bytes_per_s;
+  };
+  return *std::min_element(doors.begin(), doors.end(), [&](const Door& a, const Door& b) { return ends(a) < ends(b); });
+}
+
+}  // namespace
 
 std::vector<int> largest_first(const std::vector<Task>& tasks) {
   std::vector<int> order(tasks.size());
@@ -33,8 +45,7 @@ std::vector<Job> jobs_of(const TaskSet& set, const std::vector<Slice>& slices) {
 std::vector<Slice> choose_naive(const TaskSet& set) {
   std::vector<Slice> slices;
   for (int i = 0; i < set.size(); ++i)
-    slices.push_back(chain(set.task(i), i, set.sites(i), set.network(), set.task(i).senders.front(),
-                           first_entries(set.sites(i))));
+    slices.push_back(set.whole(i, set.task(i).senders.front(), first_entries(set.sites(i))));
   return slices;
 }
 
@@ -43,13 +54,9 @@ std::vector<std::vector<int>> balanced_entries(const TaskSet& set) {
   std::vector<double> load(set.network().nics.size(), 0.0);
   for (const int i : largest_first(set.tasks))
     for (const Site& site : set.sites(i).wanting) {
-      const auto ends = [&](const Door& door) {
-        return (load[at(door.nic)] + static_cast<double>(set.task(i).bytes)) /
-               set.network().nics[at(door.nic)].bytes_per_s;
-      };
-      const Door& door = *std::min_element(site.doors.begin(), site.doors.end(),
-                                           [&](const Door& a, const Door& b) { return ends(a) < ends(b); });
-      load[at(door.nic)] += static_cast<double>(set.task(i).bytes);
+      const auto bytes = static_cast<double>(set.task(i).bytes);
+      const Door& door = first_to_end(site.doors, load, bytes, set.network());
+      load[at(door.nic)] += bytes;
       entries[at(i)].push_back(door.rank);
     }
   return entries;
@@ -62,16 +69,9 @@ std::vector<Slice> choose_balance(const TaskSet& set) {
   for (const int i : largest_first(set.tasks)) {
     const Sites& sites = set.sites(i);
     const double bytes = static_cast<double>(set.task(i).bytes) * copies_sent(set.strategy, sites);
-    const Door* best = nullptr;
-    double best_ends = 0;
-    for (const Site& site : sites.holding)
-      for (const Door& door : site.doors) {
-        if (!std::binary_search(site.holders.begin(), site.holders.end(), door.rank)) continue;
-        const double ends = (load[at(door.nic)] + bytes) / set.network().nics[at(door.nic)].bytes_per_s;
-        if (!best || ends < best_ends) best = &door, best_ends = ends;
-      }
-    if (!sites.wanting.empty()) load[at(best->nic)] += bytes;
-    slices[at(i)] = chain(set.task(i), i, sites, set.network(), best->rank, entries[at(i)]);
+    const Door& best = first_to_end(sites.senders, load, bytes, set.network());
+    if (!sites.wanting.empty()) load[at(best.nic)] += bytes;
+    slices[at(i)] = set.whole(i, best.rank, entries[at(i)]);
   }
   return slices;
 }

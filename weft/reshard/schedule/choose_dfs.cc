@@ -44,8 +44,7 @@ class Search {
       if (twin >= 0 && !is_done_[at(twin)]) continue;  // equal tasks run in their order
       for (const Candidate& candidate : candidates_.of[t]) {
         --budget_;
-        double begin = 0;
-        for (const Use& use : candidate.uses) begin = std::max(begin, free_at_[at(use.resource)]);
+        const double begin = candidate.begin_s(free_at_);
         const double end = begin + candidate.seconds;
         if (end < best_ * (1 - 1e-12)) result.push_back({begin, end, &candidate, t});
       }
@@ -107,10 +106,7 @@ std::vector<Slice> choose_dfs(const TaskSet& set, std::int64_t node_budget) {
   const double limit = run_in_order(jobs, set.resources);
   const Candidates all = candidates(set);
   const std::vector<const Candidate*> found = Search(set, all, node_budget, limit).run();
-  if (found.empty()) return balance;
-  std::vector<Slice> slices;
-  for (const Candidate* candidate : found) slices.push_back(candidate->slice);
-  return with_local(set, std::move(slices));
+  return found.empty() ? balance : slices_of(set, found);
 }
 
 }  // namespace weft

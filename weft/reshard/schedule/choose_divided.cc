@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -37,9 +36,7 @@ enum class Relays { in_chains, as_divided };
 
 class Chooser {
  public:
-  Chooser(const TaskSet& set, const Loads& loads) : set_(set), loads_(loads) {
-    for (const Nic& nic : set.network().nics) rates_.push_back(nic.bytes_per_s);
-  }
+  Chooser(const TaskSet& set, const Loads& loads) : set_(set), loads_(loads), rates_(nic_rates(set.network())) {}
 
   std::vector<Slice> run() {
     assign_entries();
@@ -81,24 +78,19 @@ class Chooser {
 
   // For strategies whose sender sends all copies: only ranks that hold the box can, and it weighs all its copies.
   void assign_senders() {
-    std::vector<Demand> demands;
-    std::map<std::vector<int>, int> known;
+    DemandList demands;
     std::vector<Item> items;
     std::vector<int> owner;
     for (int i = 0; i < set_.size(); ++i) {
       if (set_.sites(i).wanting.empty()) continue;
       std::vector<int> nics;
       for (const int rank : set_.task(i).senders) nics.push_back(set_.network().nic_of[at(rank)]);
-      std::sort(nics.begin(), nics.end());
-      nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-      const auto [place, is_new] = known.emplace(nics, int_size(demands));
-      if (is_new) demands.push_back({nics, 0});
-      items.push_back({place->second, bytes(i) * copies_sent(set_.strategy, set_.sites(i))});
-      demands[at(place->second)].amount += items.back().size;
+      const double size = bytes(i) * copies_sent(set_.strategy, set_.sites(i));
+      items.push_back({demands.add(nics, size), size});
       owner.push_back(i);
     }
     first_.resize(set_.tasks.size());
-    auto spans = assign(items, demands, divide(demands, rates_), rates_);
+    auto spans = assign(items, demands.all(), divide(demands.all(), rates_), rates_);
     for (std::size_t k = 0; k < items.size(); ++k) {
       for (Span& span : spans[k]) span.size *= bytes(owner[k]) / items[k].size;
       first_[at(owner[k])] = std::move(spans[k]);

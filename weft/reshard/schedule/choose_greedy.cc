@@ -34,10 +34,8 @@ class Greedy {
     std::vector<Slice> slices;
     while (!left_.empty()) {
       for (const Pick& pick : best_set()) {
-        const Task& task = set_.task(pick.task);
-        load_[at(pick.nic)] += static_cast<double>(task.bytes) / rate(pick.nic);
-        slices.push_back(
-            chain(task, pick.task, set_.sites(pick.task), set_.network(), pick.rank, entries_[at(pick.task)]));
+        load_[at(pick.nic)] += static_cast<double>(set_.task(pick.task).bytes) / rate(pick.nic);
+        slices.push_back(set_.whole(pick.task, pick.rank, entries_[at(pick.task)]));
         is_taken_.resize(set_.tasks.size());
         is_taken_[at(pick.task)] = 1;
       }
@@ -90,12 +88,10 @@ class Greedy {
   Pick free_sender(int task) {
     Pick pick{-1, 0, 0};
     int seen = 0;
-    for (const Site& site : set_.sites(task).holding)
-      for (const Door& door : site.doors) {
-        if (busy_[at(door.nic)] == stamp_) continue;
-        if (!std::binary_search(site.holders.begin(), site.holders.end(), door.rank)) continue;
-        if (std::uniform_int_distribution<int>(0, seen++)(random_) == 0) pick = {task, door.nic, door.rank};
-      }
+    for (const Door& door : set_.sites(task).senders) {
+      if (busy_[at(door.nic)] == stamp_) continue;
+      if (std::uniform_int_distribution<int>(0, seen++)(random_) == 0) pick = {task, door.nic, door.rank};
+    }
     return pick;
   }
 

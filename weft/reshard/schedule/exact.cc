@@ -36,11 +36,10 @@ class ExactSearch {
       if (done >> t & 1u) continue;
       for (const Candidate& candidate : candidates_.of[t]) {
         std::vector<double> after = free_at;
-        double begin = 0;
-        for (const Use& use : candidate.uses) begin = std::max(begin, free_at[at(use.resource)]);
-        for (const Use& use : candidate.uses) after[at(use.resource)] = begin + candidate.seconds;
+        const double end = candidate.begin_s(free_at) + candidate.seconds;
+        for (const Use& use : candidate.uses) after[at(use.resource)] = end;
         path_.push_back(&candidate);
-        descend(done | 1u << t, after, std::max(makespan, begin + candidate.seconds));
+        descend(done | 1u << t, after, std::max(makespan, end));
         path_.pop_back();
       }
     }
@@ -80,15 +79,9 @@ Exact exact_search(const TaskSet& set, std::int64_t node_budget) {
   if (all.tasks.size() > at(kMostExactTasks))
     bad_input("an exact search over {} tasks; use it for at most {}", all.tasks.size(), kMostExactTasks);
   const ExactSearch search(all, set.resources.size(), node_budget);
-  Exact exact;
   if (search.found().size() < all.tasks.size()) return {choose_balance(set), search.best(), false};
-  for (const Candidate* candidate : search.found()) exact.slices.push_back(candidate->slice);
-  exact.slices = with_local(set, std::move(exact.slices));
-  exact.makespan_s = all.tasks.empty() ? 0 : search.best();
-  const std::vector<double>& uplinks = set.network().uplink;
-  const bool is_free = std::all_of(uplinks.begin(), uplinks.end(), [](double rate) { return rate == 0; });
-  exact.is_proved = search.is_complete() && is_free;
-  return exact;
+  return {slices_of(set, search.found()), all.tasks.empty() ? 0 : search.best(),
+          search.is_complete() && !set.resources.has_uplinks()};
 }
 
 }  // namespace weft

@@ -9,8 +9,6 @@
 namespace weft {
 namespace {
 
-bool holds(const std::vector<int>& ranks, int rank) { return std::binary_search(ranks.begin(), ranks.end(), rank); }
-
 bool is_door(const Site& site, int rank) {
   return std::any_of(site.doors.begin(), site.doors.end(), [&](const Door& door) { return door.rank == rank; });
 }
@@ -96,7 +94,7 @@ class Growing {
     std::vector<const Outlet*> own, lent;
     for (const Outlet& outlet : slice_.outlets) {
       if (outlet.copies == 0 || !is_door(site, outlet.rank)) continue;
-      (holds(site.holders, outlet.rank) ? own : lent).push_back(&outlet);
+      (site.holds(outlet.rank) ? own : lent).push_back(&outlet);
     }
     if (own.empty() && lent.empty()) return;
     const std::size_t first = chunks_.size();
@@ -140,7 +138,7 @@ std::vector<Chunk> forest(const Slice& slice, const Task& task, const Sites& sit
 
 void spread(const Site& site, int root, std::vector<Hop>& hops) {
   for (const int rank : site.receivers)
-    if (rank != root && !holds(site.holders, rank)) hops.push_back({root, rank});
+    if (rank != root && !site.holds(rank)) hops.push_back({root, rank});
 }
 
 std::vector<Chunk> inside(const Slice& slice, const Task& task, const Sites& sites, const std::vector<int>& roots) {
@@ -150,7 +148,7 @@ std::vector<Chunk> inside(const Slice& slice, const Task& task, const Sites& sit
     if (site.receivers.empty()) continue;
     std::vector<int> own;  // ranks that hold it, want it, and root no tree
     for (const int rank : site.receivers)
-      if (holds(site.holders, rank) && !is_root(rank)) own.push_back(rank);
+      if (site.holds(rank) && !is_root(rank)) own.push_back(rank);
     bool is_served = std::any_of(site.holders.begin(), site.holders.end(), is_root);
     std::vector<Hop> hops;
     const int root = own.empty() ? site.holders.front() : own.front();

@@ -89,8 +89,7 @@ class Planner {
   // Racks that hold a box serve themselves, so that uplinks carry only what they must; for all tasks or, where that makes
   // NICs busier than uplinks, for some.
   bool by_racks() {
-    const std::vector<double>& uplinks = set_.network().uplink;
-    if (std::all_of(uplinks.begin(), uplinks.end(), [](double rate) { return rate == 0; })) return false;
+    if (!set_.resources.has_uplinks()) return false;
     for (const double share : {1.0, 0.75, 0.5, 0.25}) {
       const RackTasks split = rack_tasks(set_.tasks, set_.network(), share);
       const SiteTable table(split.tasks, set_.network());
@@ -108,8 +107,7 @@ class Planner {
   void compare_all() {
     if (in_order(choose_naive(set_), "the shortest of all choices is that of naive")) return;
     if (in_order(choose_balance(set_), "the shortest of all choices is that of balance")) return;
-    if (set_.strategy == Strategy::broadcast && together(choose_balance(set_), "whole tasks, sharing NICs"))
-      return;
+    if (set_.strategy == Strategy::broadcast && together(choose_balance(set_), "whole tasks, sharing NICs")) return;
     if (set_.size() > kMostTasksOfAll || set_.size() <= kFewTasks) return;  // few: searched before
     if (!greedy()) dfs();
   }

@@ -32,7 +32,7 @@ class Splitter {
       else
         add(i, tasks_[at(i)]);
     const std::vector<double> rates = rack_rates(network_);
-    const auto spans = assign(items_, demands_, divide(demands_, rates), rates);
+    const auto spans = assign(items_, demands_.all(), divide(demands_.all(), rates), rates);
     for (std::size_t k = 0; k < items_.size(); ++k) add_parts(abroad_[k], spans[k]);
     return std::move(result_);
   }
@@ -75,12 +75,8 @@ class Splitter {
   void add_item(int i, Task abroad) {
     std::vector<int> racks;
     for (const int rank : abroad.senders) racks.push_back(rack_of(rank));
-    std::sort(racks.begin(), racks.end());
-    racks.erase(std::unique(racks.begin(), racks.end()), racks.end());
-    const auto [place, is_new] = known_.emplace(racks, int_size(demands_));
-    if (is_new) demands_.push_back({racks, 0});
-    demands_[at(place->second)].amount += static_cast<double>(abroad.bytes);
-    items_.push_back({place->second, static_cast<double>(abroad.bytes)});
+    const auto bytes = static_cast<double>(abroad.bytes);
+    items_.push_back({demands_.add(racks, bytes), bytes});
     abroad_.push_back({i, std::move(abroad)});
   }
 
@@ -104,8 +100,7 @@ class Splitter {
   const Network& network_;
   std::vector<Item> items_;  // one for every task that other racks want
   std::vector<std::pair<int, Task>> abroad_;
-  std::vector<Demand> demands_;  // bins: racks
-  std::map<std::vector<int>, int> known_;
+  DemandList demands_;  // bins: racks
   RackTasks result_;
 };
 

@@ -6,7 +6,6 @@
 #include "weft/base/index.h"
 
 namespace weft {
-namespace {}  // namespace
 
 Resources::Resources(const Network& network)
     : network_(network), num_nics_(int_size(network.nics)), num_racks_(int_size(network.uplink)) {
@@ -15,6 +14,10 @@ Resources::Resources(const Network& network)
   for (int direction = 0; direction < 2; ++direction)
     for (const double uplink : network.uplink)
       rate_.push_back(uplink > 0 ? uplink : std::numeric_limits<double>::infinity());
+}
+
+bool Resources::has_uplinks() const {
+  return std::any_of(network_.uplink.begin(), network_.uplink.end(), [](double rate) { return rate > 0; });
 }
 
 std::vector<Use> Resources::uses(const std::vector<Chunk>& chunks) const {

@@ -20,6 +20,7 @@ class Resources {
   int down(int rack) const { return 2 * num_nics_ + num_racks_ + rack; }
   int size() const { return int_size(rate_); }
   bool is_nic(int resource) const { return resource < 2 * num_nics_; }
+  bool has_uplinks() const;                                        // that may be in the way
   double rate(int resource) const { return rate_[at(resource)]; }  // infinite: never in the way
 
   // What a chunk moves through each, each once; none for moves inside hosts.

@@ -36,6 +36,9 @@ Sites sites_of(const Task& task, const Network& network) {
     std::sort(site.doors.begin(), site.doors.end(), [](const Door& a, const Door& b) { return a.nic < b.nic; });
     (site.holders.empty() ? sites.wanting : sites.holding).push_back(std::move(site));
   }
+  for (const Site& site : sites.holding)
+    for (const Door& door : site.doors)
+      if (site.holds(door.rank)) sites.senders.push_back(door);
   add_nics(sites.holding, sites.exits);
   sites.relays = sites.exits;
   add_nics(sites.wanting, sites.relays);

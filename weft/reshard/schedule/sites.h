@@ -3,6 +3,7 @@
 // receivers; they share one Sites.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/base/index.h"
@@ -24,11 +25,14 @@ struct Site {
   std::vector<Door> doors;
   std::vector<int> holders;    // ranks that hold it, ascending; none where the host lacks it
   std::vector<int> receivers;  // ranks that want it, ascending
+
+  bool holds(int rank) const { return std::binary_search(holders.begin(), holders.end(), rank); }
 };
 
 struct Sites {
   std::vector<Site> holding;  // by host
   std::vector<Site> wanting;  // hosts that lack the box and have ranks that want it, by host
+  std::vector<Door> senders;  // doors of `holding` whose rank holds the box
   std::vector<int> exits;     // NICs of the doors of `holding`, ascending
   std::vector<int> relays;    // NICs of all doors, ascending
 };

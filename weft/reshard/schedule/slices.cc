@@ -150,7 +150,7 @@ void add_jobs(Strategy strategy, const Slice& slice, const Task& task, const Sit
   }
   const int root = slice.outlets[0].rank;
   for (const Site& site : sites.holding)
-    if (std::binary_search(site.holders.begin(), site.holders.end(), root))
+    if (site.holds(root))
       for (Chunk& chunk : job.chunks) spread(site, root, chunk.hops);
   jobs.push_back(std::move(job));
   for (Chunk& chunk : inside(slice, task, sites, {root})) jobs.push_back(make_job({std::move(chunk)}, resources));

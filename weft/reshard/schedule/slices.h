@@ -35,6 +35,10 @@ struct Job {
   std::vector<Chunk> chunks;
   std::vector<Use> uses;
   double seconds = 0;  // the shortest it can take, alone on the network
+
+  void set_times(double begin_s, double end_s) {  // of all its chunks
+    for (Chunk& chunk : chunks) chunk.begin_s = begin_s, chunk.end_s = end_s;
+  }
 };
 
 std::int64_t bytes_of(const Task& task, const Box& box);

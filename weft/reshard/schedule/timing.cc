@@ -7,17 +7,6 @@
 #include "weft/reshard/schedule/uplinks.h"
 
 namespace weft {
-namespace {
-
-void set_times(Job& job, double begin, double end) {
-  for (Chunk& chunk : job.chunks) {
-    chunk.begin_s = begin;
-    chunk.end_s = end;
-  }
-}
-
-}  // namespace
-
 double run_in_order(std::vector<Job>& jobs, const Resources& resources) {
   std::vector<double> free_at(at(resources.size()), 0.0);
   Uplinks uplinks(resources);
@@ -30,7 +19,7 @@ double run_in_order(std::vector<Job>& jobs, const Resources& resources) {
     const double end = begin + job.seconds;
     for (const Use& use : job.uses) free_at[at(use.resource)] = end;
     if (!job.uses.empty()) makespan = std::max(makespan, end);
-    set_times(job, job.uses.empty() ? 0 : begin, job.uses.empty() ? 0 : end);
+    job.set_times(job.uses.empty() ? 0 : begin, job.uses.empty() ? 0 : end);
   }
   return makespan;
 }
@@ -46,7 +35,7 @@ double run_together(std::vector<Job>& jobs, const Resources& resources) {
     for (const Use& use : job.uses) load[at(use.resource)] += use.bytes;
   }
   for (int i = 0; i < resources.size(); ++i) makespan = std::max(makespan, load[at(i)] / resources.rate(i));
-  for (Job& job : jobs) set_times(job, 0, job.uses.empty() ? 0 : makespan);
+  for (Job& job : jobs) job.set_times(0, job.uses.empty() ? 0 : makespan);
   return makespan;
 }
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "weft/reshard/schedule/slices.h"
 #include "weft/reshard/schedule/resources.h"
+#include "weft/reshard/schedule/slices.h"
 
 namespace weft {
 

@@ -90,7 +90,7 @@ class Dispatcher {
   void start(Job& job, int i) {
     const double begin = job.uses.empty() ? 0 : uplinks_.reserve(job, now_);
     const double end = job.uses.empty() ? 0 : begin + job.seconds;
-    for (Chunk& chunk : job.chunks) chunk.begin_s = begin, chunk.end_s = end;
+    job.set_times(begin, end);
     if (job.uses.empty()) return;
     for (const Use& use : job.uses)
       if (resources_.is_nic(use.resource)) is_busy_[at(use.resource)] = 1;
