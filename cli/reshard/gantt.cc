@@ -14,7 +14,7 @@
 #include "weft/base/index.h"
 #include "weft/base/units.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 namespace {
 
 constexpr std::size_t kSvgRows = 64, kLegend = 7, kHintRanks = 8;
@@ -24,15 +24,15 @@ struct Row {
   double used = 0;  // of the rate, over the makespan
 };
 
-int kind_of(const ReshardSpec& spec, const Task& task, int index) {
+int kind_of(const Spec& spec, const Task& task, int index) {
   return spec.reshard.transfers.size() > 1 ? task.transfer : index;
 }
 
 std::string nic_name(const Network& network, int nic) {
-  const int host = network.nics[static_cast<std::size_t>(nic)].host;
+  const int host = network.nics[at(nic)].host;
   int before = 0, all = 0;
   for (int n = 0; n < int_size(network.nics); ++n)
-    if (network.nics[static_cast<std::size_t>(n)].host == host) ++all, before += n < nic;
+    if (network.nics[at(n)].host == host) ++all, before += n < nic;
   return all == 1 ? fmt::format("host {}", host) : fmt::format("host {} nic {}", host, before);
 }
 
@@ -48,28 +48,28 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-std::string task_text(const ReshardSpec& spec, const Task& task) {
-  const ShardedTensor& tensor = spec.reshard.transfers[static_cast<std::size_t>(task.transfer)].destination;
+std::string task_text(const Spec& spec, const Task& task) {
+  const ShardedTensor& tensor = spec.reshard.transfers[at(task.transfer)].destination;
   return fmt::format("{}{}, {}, from ranks {} to {}", spec.reshard.transfers.size() > 1 ? tensor.name : "",
                      to_string(task.box), format_bytes(static_cast<double>(task.bytes)), ranks_text(task.senders),
                      ranks_text(task.receivers));
 }
 
 // The rows by NIC and direction: 2 * nic sends, 2 * nic + 1 receives.
-std::map<int, Row> rows_of(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule) {
+std::map<int, Row> rows_of(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule) {
   std::map<int, Row> rows;
   const Network& network = spec.network;
   for (const Chunk& chunk : schedule.chunks) {
     const double seconds = chunk.end_s - chunk.begin_s;
     if (!(seconds > 0)) continue;
-    const Task& task = tasks[static_cast<std::size_t>(chunk.task)];
+    const Task& task = tasks[at(chunk.task)];
     const double rate = static_cast<double>(chunk.bytes) / seconds;
     for (const Hop& hop : chunk.hops) {
       if (network.host_of(hop.from) == network.host_of(hop.to)) continue;
       for (const bool sends : {true, false}) {
-        const int nic = network.nic_of[static_cast<std::size_t>(sends ? hop.from : hop.to)];
+        const int nic = network.nic_of[at(sends ? hop.from : hop.to)];
         Row& row = rows[2 * nic + !sends];
-        const double share = rate / network.nics[static_cast<std::size_t>(nic)].bytes_per_s;
+        const double share = rate / network.nics[at(nic)].bytes_per_s;
         row.drawn.bars.push_back({chunk.begin_s, chunk.end_s, share, kind_of(spec, task, chunk.task),
                                   fmt::format("{} -> {}: {}", hop.from, hop.to, task_text(spec, task))});
         if (schedule.makespan_s > 0) row.used += share * seconds / schedule.makespan_s;
@@ -116,11 +116,11 @@ std::string cells(const draw::GanttRow& row, int count, double end) {
     const int last = std::clamp(static_cast<int>(std::ceil(piece.end_s / cell)) - 1, first, count - 1);
     for (int c = first; c <= last; ++c) {
       const double inside = std::min(piece.end_s, (c + 1) * cell) - std::max(piece.begin_s, c * cell);
-      if (inside > 0) content[static_cast<std::size_t>(c)][row.bars[piece.bar].kind] += piece.share * inside / cell;
+      if (inside > 0) content[at(c)][row.bars[piece.bar].kind] += piece.share * inside / cell;
     }
   }
   for (int c = 0; c < count; ++c) {
-    const auto& here = content[static_cast<std::size_t>(c)];
+    const auto& here = content[at(c)];
     double sum = 0;
     for (const auto& [kind, share] : here) owed[kind] += share, sum += share;
     if (sum < 0.05) continue;  // idle but for a rounding
@@ -128,7 +128,7 @@ std::string cells(const draw::GanttRow& row, int count, double end) {
     for (auto one = here.begin(); one != here.end(); ++one)
       if (owed[one->first] > owed[most->first] + 1e-9) most = one;
     owed[most->first] -= sum;
-    out[static_cast<std::size_t>(c)] = glyph_of(most->first);
+    out[at(c)] = glyph_of(most->first);
   }
   return out;
 }
@@ -147,8 +147,7 @@ std::string scale_line(std::size_t indent, int count, double end) {
 
 }  // namespace
 
-std::vector<draw::GanttRow> nic_rows(const ReshardSpec& spec, const std::vector<Task>& tasks,
-                                     const Schedule& schedule) {
+std::vector<draw::GanttRow> nic_rows(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule) {
   std::vector<draw::GanttRow> out;
   for (auto& [key, row] : rows_of(spec, tasks, schedule)) out.push_back(row.drawn);
   return out;
@@ -156,10 +155,10 @@ std::vector<draw::GanttRow> nic_rows(const ReshardSpec& spec, const std::vector<
 
 char glyph_of(int kind) {
   constexpr std::string_view kGlyphs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  return kGlyphs[static_cast<std::size_t>(kind) % kGlyphs.size()];
+  return kGlyphs[at(kind) % kGlyphs.size()];
 }
 
-std::string gantt_text(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule,
+std::string gantt_text(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule,
                        const GanttLimits& limits) {
   const auto all = rows_of(spec, tasks, schedule);
   double next = 0;
@@ -182,7 +181,7 @@ std::string gantt_text(const ReshardSpec& spec, const std::vector<Task>& tasks, 
                            spec.reshard.transfers.size() > 1 ? "tensor" : "task");
 }
 
-std::string gantt_svg(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule) {
+std::string gantt_svg(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule) {
   const auto all = rows_of(spec, tasks, schedule);
   double next = 0;
   draw::Gantt what;
@@ -210,4 +209,4 @@ int terminal_width() {
   return 100;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

@@ -9,11 +9,11 @@
 
 #include "cli/reshard/spec.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 
 // Rows of NICs that carry anything, in their order, a row for each direction; the bars' kinds are tasks, or tensors where
 // there are several.
-std::vector<draw::GanttRow> nic_rows(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule);
+std::vector<draw::GanttRow> nic_rows(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule);
 
 // One glyph for a task or tensor; they repeat after 62.
 char glyph_of(int kind);
@@ -23,10 +23,10 @@ struct GanttLimits {
   int rows = 40;
 };
 // A scale line, then the rows; where there are too many, the busiest, and a line that says what was left out.
-std::string gantt_text(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule,
+std::string gantt_text(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule,
                        const GanttLimits& limits);
-std::string gantt_svg(const ReshardSpec& spec, const std::vector<Task>& tasks, const Schedule& schedule);
+std::string gantt_svg(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule);
 
 int terminal_width();  // of standard output; 100 where it is no terminal
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

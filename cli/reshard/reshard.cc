@@ -11,13 +11,13 @@
 
 #include "cli/command.h"
 #include "cli/reshard/gantt.h"
-#include "cli/reshard/planned.h"
+#include "cli/reshard/plan_report.h"
 #include "cli/write_file.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 namespace {
 
-void save(const std::optional<Proof>& proof, const Planned& planned, const std::string& path) {
+void save(const std::optional<ProvedReshard>& proof, const PlannedReshard& planned, const std::string& path) {
   if (!proof)
     bad_input("--save {}: {} chunks are too many for one plan; use --scale or --small", path,
               planned.schedule.chunks.size());
@@ -30,8 +30,8 @@ void save(const std::optional<Proof>& proof, const Planned& planned, const std::
 
 void add_plan_command(CLI::App& reshard, Run* chosen) {
   auto* command = reshard.add_subcommand("plan", "who sends what when: makespan beside a proved bound, drawn per NIC");
-  auto flags = std::make_shared<ReshardFlags>();
-  add_reshard_flags(*command, flags.get());
+  auto flags = std::make_shared<Flags>();
+  add_flags(*command, flags.get());
   command->add_option("--link", flags->link, fmt::format("one NIC a host of RATE[,LATENCY] ({})", kDefaultNic))
       ->type_name("LINK");
   command->add_option("--svg", flags->svg, "draw the schedule into this file")->type_name("FILE");
@@ -43,13 +43,13 @@ void add_plan_command(CLI::App& reshard, Run* chosen) {
       "  weft reshard plan --tensors llama-2-70b --svg schedule.svg\n"
       "  weft reshard plan --shape 4096,4096 --src dp=2,tp=4 --dst tp=8@2 --src-spec \"S(tp),R\" --dst-spec "
       "\"R,S(tp)\" --overlap");
-  command->callback([=] { *chosen = [flags] { return reshard_plan(*flags); }; });
+  command->callback([=] { *chosen = [flags] { return plan(*flags); }; });
 }
 
 void add_run_command(CLI::App& reshard, Run* chosen) {
   auto* command = reshard.add_subcommand("run", "move the tensors for real, check every element, report the rate");
-  auto flags = std::make_shared<ReshardRunFlags>();
-  add_reshard_flags(*command, &flags->reshard);
+  auto flags = std::make_shared<RunFlags>();
+  add_flags(*command, &flags->reshard);
   command
       ->add_option("--link", flags->reshard.link,
                    "between hosts: shm (memory), or RATE[,LATENCY] to pace every host's NIC to, as 10gbit,10us")
@@ -65,13 +65,13 @@ void add_run_command(CLI::App& reshard, Run* chosen) {
       "--compare\n"
       "  weft reshard run --tensors llama-2-70b --small\n"
       "  weft cluster run -n 16 -- weft reshard run --case 3 --size 64MB");
-  command->callback([=] { *chosen = [flags] { return reshard_run(*flags); }; });
+  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
 }  // namespace
 
-int reshard_plan(const ReshardFlags& flags) {
-  const ReshardSpec spec = parse_reshard(flags);
+int plan(const Flags& flags) {
+  const Spec spec = parse_flags(flags);
   if (flags.compare) {
     if (!flags.svg.empty() || !flags.save.empty()) bad_input("--svg and --save take one schedule; leave out --compare");
     const auto rows = compare_plans(spec);
@@ -79,13 +79,17 @@ int reshard_plan(const ReshardFlags& flags) {
     return std::all_of(rows.begin(), rows.end(), [](const ComparedRow& r) { return r.planned.problems.empty(); }) ? 0
                                                                                                                   : 1;
   }
-  const Planned planned = plan_reshard(spec);
-  const auto proof = prove_reshard(spec, planned);
+  const PlannedReshard planned = plan_reshard(spec.reshard, spec.network, spec.options);
+  const auto proof = prove_reshard(spec.reshard, spec.network, spec.options, planned);
   if (!flags.save.empty()) save(proof, planned, flags.save);
   if (!flags.svg.empty()) write_file(flags.svg, gantt_svg(spec, planned.tasks, planned.schedule));
-  fmt::print("{}", flags.json ? reshard_json(spec, planned, proof) : reshard_text(spec, planned, proof));
+  fmt::print("{}", flags.json ? plan_json(spec, planned, proof) : plan_text(spec, planned, proof));
   return planned.problems.empty() && (!proof || proof->verdict.ok()) ? 0 : 1;
 }
+
+}  // namespace weft::cli::reshard
+
+namespace weft::cli {
 
 void add_reshard(CLI::App& app, Run* chosen) {
   auto* command =
@@ -94,8 +98,8 @@ void add_reshard(CLI::App& app, Run* chosen) {
   command->footer(
       "Example:\n  weft reshard plan --case 3\n  weft reshard run --case 3 --size 64MB --link 1gbit,10us\n"
       "Both take --json and --help.");
-  add_plan_command(*command, chosen);
-  add_run_command(*command, chosen);
+  reshard::add_plan_command(*command, chosen);
+  reshard::add_run_command(*command, chosen);
 }
 
 }  // namespace weft::cli

@@ -4,16 +4,16 @@
 #include "cli/rank_flags.h"
 #include "cli/reshard/spec.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 
-int reshard_plan(const ReshardFlags& flags);
+int plan(const Flags& flags);
 
-struct ReshardRunFlags {
-  ReshardFlags reshard;
+struct RunFlags {
+  Flags reshard;
   RankFlags ranks;  // its link is that of `reshard`
   int rounds = 5;
   bool spoil = false;  // tests only: the check must find an element that was changed
 };
-int reshard_run(const ReshardRunFlags& flags);
+int run(const RunFlags& flags);
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

@@ -14,11 +14,11 @@
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/data_file.h"
-#include "weft/plan/price/traffic.h"
+#include "weft/reshard/manifest.h"
 
 #include "cli/reshard/words.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 namespace {
 
 // The many-to-many cases of Zhuang et al., MLSys 2023.
@@ -51,7 +51,7 @@ void resize(const std::string& size, Transfer* transfer, const std::vector<Place
       std::lcm(split_of(src.sharding, placements[0].mesh, 0), split_of(dst.sharding, placements[1].mesh, 0));
   if (dst.shape[0] % multiple != 0) multiple = 1;
   const double rows = static_cast<double>(wanted) / static_cast<double>(row * multiple);
-  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostReshardElements)) || wanted < 1)
+  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostElements)) || wanted < 1)
     bad_input("--size is {}; use a size from 1 byte to some terabytes", size);
   const std::int64_t first = std::max<std::int64_t>(1, std::llround(rows)) * multiple;
   src.shape[0] = dst.shape[0] = first;
@@ -68,7 +68,7 @@ Network network_of(const std::vector<int>& host_of, const Link& link) {
   return one_nic_a_host(host_of, link, default_cluster().local);
 }
 
-void check_layout(const ReshardFlags& flags) {
+void check_layout(const Flags& flags) {
   for (const auto& [flag, value] : {std::pair{"--src", &flags.src}, {"--dst", &flags.dst}})
     if (value->empty())
       bad_input("{} is missing; give a mesh of hosts x devices, as 2x4, or use --case or --tensors", flag);
@@ -79,7 +79,7 @@ void check_layout(const ReshardFlags& flags) {
     bad_input("--shape is missing; give the tensor's sizes, as 1024,1024,512, or use --case or --tensors");
 }
 
-ReshardFlags with_case(ReshardFlags flags) {
+Flags with_case(Flags flags) {
   if (flags.number < 1 || flags.number > int_size(kCases))
     bad_input("--case is {}; use 1 to {}", flags.number, kCases.size());
   for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
@@ -88,13 +88,13 @@ ReshardFlags with_case(ReshardFlags flags) {
                                     {"--src-spec", &flags.src_spec},
                                     {"--dst-spec", &flags.dst_spec}})
     if (!value->empty()) bad_input("--case {} has its own {}; leave one of the two out", flags.number, name);
-  const Case& one = kCases[static_cast<std::size_t>(flags.number - 1)];
+  const Case& one = kCases[at(flags.number - 1)];
   flags.shape = one.shape, flags.src = one.src, flags.dst = one.dst;
   flags.src_spec = one.src_spec, flags.dst_spec = one.dst_spec;
   return flags;
 }
 
-std::vector<int> destination_ranks(const ReshardFlags& flags, const Mesh& src, const Mesh& dst) {
+std::vector<int> destination_ranks(const Flags& flags, const Mesh& src, const Mesh& dst) {
   if (flags.overlap && !flags.dst_ranks.empty())
     bad_input("--overlap and --dst-ranks both say where the destination is; leave one out");
   if (!flags.dst_ranks.empty()) {
@@ -109,7 +109,7 @@ std::vector<int> destination_ranks(const ReshardFlags& flags, const Mesh& src, c
   return ranks;
 }
 
-ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
+Spec one_tensor_spec(const Flags& flags) {
   check_layout(flags);
   if (!flags.scale.empty() || flags.small)
     bad_input("--scale and --small are for --tensors; use --size for one tensor");
@@ -120,7 +120,7 @@ ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
   const std::vector<int> dst_ranks = destination_ranks(flags, src, dst);
   std::vector<int> src_ranks(num(src.size()));
   std::iota(src_ranks.begin(), src_ranks.end(), 0);
-  ReshardSpec spec;
+  Spec spec;
   spec.reshard.placements = {{"source", src, src_ranks}, {"destination", dst, dst_ranks}};
   const ShardedTensor source{"x", shape, from, 0, parse_spec(flags.src_spec, src, "--src-spec")};
   const ShardedTensor target{"x", shape, to, 1, parse_spec(flags.dst_spec, dst, "--dst-spec")};
@@ -141,7 +141,7 @@ ReshardSpec one_tensor_spec(const ReshardFlags& flags) {
   return spec;
 }
 
-ReshardSpec manifest_spec(const ReshardFlags& flags) {
+Spec manifest_spec(const Flags& flags) {
   for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
                                     {"--src", &flags.src},
                                     {"--dst", &flags.dst},
@@ -155,7 +155,7 @@ ReshardSpec manifest_spec(const ReshardFlags& flags) {
   if (flags.overlap || flags.number > 0)
     bad_input("--tensors {} has its own placements; leave out --overlap and --case", flags.tensors);
   Manifest manifest = load_manifest(flags.tensors, {parse_scale(flags.scale), flags.small});
-  ReshardSpec spec;
+  Spec spec;
   spec.name = fmt::format("{}{}{}: {} tensors", manifest.name, flags.small ? ", small" : "",
                           flags.scale.empty() ? "" : ", scale " + flags.scale, manifest.reshard.transfers.size());
   spec.reshard = std::move(manifest.reshard);
@@ -169,7 +169,7 @@ ReshardSpec manifest_spec(const ReshardFlags& flags) {
   return spec;
 }
 
-void use_network_file(const ReshardFlags& flags, ReshardSpec* spec) {
+void use_network_file(const Flags& flags, Spec* spec) {
   if (!flags.link.empty() && flags.link != "shm")
     bad_input("--network {} and --link {} both say how fast NICs are; leave one out", flags.network, flags.link);
   spec->network = load_network(find_data_file("clusters/networks", "network", flags.network));
@@ -182,15 +182,6 @@ void use_network_file(const ReshardFlags& flags, ReshardSpec* spec) {
 
 }  // namespace
 
-std::int64_t wire_bytes(const Transfer& transfer) {
-  std::int64_t bytes = 0;
-  for (const Part& part : transfer.parts) {
-    const Dtype dtype = travels_as(part.tensor.dtype, transfer.destination.dtype);
-    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(size_of(dtype));
-  }
-  return bytes;
-}
-
 std::string share_text(double value) {
   for (int below = 1; below <= 16; ++below) {
     const double above = value * below;
@@ -200,23 +191,18 @@ std::string share_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-ReshardSpec parse_reshard(const ReshardFlags& given) {
-  const ReshardFlags flags = given.number != 0 && given.tensors.empty() ? with_case(given) : given;
-  ReshardSpec spec = flags.tensors.empty() ? one_tensor_spec(flags) : manifest_spec(flags);
+Spec parse_flags(const Flags& given) {
+  const Flags flags = given.number != 0 && given.tensors.empty() ? with_case(given) : given;
+  Spec spec = flags.tensors.empty() ? one_tensor_spec(flags) : manifest_spec(flags);
   if (!flags.network.empty()) use_network_file(flags, &spec);
-  spec.strategy = parse_strategy(flags.strategy);
-  spec.choice = parse_choice(flags.choice);
   if (flags.node_budget < 1) bad_input("--node-budget is {}; use 1 or more", flags.node_budget);
-  spec.node_budget = flags.node_budget;
-  spec.seed = static_cast<std::uint64_t>(flags.seed);
+  spec.options.schedule = {parse_strategy(flags.strategy), parse_choice(flags.choice), flags.node_budget,
+                           static_cast<std::uint64_t>(flags.seed)};
   for (const Transfer& transfer : spec.reshard.transfers) spec.bytes += wire_bytes(transfer);
-  spec.devices_of_host.assign(num(spec.network.num_hosts()), 0);
-  for (int rank = 0; rank < spec.network.num_ranks(); ++rank)
-    ++spec.devices_of_host[static_cast<std::size_t>(spec.network.host_of(rank))];
   return spec;
 }
 
-void add_reshard_flags(CLI::App& command, ReshardFlags* flags) {
+void add_flags(CLI::App& command, Flags* flags) {
   const auto text = [&](const char* name, std::string* into, const char* help, const char* type) {
     command.add_option(name, *into, help)->type_name(type);
   };
@@ -245,4 +231,4 @@ void add_reshard_flags(CLI::App& command, ReshardFlags* flags) {
   command.add_flag("--json", flags->json, "one JSON object on standard output");
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

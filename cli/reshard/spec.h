@@ -4,23 +4,21 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "weft/cluster/network.h"
-#include "weft/reshard/manifest.h"
+#include "weft/reshard/build/build.h"
 #include "weft/reshard/reshard.h"
-#include "weft/reshard/schedule/schedule.h"
 
 namespace CLI {
 class App;
 }
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 
 inline constexpr const char* kDefaultNic = "10gbit,10us";
 
 // What the flags say, unchecked.
-struct ReshardFlags {
+struct Flags {
   std::string shape, src, dst, src_spec, dst_spec;
   std::string dtype = "i32", dst_dtype, dst_ranks;
   std::string strategy = "auto", choice = "ours";
@@ -32,19 +30,15 @@ struct ReshardFlags {
   bool json = false;
 };
 
-void add_reshard_flags(CLI::App& command, ReshardFlags* flags);
+void add_flags(CLI::App& command, Flags* flags);
 
-struct ReshardSpec {
+struct Spec {
   std::string name;  // what is moved, as a person says it
   Reshard reshard;
-  Network network;
-  Strategy strategy = Strategy::automatic;
-  Choice choice = Choice::ours;
-  std::int64_t node_budget = 200'000;
-  std::uint64_t seed = 1;
-  std::int64_t bytes = 0;            // of all destination tensors, as they travel
-  std::string source, published;     // of a manifest
-  std::vector<int> devices_of_host;  // ranks count host by host
+  Network network;  // ranks count host by host
+  ReshardOptions options;
+  std::int64_t bytes = 0;         // of all destination tensors, as they travel
+  std::string source, published;  // of a manifest
 
   double nic_bytes_per_s() const { return network.nics.front().bytes_per_s; }
   // Seconds in units of all the tensors over one NIC.
@@ -52,12 +46,8 @@ struct ReshardSpec {
 };
 
 // Throws bad_input: one sentence that names value and remedy.
-ReshardSpec parse_reshard(const ReshardFlags& flags);
+Spec parse_flags(const Flags& flags);
 
-// The bytes of a transfer as it travels: in the narrowest dtype of its ends.
-std::int64_t wire_bytes(const Transfer& transfer);
-
-// "the narrower of", "0.5 of the tensor": small words of the reports.
 std::string share_text(double value);  // "1/2", "3/4", "0.531"
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/reshard/manifest_words.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 namespace {
 
 std::int64_t parse_whole(std::string_view text, std::string_view flag) {
@@ -25,8 +25,7 @@ Shape parse_shape(std::string_view text) {
     const std::size_t comma = rest.find(',');
     const std::int64_t size = parse_whole(rest.substr(0, comma), "--shape");
     if (size < 1) bad_input("--shape {} has a size of {}; every size is 1 or more", text, size);
-    if (size > kMostReshardElements / elements)
-      bad_input("--shape {} has more than 2^50 elements; use smaller sizes", text);
+    if (size > kMostElements / elements) bad_input("--shape {} has more than 2^50 elements; use smaller sizes", text);
     elements *= size;
     shape.push_back(size);
     if (comma == std::string_view::npos) break;
@@ -91,4 +90,4 @@ Sharding parse_spec(const std::string& text, const Mesh& mesh, std::string_view 
   }
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard

@@ -11,9 +11,6 @@
 
 #include "weft/draw/gantt.h"
 
-#include "cli/reshard/seats.h"
-#include "cli/reshard/shards.h"
-#include "cli/reshard/values.h"
 #include "tests/cli/json.h"
 #include "tests/cli/runs.h"
 
@@ -232,29 +229,6 @@ TEST(ReshardRun, RefusesWhatOneMachineCannotDo) {
   EXPECT_EQ(memory.code, 2);
   EXPECT_NE(memory.err.find("--size"), std::string::npos) << memory.err;
   EXPECT_EQ(weft("reshard run --case 3 --rounds 0").code, 2);
-}
-
-TEST(ReshardValues, EveryElementDiffersFromItsNeighboursAndFromLastRound) {
-  using namespace weft::cli;
-  Transfer transfer{{{{"x", {6, 50}, Dtype::f32}, {0, 0}}}, {"x", {6, 50}, Dtype::bf16}};
-  const Box box{{1, 4}, {10, 50}};
-  std::vector<std::uint16_t> a(3 * 40), b(3 * 40);
-  fill_values(values_of(transfer, 0, 1), box, Dtype::bf16, a.data());
-  fill_values(values_of(transfer, 0, 2), box, Dtype::bf16, b.data());
-  int same = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) same += (i > 0 && a[i] == a[i - 1]) + (a[i] == b[i]);
-  EXPECT_LE(same, 2);
-  std::int64_t wrong = 0;
-  EXPECT_FALSE(check_values(values_of(transfer, 0, 1), box, Dtype::bf16, a.data(), &wrong));
-  std::swap(a[45], a[46]);  // row 1 of the box, columns 5 and 6
-  const auto bad = check_values(values_of(transfer, 0, 1), box, Dtype::bf16, a.data(), &wrong);
-  ASSERT_TRUE(bad);
-  EXPECT_EQ(wrong, 2);
-  EXPECT_EQ(bad->element, (std::vector<std::int64_t>{2, 15}));
-  // f32 on the way to bf16 holds only what bf16 can.
-  std::vector<float> wide(3 * 40);
-  fill_values(values_of(transfer, 0, 1), box, Dtype::f32, wide.data());
-  for (const float value : wide) EXPECT_EQ(to_float(to_bf16(value)), value);
 }
 
 TEST(ReshardGantt, BarsThatShareARowAreStacked) {

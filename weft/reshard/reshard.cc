@@ -150,6 +150,15 @@ void check_reshard(const Reshard& reshard) {
   for (const Transfer& transfer : reshard.transfers) check_transfer(transfer, reshard);
 }
 
+std::int64_t wire_bytes(const Transfer& transfer) {
+  std::int64_t bytes = 0;
+  for (const Part& part : transfer.parts) {
+    const Dtype dtype = travels_as(part.tensor.dtype, transfer.destination.dtype);
+    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(size_of(dtype));
+  }
+  return bytes;
+}
+
 std::vector<Task> tasks(const Reshard& reshard) {
   check_reshard(reshard);
   std::vector<Task> result;

@@ -64,6 +64,9 @@ struct Task {
 // or leave a gap, dtypes that do not convert (f32 and bf16 do, equal ones do), ranks outside the world or used twice.
 void check_reshard(const Reshard& reshard);
 
+// Of a transfer as it travels: in the narrowest dtype of its ends.
+std::int64_t wire_bytes(const Transfer& transfer);
+
 // In order of transfers, then of destination tiles, then of source tiles, row-major.
 std::vector<Task> tasks(const Reshard& reshard);
 

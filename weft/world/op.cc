@@ -173,6 +173,7 @@ bool Op::ready() {
 }
 
 const Plan& Op::plan() const { return state_->plan; }
+std::size_t Op::bytes() const { return state_->memory.layouts[at(state_->rank)].bytes; }
 Sent Op::sent() const { return state_->executor->sent(); }
 
 }  // namespace weft

@@ -64,7 +64,8 @@ class Op {
   bool ready();
 
   const Plan& plan() const;
-  Sent sent() const;  // bytes and signals sent to other ranks, over all runs
+  std::size_t bytes() const;  // of memory that the op has on this rank: buffers and counters
+  Sent sent() const;          // bytes and signals sent to other ranks, over all runs
 
   struct State;  // of the library
 

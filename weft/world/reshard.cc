@@ -12,12 +12,16 @@ ReshardOptions World::with_costs(ReshardOptions options) const {
   return options;
 }
 
-Network World::network() const {
-  const Cluster cluster = this->cluster(size());
+std::vector<int> World::hosts() const {
   std::vector<int> host_of;
   for (int rank = 0; rank < size(); ++rank)
     host_of.push_back(state_->link ? rank / state_->ranks_per_host : state_->transport->host_index(rank));
-  return one_nic_a_host(host_of, cluster.network, cluster.local);
+  return host_of;
+}
+
+Network World::network() const {
+  const Cluster cluster = this->cluster(size());
+  return one_nic_a_host(hosts(), cluster.network, cluster.local);
 }
 
 Op World::compile(const Reshard& reshard, const ReshardOptions& options) {
@@ -26,6 +30,11 @@ Op World::compile(const Reshard& reshard, const ReshardOptions& options) {
 
 Op World::compile(const Reshard& reshard, const Network& network, const ReshardOptions& options) {
   return compile(build(reshard, network, with_costs(options)));
+}
+
+Op World::compile(const Reshard& reshard, const Schedule& schedule, const Network& network,
+                  const ReshardOptions& options) {
+  return compile(build(reshard, schedule, network, with_costs(options)));
 }
 
 Op World::compile(const Producer& producer, const Reshard& reshard, const Network& network,

@@ -74,12 +74,16 @@ class World {
   // where none is given.
   Op compile(const Reshard& reshard, const ReshardOptions& options = {});
   Op compile(const Reshard& reshard, const Network& network, const ReshardOptions& options = {});
+  // The same from a schedule made before, as choose() makes it from with_costs(options).
+  Op compile(const Reshard& reshard, const Schedule& schedule, const Network& network,
+             const ReshardOptions& options = {});
   // The same from a producer: ranks of the source mesh run it with its inputs, the others with none.
   Op compile(const Producer& producer, const Reshard& reshard, const Network& network,
              const ReshardOptions& options = {});
 
   // The options with what messages cost here: a wire's, and cores that ranks share.
   ReshardOptions with_costs(ReshardOptions options) const;
+  std::vector<int> hosts() const;  // of every rank: those of a paced link, or the machines they are on
   // This world's hosts, one NIC each: the paced link or the cluster's network between them.
   Network network() const;
 

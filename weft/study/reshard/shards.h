@@ -11,7 +11,7 @@
 
 #include "weft/reshard/reshard.h"
 
-namespace weft::cli {
+namespace weft {
 
 struct SourceShard {
   int transfer = 0, part = 0;
@@ -23,20 +23,19 @@ struct DestinationShard {
   Box box;
 };
 
-class Shards {
+class RankShards {
  public:
-  Shards(const Reshard& reshard, int rank);
+  RankShards(const Reshard& reshard, int rank);  // keeps a reference to the reshard
 
-  void fill(int round);
+  void fill(std::uint64_t round);
   // A pointer for every input "src<t>.<p>", in the order of transfers and parts; null where the rank has no shard of it.
   const std::vector<const void*>& inputs() const { return inputs_; }
   const std::vector<DestinationShard>& destinations() const { return destinations_; }
 
   // What is wrong with a destination shard, one sentence that names tensor, element, rank, expected and found; none: every
   // element is right.
-  std::optional<std::string> check(const DestinationShard& shard, int round, const void* memory) const;
+  std::optional<std::string> check(const DestinationShard& shard, std::uint64_t round, const void* memory) const;
 
-  std::int64_t destination_bytes() const;
   std::int64_t destination_elements() const;
 
  private:
@@ -53,4 +52,4 @@ struct ShardBytes {
 };
 ShardBytes shard_bytes(const Reshard& reshard, int rank);
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/reshard/values.h"
+#include "weft/study/reshard/values.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,9 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 std::uint64_t mixed(std::uint64_t x) {
@@ -48,23 +49,22 @@ std::string shown(T bits) {
 template <typename F>
 void for_each_row(const Shape& shape, const Box& box, F&& f) {
   if (box.empty()) return;
-  std::array<std::int64_t, kMaxDims> at = box.lo;
+  std::array<std::int64_t, kMaxDims> corner = box.lo;
   const int last = box.dims - 1;
   const std::int64_t rows = box.volume() / box.size(last);
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t first = 0;
-    for (int d = 0; d < box.dims; ++d)
-      first = first * shape[static_cast<std::size_t>(d)] + at[static_cast<std::size_t>(d)];
-    f(first, at, row);
+    for (int d = 0; d < int_size(shape); ++d) first = first * shape[at(d)] + corner[at(d)];
+    f(first, corner, row);
     for (int d = last - 1; d >= 0; --d) {
-      if (++at[static_cast<std::size_t>(d)] < box.hi[static_cast<std::size_t>(d)]) break;
-      at[static_cast<std::size_t>(d)] = box.lo[static_cast<std::size_t>(d)];
+      if (++corner[at(d)] < box.hi[at(d)]) break;
+      corner[at(d)] = box.lo[at(d)];
     }
   }
 }
 
 template <Dtype dtype>
-void fill(const Values& values, const Box& box, void* memory) {
+void fill(const PlacedValues& values, const Box& box, void* memory) {
   using T = decltype(element<dtype>(0, dtype));
   const std::int64_t cols = box.size(box.dims - 1);
   for_each_row(values.shape, box, [&](std::int64_t first, const auto&, std::int64_t row) {
@@ -75,11 +75,11 @@ void fill(const Values& values, const Box& box, void* memory) {
 }
 
 template <Dtype dtype>
-std::optional<Mismatch> check(const Values& values, const Box& box, const void* memory, std::int64_t* wrong) {
+std::optional<WrongElement> check(const PlacedValues& values, const Box& box, const void* memory, std::int64_t* wrong) {
   using T = decltype(element<dtype>(0, dtype));
-  std::optional<Mismatch> found;
+  std::optional<WrongElement> found;
   const std::int64_t cols = box.size(box.dims - 1);
-  for_each_row(values.shape, box, [&](std::int64_t first, const auto& at, std::int64_t row) {
+  for_each_row(values.shape, box, [&](std::int64_t first, const auto& corner, std::int64_t row) {
     const T* in = static_cast<const T*>(memory) + row * cols;
     const auto expected = [&](std::int64_t j) {
       return element<dtype>(mixed(values.seed + static_cast<std::uint64_t>(first + j)), values.range);
@@ -91,7 +91,7 @@ std::optional<Mismatch> check(const Values& values, const Box& box, const void* 
     std::int64_t j = 0;
     while (in[j] == expected(j)) ++j;
     found.emplace();
-    found->element.assign(at.begin(), at.begin() + box.dims);
+    found->element.assign(corner.begin(), corner.begin() + box.dims);
     found->element.back() += j;
     found->expected = shown<dtype>(expected(j));
     found->found = shown<dtype>(in[j]);
@@ -121,21 +121,21 @@ auto with_dtype(Dtype dtype, F&& f) {
 
 }  // namespace
 
-Values values_of(const Transfer& transfer, int index, int round) {
-  Values values{transfer.destination.shape, transfer.destination.dtype, 0};
+PlacedValues values_of(const Transfer& transfer, int index, std::uint64_t round) {
+  PlacedValues values{transfer.destination.shape, transfer.destination.dtype, 0};
   for (const Part& part : transfer.parts)
     if (part.tensor.dtype == Dtype::bf16) values.range = Dtype::bf16;
-  values.seed = mixed(static_cast<std::uint64_t>(index) * 1'000'003u + static_cast<std::uint64_t>(round) + 1);
+  values.seed = mixed(static_cast<std::uint64_t>(index) * 1'000'003u + round + 1);
   return values;
 }
 
-void fill_values(const Values& values, const Box& box, Dtype dtype, void* memory) {
+void fill_values(const PlacedValues& values, const Box& box, Dtype dtype, void* memory) {
   with_dtype(dtype, [&]<Dtype d>() { fill<d>(values, box, memory); });
 }
 
-std::optional<Mismatch> check_values(const Values& values, const Box& box, Dtype dtype, const void* memory,
-                                     std::int64_t* wrong) {
+std::optional<WrongElement> check_values(const PlacedValues& values, const Box& box, Dtype dtype, const void* memory,
+                                         std::int64_t* wrong) {
   return with_dtype(dtype, [&]<Dtype d>() { return check<d>(values, box, memory, wrong); });
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/reshard/planned.h"
+#include "cli/reshard/plan_report.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,24 +11,16 @@
 #include "weft/base/index.h"
 #include "weft/base/units.h"
 
-#include "cli/proof.h"
 #include "cli/reshard/gantt.h"
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::reshard {
 namespace {
 
-constexpr std::size_t kMostProvedHops = 20'000;  // some seconds
 constexpr std::size_t kShownTensors = 6, kShownProblems = 5;
 constexpr Choice kChoices[] = {Choice::naive, Choice::balance, Choice::dfs, Choice::greedy, Choice::ours};
 constexpr Strategy kStrategies[] = {Strategy::send_recv, Strategy::local_allgather, Strategy::global_allgather,
                                     Strategy::broadcast};
-
-std::size_t num_hops(const Schedule& schedule) {
-  std::size_t hops = 0;
-  for (const Chunk& chunk : schedule.chunks) hops += chunk.hops.size();
-  return hops;
-}
 
 std::string bound_text(const Schedule& schedule) {
   if (schedule.makespan_s == 0) return "nothing travels between hosts";
@@ -37,7 +29,7 @@ std::string bound_text(const Schedule& schedule) {
   return fmt::format("the makespan is {:.3g} times it", schedule.makespan_s / schedule.lower_bound_s);
 }
 
-std::string proof_text(const Planned& planned, const std::optional<Proof>& proof) {
+std::string proof_text(const PlannedReshard& planned, const std::optional<ProvedReshard>& proof) {
   if (!planned.problems.empty())
     return fmt::format("refused: {}",
                        fmt::join(planned.problems.begin(),
@@ -50,13 +42,13 @@ std::string proof_text(const Planned& planned, const std::optional<Proof>& proof
   return fmt::format("{}; plan of {} actions proved in {:.3g} ms", checked, proof->verdict.actions, proof->verify_ms);
 }
 
-std::string seconds_and_share(const ReshardSpec& spec, double seconds) {
+std::string seconds_and_share(const Spec& spec, double seconds) {
   return fmt::format("{}, {} of the whole over one NIC", format_duration(seconds),
                      share_text(spec.in_tensors(seconds)));
 }
 
 // The largest few tensors, and what the others are together.
-std::string tensor_table(const ReshardSpec& spec) {
+std::string tensor_table(const Spec& spec) {
   const auto& transfers = spec.reshard.transfers;
   std::vector<std::size_t> order(transfers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -78,7 +70,7 @@ std::string tensor_table(const ReshardSpec& spec) {
   return out + "\n";
 }
 
-nlohmann::ordered_json summary(const ReshardSpec& spec, const Planned& planned) {
+nlohmann::ordered_json summary(const Spec& spec, const PlannedReshard& planned) {
   const Schedule& s = planned.schedule;
   return {{"strategy", to_string(s.strategy)},
           {"choice", to_string(s.choice)},
@@ -94,7 +86,7 @@ nlohmann::ordered_json summary(const ReshardSpec& spec, const Planned& planned) 
           {"why", s.why}};
 }
 
-nlohmann::ordered_json context(const ReshardSpec& spec) {
+nlohmann::ordered_json context(const Spec& spec) {
   return {{"name", spec.name},
           {"tensors", spec.reshard.transfers.size()},
           {"bytes", spec.bytes},
@@ -106,32 +98,6 @@ nlohmann::ordered_json context(const ReshardSpec& spec) {
 }
 
 }  // namespace
-
-ReshardOptions options_of(const ReshardSpec& spec) {
-  return {.schedule = {spec.strategy, spec.choice, spec.node_budget, spec.seed}};
-}
-
-Planned plan_reshard(const ReshardSpec& spec) {
-  Planned planned;
-  const auto start = std::chrono::steady_clock::now();
-  planned.tasks = tasks(spec.reshard);
-  planned.schedule = choose(spec.reshard, planned.tasks, spec.network, options_of(spec), &planned.prices);
-  planned.plan_ms = milliseconds_since(start);
-  planned.problems = problems(planned.schedule, planned.tasks, spec.network);
-  return planned;
-}
-
-std::optional<Proof> prove_reshard(const ReshardSpec& spec, const Planned& planned) {
-  if (num_hops(planned.schedule) > kMostProvedHops) return {};
-  Proof proof;
-  const auto start = std::chrono::steady_clock::now();
-  proof.plan = build(spec.reshard, planned.schedule, spec.network, options_of(spec));
-  proof.build_ms = milliseconds_since(start);
-  const TimedVerdict proved = timed_verify(proof.plan);
-  proof.verdict = proved.verdict;
-  proof.verify_ms = proved.ms;
-  return proof;
-}
 
 std::string network_text(const Network& network) {
   std::set<double> rates;
@@ -146,7 +112,7 @@ std::string network_text(const Network& network) {
   return fmt::format("{} hosts with {} of {}, {}", hosts, count, rate, format_duration(network.latency_s));
 }
 
-std::string reshard_text(const ReshardSpec& spec, const Planned& planned, const std::optional<Proof>& proof) {
+std::string plan_text(const Spec& spec, const PlannedReshard& planned, const std::optional<ProvedReshard>& proof) {
   const Schedule& s = planned.schedule;
   std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
                                 network_text(spec.network));
@@ -162,7 +128,7 @@ std::string reshard_text(const ReshardSpec& spec, const Planned& planned, const 
   return out + gantt_text(spec, planned.tasks, s, {.width = terminal_width()});
 }
 
-std::string reshard_json(const ReshardSpec& spec, const Planned& planned, const std::optional<Proof>& proof) {
+std::string plan_json(const Spec& spec, const PlannedReshard& planned, const std::optional<ProvedReshard>& proof) {
   nlohmann::ordered_json out = summary(spec, planned);
   out.update(context(spec));
   std::vector<std::string> all = planned.problems;
@@ -181,18 +147,18 @@ std::string reshard_json(const ReshardSpec& spec, const Planned& planned, const 
   return out.dump() + "\n";
 }
 
-std::vector<ComparedRow> compare_plans(const ReshardSpec& spec) {
+std::vector<ComparedRow> compare_plans(const Spec& spec) {
   std::vector<ComparedRow> rows;
   for (const Strategy strategy : kStrategies)
     for (const Choice choice : kChoices) {
-      ReshardSpec one = spec;
-      one.strategy = strategy, one.choice = choice;
-      rows.push_back({strategy, choice, plan_reshard(one)});
+      ReshardOptions options = spec.options;
+      options.schedule.strategy = strategy, options.schedule.choice = choice;
+      rows.push_back({strategy, choice, plan_reshard(spec.reshard, spec.network, options)});
     }
   return rows;
 }
 
-std::string compare_text(const ReshardSpec& spec, const std::vector<ComparedRow>& rows) {
+std::string compare_text(const Spec& spec, const std::vector<ComparedRow>& rows) {
   std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
                                 network_text(spec.network));
   out += fmt::format("  makespan in units of the whole over one NIC; the bound is {}\n\n",
@@ -212,7 +178,7 @@ std::string compare_text(const ReshardSpec& spec, const std::vector<ComparedRow>
   return out + aligned(table, Last::number);
 }
 
-std::string compare_json(const ReshardSpec& spec, const std::vector<ComparedRow>& rows) {
+std::string compare_json(const Spec& spec, const std::vector<ComparedRow>& rows) {
   nlohmann::ordered_json out = context(spec);
   out["lower_bound"] = spec.in_tensors(rows.back().planned.schedule.lower_bound_s);
   out["rows"] = nlohmann::ordered_json::array();
@@ -225,4 +191,4 @@ std::string compare_json(const ReshardSpec& spec, const std::vector<ComparedRow>
   return out.dump() + "\n";
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::reshard
