@@ -37,6 +37,7 @@ bench: setup-test release
 lint:
 	@clang-format --dry-run -Werror $(SOURCES)
 	@python3 tools/check_layers.py
+	@python3 tools/check_types.py
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@run-clang-tidy -quiet -p build '/(weft|cli)/.*\.cc$$'
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Checks the folder law of the design: which folder of weft/ may include which.
+"""Checks the folder law of the design: which folder of weft/ may include which, and that no command includes another.
 
-Prints `file:line: folder X may not include Y` for every breach and exits 1 if there is one. Also checks
-that a quoted include is the path of a file there is, that headers say `#pragma once`, and that CUDA headers
-stay where they belong; warns about files too long to be one idea. Tests (*_test.cc, *_test.h) may include anything.
+Prints `file:line: folder X may not include Y` for every breach and exits 1 if there is one. Also checks that a quoted
+include is the path of a file there is, that headers say `#pragma once`, that CUDA headers stay where they belong, and that
+no folder has more than 40 files; warns about lines of more than 120 columns and about files too long to be one idea. Tests
+(*_test.cc, *_test.h) may include anything. check_types.py looks for types that are defined twice.
 
 usage: tools/check_layers.py [ROOT]
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -29,7 +31,7 @@ MAY_INCLUDE = {
     "schedule": ["base", "mesh", "cluster"],
     "sim": ["base", "io", "mesh", "cluster", "plan", "collective", "reshard", "schedule"],
     "draw": ["base"],
-    "virtual": ["base", "cluster", "transport"],
+    "virtual": ["base"],
     "world": BELOW_WORLD,
     "nn": ["base", "io", "kernel", "mesh", "plan", "collective", "world"],
     "pipeline": BELOW_WORLD + ["world", "nn"],
@@ -38,17 +40,39 @@ MAY_INCLUDE = {
     "study": BELOW_WORLD + ["schedule", "sim", "draw", "world", "nn", "pipeline", "llm", "serve", "virtual"],
 }
 
+# Folders of cli/ that are no command, and what is still to be moved into the library: command: others it includes.
+SHARED_IN_CLI = {"baseline"}
+STILL_INCLUDED = {
+    "demo": ["bench"],
+    "ledger": ["bench", "info", "sim"],
+    "reshard": ["bench"],
+    "shared": ["bench"],
+}
+
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 HEADERS = {".h", ".cuh"}
 MOST_LINES = 450
+MOST_FILES = 40
+MOST_COLUMNS = 120
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CUDA = re.compile(r"^(cuda|cublas|cooperative_groups|nvml|nvtx|nccl|cub/|thrust/|cute/|cutlass/)")
 
 
 def folder_of(path):
-    """The folder of weft/ that a path like weft/plan/plan.h is in; None for weft/weft.h, the face."""
+    """The folder of weft/ or cli/ that a path like weft/plan/plan.h is in; None for weft/weft.h and cli/table.h."""
     parts = pathlib.PurePosixPath(path).parts
     return parts[1] if len(parts) > 2 else None
+
+
+def check_command(path, target):
+    """What is wrong with an include of cli/ in cli/, or None."""
+    source, included = folder_of(path), folder_of(target)
+    if included is None or included == source or included in SHARED_IN_CLI:
+        return None
+    if included in STILL_INCLUDED.get(source or "shared", []):
+        return None
+    who = f"command {source}" if source else "what commands share"
+    return f"{who} may not include command {included}; move what both need to weft/ or to cli/ itself"
 
 
 def check_include(root, path, bracket, target):
@@ -61,8 +85,12 @@ def check_include(root, path, bracket, target):
         return None
     if not (root / target).is_file():
         return f'no file "{target}"; an include is a path from the root of the repository'
-    if is_test or not target.startswith("weft/"):
+    if path.startswith("cli/") and target.startswith("cli/") and not is_test:
+        return check_command(path, target)
+    if is_test or not path.startswith("weft/"):
         return None
+    if not target.startswith("weft/"):
+        return f"weft/ may not include {target}"
     source, included = folder_of(path), folder_of(target)
     if source is None or included == source or included in MAY_INCLUDE.get(source, []):
         return None
@@ -73,13 +101,15 @@ def check_file(root, path):
     """Breaches and warnings of one file as (line, text) lists."""
     breaches, warnings = [], []
     folder = folder_of(path)
-    if folder is not None and folder not in MAY_INCLUDE:
+    if path.startswith("weft/") and folder is not None and folder not in MAY_INCLUDE:
         breaches.append((1, f"folder {folder} is not in the folder law; give it a row in tools/check_layers.py"))
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
         if match and (problem := check_include(root, path, *match.groups())):
             breaches.append((number, problem))
+        if len(line) > MOST_COLUMNS:
+            warnings.append((number, f"{len(line)} columns; use at most {MOST_COLUMNS}"))
     if pathlib.PurePosixPath(path).suffix in HEADERS and "#pragma once" not in (line.strip() for line in lines):
         breaches.append((1, "header without #pragma once"))
     if len(lines) > MOST_LINES:
@@ -87,20 +117,32 @@ def check_file(root, path):
     return breaches, warnings
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
-    paths = sorted(p.relative_to(root).as_posix() for p in (root / "weft").rglob("*") if p.suffix in SOURCES)
-    num_breaches = 0
+def crowded_folders(paths):
+    """Breaches of folders with too many files, as (folder, text)."""
+    counts = collections.Counter(str(pathlib.PurePosixPath(path).parent) for path in paths)
+    return [(folder, f"{n} files; at most {MOST_FILES}, then it is two ideas") for folder, n in counts.items() if n > MOST_FILES]
+
+
+def check_tree(root):
+    """Prints what is wrong; returns the number of breaches and of files."""
+    paths = sorted(p.relative_to(root).as_posix() for part in ["weft", "cli"] for p in (root / part).rglob("*") if p.suffix in SOURCES)
+    found = [(folder, 1, text) for folder, text in crowded_folders(paths)]
     for path in paths:
         breaches, warnings = check_file(root, path)
-        for number, text in breaches:
-            print(f"{path}:{number}: {text}")
+        found += [(path, number, text) for number, text in breaches]
         for number, text in warnings:
             print(f"{path}:{number}: warning: {text}")
-        num_breaches += len(breaches)
+    for path, number, text in found:
+        print(f"{path}:{number}: {text}")
+    return len(found), len(paths)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+    num_breaches, num_files = check_tree(root)
     if num_breaches:
-        print(f"{num_breaches} breaches of the folder law in {len(paths)} files")
-    return 1 if num_breaches or not paths else 0
+        print(f"{num_breaches} breaches of the folder law in {num_files} files")
+    return 1 if num_breaches or not num_files else 0
 
 
 if __name__ == "__main__":

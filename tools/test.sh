@@ -33,9 +33,9 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)"
 
 layers() {
   local start=$SECONDS
-  echo "== layers: the folder law, and that documents name what is there"
+  echo "== layers: the folder law, types defined twice, and that documents name what is there"
   local check
-  for check in check_layers check_docs; do
+  for check in check_layers check_types check_test check_docs; do
     if python3 tools/$check.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   done
   echo "== layers: $((SECONDS - start)) s"

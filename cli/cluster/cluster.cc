@@ -9,7 +9,7 @@
 
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::cluster {
 namespace {
 
 struct EnterFlags {
@@ -19,7 +19,7 @@ struct EnterFlags {
 
 int enter(const EnterFlags& flags) {
   Entry entry{.host = flags.host, .core = {}};
-  for (const VirtualHost& host : load_virtual_cluster(flags.name).hosts)
+  for (const VirtualHost& host : load_virtual_hosts(flags.name).hosts)
     if (host.name == flags.host) entry.core = host.core;
   return run_on_host(entry, flags.program);
 }
@@ -31,11 +31,11 @@ void add_name_flag(CLI::App& command, std::string* name) {
   command.add_option("--name", *name, fmt::format("the cluster ({})", kDefaultCluster))->type_name("NAME");
 }
 
-std::string model_path(const std::string& cluster) { return cluster_folder(cluster) + "/model.json"; }
+std::string model_path(const std::string& set) { return hosts_folder(set) + "/model.json"; }
 
-std::string hosts_table(const VirtualCluster& cluster) {
+std::string hosts_table(const VirtualHosts& all) {
   std::vector<std::vector<std::string>> rows{{"host", "address", "each direction", "cpu", "sent", "received"}};
-  for (const VirtualHost& host : cluster.hosts) {
+  for (const VirtualHost& host : all.hosts) {
     std::string cpu = host.core ? fmt::format("core {}", *host.core) : "";
     if (host.cpus) cpu += fmt::format("{}{} cores", cpu.empty() ? "" : ", ", *host.cpus);
     const auto bytes = [](const auto& count) {
@@ -57,7 +57,12 @@ void add_cluster_enter(CLI::App& cluster, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return enter(*flags); }; });
 }
 
+}  // namespace weft::cli::cluster
+
+namespace weft::cli {
+
 void add_cluster(CLI::App& app, Run* run) {
+  using namespace cluster;
   auto* command = app.add_subcommand("cluster", "virtual hosts with shaped links on this machine: up, run, list, down");
   command->require_subcommand(1);
   add_cluster_up(*command, run);

@@ -3,11 +3,13 @@
 
 #include <string>
 
-#include "weft/virtual/cluster.h"
+#include "weft/virtual/hosts.h"
 
 #include "cli/command.h"
 
-namespace weft::cli {
+namespace weft::cli::cluster {
+
+using namespace virtual_hosts;
 
 void add_cluster_up(CLI::App& cluster, Run* run);
 void add_cluster_run(CLI::App& cluster, Run* run);
@@ -18,7 +20,7 @@ void add_cluster_enter(CLI::App& cluster, Run* run);  // for `run` and its agent
 inline constexpr const char* kDefaultCluster = "default";
 void add_name_flag(CLI::App& command, std::string* name);
 
-std::string hosts_table(const VirtualCluster& cluster);  // for people: a line a host
-std::string model_path(const std::string& cluster);      // the cluster as estimates see it, a rank a host
+std::string hosts_table(const VirtualHosts& all);  // for people: one line per host
+std::string model_path(const std::string& set);    // the hosts as estimates see them, one rank per host
 
-}  // namespace weft::cli
+}  // namespace weft::cli::cluster

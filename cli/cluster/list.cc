@@ -11,7 +11,7 @@
 
 #include "cli/cluster/cluster.h"
 
-namespace weft::cli {
+namespace weft::cli::cluster {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -21,49 +21,48 @@ struct ListFlags {
   bool named = false, all = false, json = false;
 };
 
-// A cluster that is not whole has no hosts here.
-VirtualCluster look_at(const std::string& name) {
+// A set that is not whole has no hosts here.
+VirtualHosts look_at(const std::string& name) {
   try {
-    VirtualCluster cluster = load_virtual_cluster(name);
-    for (VirtualHost& host : cluster.hosts) read_counters(host);
-    return cluster;
+    VirtualHosts all = load_virtual_hosts(name);
+    for (VirtualHost& host : all.hosts) read_counters(host);
+    return all;
   } catch (const Error&) {
     return {.name = name, .hosts = {}};
   }
 }
 
-// All hosts in one list, for those who know their names; and by cluster.
+// All hosts in one list, for those who know their names; and by set.
 int list(const ListFlags& flags) {
-  if (flags.named) load_virtual_cluster(flags.name);  // says what is wrong with it
-  std::vector<VirtualCluster> clusters;
-  for (const std::string& name : flags.named ? std::vector{flags.name} : find_virtual_clusters())
+  if (flags.named) load_virtual_hosts(flags.name);  // says what is wrong with it
+  std::vector<VirtualHosts> clusters;
+  for (const std::string& name : flags.named ? std::vector{flags.name} : find_virtual_hosts())
     clusters.push_back(look_at(name));
   if (flags.json) {
     Json out{{"clusters", Json::array()}, {"hosts", Json::array()}};
-    for (const VirtualCluster& cluster : clusters) {
-      out["clusters"].push_back(
-          {{"name", cluster.name}, {"hosts", cluster.hosts.size()}, {"whole", !cluster.hosts.empty()}});
-      for (const VirtualHost& host : cluster.hosts) out["hosts"].push_back(to_json(host));
+    for (const VirtualHosts& all : clusters) {
+      out["clusters"].push_back({{"name", all.name}, {"hosts", all.hosts.size()}, {"whole", !all.hosts.empty()}});
+      for (const VirtualHost& host : all.hosts) out["hosts"].push_back(to_json(host));
     }
     fmt::print("{}\n", out.dump());
     return 0;
   }
   if (clusters.empty()) fmt::print("no virtual clusters; make one with `weft cluster up`\n");
-  for (const VirtualCluster& cluster : clusters) {
-    fmt::print("{}{}\n", cluster.name, cluster.hosts.empty() ? ": not whole; take it down" : "");
-    if (!cluster.hosts.empty()) fmt::print("{}", hosts_table(cluster));
+  for (const VirtualHosts& all : clusters) {
+    fmt::print("{}{}\n", all.name, all.hosts.empty() ? ": not whole; take it down" : "");
+    if (!all.hosts.empty()) fmt::print("{}", hosts_table(all));
   }
   return 0;
 }
 
 int down(const ListFlags& flags) {
   if (flags.all && flags.named) bad_input("--all and --name {} are both given; use one", flags.name);
-  check_cluster_name(flags.name);
+  check_hosts_name(flags.name);
   require_root("taking virtual hosts down");
-  const ClusterLock lock;
+  const HostsLock lock;
   Json removed = Json::array();
-  for (const std::string& name : flags.all ? find_virtual_clusters() : std::vector{flags.name}) {
-    const Removed gone = remove_virtual_cluster(name);
+  for (const std::string& name : flags.all ? find_virtual_hosts() : std::vector{flags.name}) {
+    const Removed gone = remove_virtual_hosts(name);
     if (!gone.anything) continue;
     removed.push_back(
         {{"name", name}, {"namespaces", gone.namespaces}, {"cgroups", gone.quotas}, {"processes", gone.processes}});
@@ -106,4 +105,4 @@ void add_cluster_down(CLI::App& cluster, Run* chosen) {
   });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::cluster

@@ -1,13 +1,9 @@
 // `weft cluster run`: a program's ranks on virtual hosts, started by mpirun on the first of them.
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include "weft/virtual/run.h"
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -27,10 +23,8 @@
 
 extern char** environ;
 
-namespace weft::cli {
+namespace weft::cli::cluster {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct RunFlags {
   std::string name;
@@ -68,9 +62,9 @@ double cores_a_rank(const VirtualHost& host, const MpirunOptions& options) {
 // The model that `auto` goes by in this run. A file for this run alone, gone when it goes out of scope.
 class ModelFile {
  public:
-  ModelFile(const VirtualCluster& cluster, const MpirunOptions& options)
-      : path_(fmt::format("{}/model-{}.json", cluster_folder(cluster.name), getpid())) {
-    Cluster model = with_cores(load_cluster(model_path(cluster.name)), cores_a_rank(cluster.hosts[0], options));
+  ModelFile(const VirtualHosts& all, const MpirunOptions& options)
+      : path_(fmt::format("{}/model-{}.json", hosts_folder(all.name), getpid())) {
+    Cluster model = with_cores(load_cluster(model_path(all.name)), cores_a_rank(all.hosts[0], options));
     model.num_hosts = options.num_hosts;
     model.ranks_per_host = options.ranks_per_host;
     std::ofstream(path_) << to_json(model) << "\n";
@@ -113,68 +107,8 @@ std::vector<std::string> environment(const RunFlags& flags, const ModelFile& mod
   return all;
 }
 
-struct End {
-  int code = 1;
-  bool interrupted = false;
-};
-
-// Waits for the child with SIGCHLD, SIGINT and SIGTERM blocked. The terminal's SIGINT has reached mpirun too, which needs
-// a moment to end its ranks; SIGTERM is passed on. What is still there after 3 s, or at a second signal, is killed: the
-// child takes all hosts' processes with it.
-End wait_for(pid_t child, const sigset_t& awaited) {
-  End end;
-  constexpr auto kNever = Clock::time_point::max();
-  auto ask = kNever, kill_at = kNever;
-  for (int status = 0;;) {
-    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
-    const int signal = sigtimedwait(&awaited, nullptr, &pause);
-    if (waitpid(child, &status, WNOHANG) == child) {
-      end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      return end;
-    }
-    const auto now = Clock::now();
-    if (signal == SIGINT || signal == SIGTERM) {
-      if (end.interrupted) kill(child, SIGKILL);
-      end.interrupted = true;
-      if (kill_at == kNever)
-        ask = now + std::chrono::seconds(signal == SIGINT ? 1 : 0), kill_at = now + std::chrono::seconds(3);
-    }
-    if (now >= ask) kill(child, SIGTERM), ask = kNever;
-    if (now >= kill_at) kill(child, SIGKILL);
-  }
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& one : strings) result.push_back(one.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-End run_inside(const VirtualCluster& cluster, std::vector<std::string> mpirun, std::vector<std::string> variables) {
-  std::vector<std::string> words{"weft", "cluster", "enter", "--name", cluster.name, "--host", cluster.hosts[0].name,
-                                 "--"};
-  words.insert(words.end(), mpirun.begin(), mpirun.end());
-  sigset_t awaited, before;
-  sigemptyset(&awaited);
-  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&awaited, signal);
-  sigprocmask(SIG_BLOCK, &awaited, &before);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setsigmask(&attributes, &before);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t child = -1;
-  const int error =
-      posix_spawn(&child, "/proc/self/exe", nullptr, &attributes, pointers(words).data(), pointers(variables).data());
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) fail(Code::io, "cannot start this program again: {}", std::strerror(error));
-  const End end = wait_for(child, awaited);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  return end;
-}
-
 // Hosts with the bytes of this run alone.
-void report(const RunFlags& flags, const MpirunOptions& options, const VirtualCluster& before, VirtualCluster after,
+void report(const RunFlags& flags, const MpirunOptions& options, const VirtualHosts& before, VirtualHosts after,
             int code) {
   nlohmann::ordered_json out{{"name", before.name},
                              {"ranks", flags.ranks},
@@ -192,26 +126,26 @@ void report(const RunFlags& flags, const MpirunOptions& options, const VirtualCl
 }
 
 int run(const RunFlags& flags) {
-  check_cluster_name(flags.name);
+  check_hosts_name(flags.name);
   require_root("running on virtual hosts");
   require_program("mpirun", "openmpi-bin");
-  VirtualCluster cluster = load_virtual_cluster(flags.name);
-  MpirunOptions options = placed(flags, int_size(cluster.hosts));
+  VirtualHosts all = load_virtual_hosts(flags.name);
+  MpirunOptions options = placed(flags, int_size(all.hosts));
   if (find_program(flags.program[0]).empty())
     bad_input("there is no program \"{}\"; give its path, or a name that PATH has", flags.program[0]);
-  write_agent(cluster);
-  const ModelFile model(cluster, options);
+  write_agent(all);
+  const ModelFile model(all, options);
   const auto variables = environment(flags, model);
   for (const std::string& one : variables)
     if (reaches_ranks(name_of(one)) || std::find_if(flags.env.begin(), flags.env.end(), [&](const std::string& asked) {
                                          return name_of(asked) == name_of(one);
                                        }) != flags.env.end())
       options.passed.push_back(name_of(one));
-  for (VirtualHost& host : cluster.hosts) read_counters(host);
+  for (VirtualHost& host : all.hosts) read_counters(host);
   std::fflush(nullptr);
-  const End end = run_inside(cluster, mpirun_words(cluster, options), variables);
+  const RunEnd end = run_mpirun(all, mpirun_words(all, options), variables);
   const int code = end.interrupted ? 1 : end.code;
-  if (flags.json) report(flags, options, cluster, cluster, code);
+  if (flags.json) report(flags, options, all, all, code);
   if (end.interrupted) fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks);
   return code;
 }
@@ -243,4 +177,4 @@ void add_cluster_run(CLI::App& cluster, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::cluster

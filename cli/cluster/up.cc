@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
@@ -19,14 +18,14 @@
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/virtual/lock.h"
+#include "weft/virtual/make.h"
 #include "weft/virtual/network.h"
 #include "weft/virtual/quota.h"
-#include "weft/virtual/remove.h"
 #include "weft/virtual/tools.h"
 
 #include "cli/cluster/cluster.h"
 
-namespace weft::cli {
+namespace weft::cli::cluster {
 namespace {
 
 constexpr int kMaxHosts = 64;
@@ -76,7 +75,7 @@ std::optional<double> read_rate(const std::string& text) {
 }
 
 void check(const UpFlags& flags, std::size_t cores) {
-  check_cluster_name(flags.name);
+  check_hosts_name(flags.name);
   if (flags.hosts < 1 || flags.hosts > kMaxHosts) bad_input("--hosts is {}; use 1 to {}", flags.hosts, kMaxHosts);
   if (flags.cpus != 0 && !(flags.cpus >= 0.01 && flags.cpus <= 1024))
     bad_input("--cpus is {}; use 0.01 to 1024 cores", flags.cpus);
@@ -89,7 +88,7 @@ void check(const UpFlags& flags, std::size_t cores) {
   require_program("tc", "iproute2");
   if (const std::string why = no_quotas_because(); flags.cpus != 0 && !why.empty())
     bad_input("--cpus {} cannot be had: {}; use --pin, or neither", flags.cpus, why);
-  const auto all = find_virtual_clusters();
+  const auto all = find_virtual_hosts();
   if (std::find(all.begin(), all.end(), flags.name) != all.end())
     bad_input("there is a cluster \"{}\" already; `weft cluster down --name {}`, or take another --name", flags.name,
               flags.name);
@@ -111,22 +110,22 @@ void warn_where_false(const UpFlags& flags, std::optional<double> rate, std::siz
                static_cast<double>(cores) / flags.hosts);
 }
 
-VirtualCluster described(const UpFlags& flags, const std::vector<int>& cores) {
-  VirtualCluster cluster{.name = flags.name};
+VirtualHosts described(const UpFlags& flags, const std::vector<int>& cores) {
+  VirtualHosts all{.name = flags.name};
   const std::string subnet = free_subnet();
   for (int i = 0; i < flags.hosts; ++i) {
     VirtualHost host{.name = host_name(flags.name, i), .address = fmt::format("{}.{}", subnet, i + 1)};
     host.rate = read_rate(flags.rate);
     if (flags.cpus > 0) host.cpus = flags.cpus;
     if (flags.pin) host.core = cores[at(i)];
-    cluster.hosts.push_back(std::move(host));
+    all.hosts.push_back(std::move(host));
   }
-  return cluster;
+  return all;
 }
 
 // This machine's rates and these links; a rank a host (`run` divides the cores among more). Where the link is shaped the
 // model has the rate that it lets TCP carry, not the one just seen: somebody else may have been on the cores.
-void write_model(const VirtualCluster& hosts, const Link& link) {
+void write_model(const VirtualHosts& hosts, const Link& link) {
   Cluster model = with_wire(find_cluster());
   model.name = "virtual cluster " + hosts.name;
   model.num_hosts = int_size(hosts.hosts);
@@ -140,36 +139,22 @@ void write_model(const VirtualCluster& hosts, const Link& link) {
   if (!file) fail(Code::io, "cannot write \"{}\"; is /run full?", model_path(hosts.name));
 }
 
-// Returns the link between the first two hosts; of one host alone, that of the machine's memory.
-Link make(const VirtualCluster& cluster) {
-  std::filesystem::create_directories(cluster_folder(cluster.name));
-  make_network(cluster, interrupted);
-  for (const VirtualHost& host : cluster.hosts)
-    if (host.cpus) make_quota(host.name, *host.cpus);
-  const Link link = cluster.hosts.size() > 1 ? measure_link(cluster.hosts[0], cluster.hosts[1]) : find_cluster().local;
-  write_model(cluster, link);
-  if (interrupted()) fail(Code::io, "interrupted");
-  save_virtual_cluster(cluster);
-  return link;
-}
-
-void report(const UpFlags& flags, VirtualCluster& cluster, const Link& link) {
-  if (const auto rate = cluster.hosts[0].rate;
-      rate && cluster.hosts.size() > 1 && link.bytes_per_s < 0.9 * kPayload * *rate)
+void report(const UpFlags& flags, VirtualHosts& all, const Link& link) {
+  if (const auto rate = all.hosts[0].rate; rate && all.hosts.size() > 1 && link.bytes_per_s < 0.9 * kPayload * *rate)
     fmt::print(stderr, "weft: warning: a TCP stream from host 0 to 1 carries {}, not {}: is the machine busy?\n",
                format_rate(link.bytes_per_s), format_rate(kPayload * *rate));
-  for (VirtualHost& host : cluster.hosts) read_counters(host);
+  for (VirtualHost& host : all.hosts) read_counters(host);
   if (flags.json) {
-    nlohmann::ordered_json out{{"name", cluster.name}, {"hosts", nlohmann::ordered_json::array()}};
-    for (const VirtualHost& host : cluster.hosts) out["hosts"].push_back(to_json(host));
+    nlohmann::ordered_json out{{"name", all.name}, {"hosts", nlohmann::ordered_json::array()}};
+    for (const VirtualHost& host : all.hosts) out["hosts"].push_back(to_json(host));
     out["measured_rate"] = link.bytes_per_s;
     out["latency_us"] = link.latency_s * 1e6;
-    out["model"] = model_path(cluster.name);
+    out["model"] = model_path(all.name);
     fmt::print("{}\n", out.dump());
     return;
   }
-  fmt::print("{}", hosts_table(cluster));
-  if (cluster.hosts.size() > 1)
+  fmt::print("{}", hosts_table(all));
+  if (all.hosts.size() > 1)
     fmt::print("A TCP stream from host 0 to 1 carries {}; a byte takes {}.\n", format_rate(link.bytes_per_s),
                format_duration(link.latency_s));
 }
@@ -177,20 +162,20 @@ void report(const UpFlags& flags, VirtualCluster& cluster, const Link& link) {
 int up(const UpFlags& flags) {
   const auto cores = usable_cores();
   check(flags, cores.size());
-  const ClusterLock lock;
+  const HostsLock lock;
   check(flags, cores.size());  // somebody else may have been faster
   warn_where_false(flags, read_rate(flags.rate), cores.size());
   watch_signals();
-  VirtualCluster cluster = described(flags, cores);
-  Link link;
-  try {
-    link = make(cluster);
-  } catch (const std::exception& error) {
-    remove_virtual_cluster(flags.name);
-    if (interrupted()) fail(Code::io, "interrupted; nothing of cluster \"{}\" is left", flags.name);
-    fail(Code::io, "cannot make cluster \"{}\": {}; nothing of it is left", flags.name, error.what());
-  }
-  report(flags, cluster, link);
+  VirtualHosts all = described(flags, cores);
+  Link link = find_cluster().local;  // of one host alone
+  make_virtual_hosts(all, interrupted, [&] {
+    if (all.hosts.size() > 1) {
+      const SeenLink seen = measure_link(all.hosts[0], all.hosts[1]);
+      link = {.bytes_per_s = seen.bytes_per_s, .latency_s = seen.latency_s};
+    }
+    write_model(all, link);
+  });
+  report(flags, all, link);
   return 0;
 }
 
@@ -216,4 +201,4 @@ void add_cluster_up(CLI::App& cluster, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return up(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::cluster

@@ -63,15 +63,15 @@ std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
 struct Hosts {
   std::string ucx = UcxWire::version();  // empty: not in this build
   bool pmix = PmixJob::available();
-  std::string mpirun = find_program("mpirun");  // empty: there is none
-  std::string lacks;                            // for virtual clusters: nothing, or what is missing
+  std::string mpirun = virtual_hosts::find_program("mpirun");  // empty: there is none
+  std::string lacks;                                           // for virtual clusters: nothing, or what is missing
 };
 
 Hosts look_at_hosts() {
   Hosts hosts;
   if (geteuid() != 0)
     hosts.lacks = "root";
-  else if (find_program("ip").empty() || find_program("tc").empty())
+  else if (virtual_hosts::find_program("ip").empty() || virtual_hosts::find_program("tc").empty())
     hosts.lacks = "ip and tc (Debian: iproute2)";
   else if (hosts.mpirun.empty())
     hosts.lacks = "mpirun (Debian: openmpi-bin)";

@@ -9,6 +9,7 @@
 #include "weft/base/index.h"
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/workload.h"
+#include "weft/mesh/box.h"
 
 namespace weft {
 namespace {
@@ -36,8 +37,6 @@ std::int64_t share(std::int64_t whole, int ranks, const Workload& w, const char*
               what, whole, ranks);
   return whole / ranks;
 }
-
-std::int64_t rounded_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Columns are split: x whole on every rank, or gathered; the gradient of x is a sum over the ranks.
 Pass column_split(Pass pass, Reduction reduction) {
@@ -109,7 +108,7 @@ std::vector<Pass> moe(const Workload& w, const Parallel& parallel) {
     add_data_attention(w, parallel, &out);
   const std::int64_t own = share(w.tokens(), parallel.ranks, w, "sequence * batch");
   const std::int64_t experts = share(w.experts, parallel.ranks, w, "experts");
-  const std::int64_t rows = rounded_up(w.tokens() * w.top_k, w.experts);
+  const std::int64_t rows = ceil_div(w.tokens() * w.top_k, w.experts);
   const std::int64_t columns = w.gated ? 2 * w.ffn : w.ffn;
   out.push_back(gemm_pass("router", {own, w.experts, w.hidden}));
   if (w.shared_experts > 0) {

@@ -15,11 +15,12 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
-#include "weft/transport/local/memory.h"
-#include "weft/virtual/cluster.h"
+#include "weft/base/os/argv.h"
+#include "weft/base/os/fd.h"
+#include "weft/virtual/hosts.h"
 #include "weft/virtual/quota.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 volatile sig_atomic_t passed_on_to = 0;
@@ -76,9 +77,7 @@ void mount_files(const std::string& host) {
 [[noreturn]] void exec_program(const std::vector<std::string>& program) {
   default_signals();
   std::vector<std::string> strings = program;
-  std::vector<char*> argv;
-  for (std::string& word : strings) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = argv_of(strings);
   execvp(argv[0], argv.data());
   fmt::print(stderr, "weft: cannot start \"{}\": {}\n", program[0], std::strerror(errno));
   _exit(127);
@@ -126,4 +125,4 @@ int run_on_host(const Entry& entry, const std::vector<std::string>& program) {
   return exit_code_of(status);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 
 struct Entry {
   std::string host;
@@ -20,4 +20,4 @@ struct Entry {
 // namespaces of this process: it can do nothing else afterwards. Throws io.
 int run_on_host(const Entry& entry, const std::vector<std::string>& program);
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

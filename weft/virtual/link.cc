@@ -17,7 +17,7 @@
 #include "weft/base/statistics.h"
 #include "weft/virtual/network.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -117,13 +117,13 @@ double measure_rate(const Connection& link) {
 
 }  // namespace
 
-Link measure_link(const VirtualHost& from, const VirtualHost& to) {
+SeenLink measure_link(const VirtualHost& from, const VirtualHost& to) {
   const Connection link = connect_hosts(from, to);
-  Link seen;
+  SeenLink seen;
   seen.latency_s = measure_latency(link);
   seen.bytes_per_s = measure_rate(link);
   if (seen.latency_s <= 0 || seen.bytes_per_s <= 0) fail_link(from, to);
   return seen;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -9,13 +9,13 @@
 
 #include "weft/base/error.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 
-ClusterLock::ClusterLock() {
+HostsLock::HostsLock() {
   mkdir("/run/weft", 0755);  // or it is there
   file_ = Fd(open("/run/weft/lock", O_CREAT | O_RDWR, 0600));
   if (!file_ || flock(file_.get(), LOCK_EX) != 0)
     fail(Code::io, "cannot lock /run/weft/lock: {}", std::strerror(errno));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -2,16 +2,16 @@
 // the programs it was running then (ip, tc) have ended: they hold it too, so that nothing is made behind a `down`.
 #pragma once
 
-#include "weft/transport/local/memory.h"
+#include "weft/base/os/fd.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 
-class ClusterLock {
+class HostsLock {
  public:
-  ClusterLock();  // waits for it; throws io where /run/weft cannot be written
+  HostsLock();  // waits for it; throws io where /run/weft cannot be written
 
  private:
   Fd file_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

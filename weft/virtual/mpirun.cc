@@ -13,7 +13,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 // For the agent, which may run long after and elsewhere: a path, not /proc/self/exe.
@@ -28,9 +28,9 @@ bool begins_with_one_of(std::string_view name, std::initializer_list<std::string
 }
 
 // Whether ranks take turns on cores: then a rank that waits must give its core up.
-bool outnumber_cores(const VirtualCluster& cluster, const MpirunOptions& options) {
+bool outnumber_cores(const VirtualHosts& all, const MpirunOptions& options) {
   const int ranks = options.num_hosts * options.ranks_per_host;
-  const VirtualHost& host = cluster.hosts.front();
+  const VirtualHost& host = all.hosts.front();
   if (host.core && options.ranks_per_host > 1) return true;
   if (host.cpus && *host.cpus < options.ranks_per_host) return true;
   return ranks > static_cast<int>(std::thread::hardware_concurrency());
@@ -48,10 +48,10 @@ bool reaches_mpirun(std::string_view name) {
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-std::vector<std::string> mpirun_words(const VirtualCluster& cluster, const MpirunOptions& options) {
+std::vector<std::string> mpirun_words(const VirtualHosts& all, const MpirunOptions& options) {
   std::string hosts;
   for (int i = 0; i < options.num_hosts; ++i)
-    hosts += fmt::format("{}{}:{}", i == 0 ? "" : ",", cluster.hosts[i].name, options.ranks_per_host);
+    hosts += fmt::format("{}{}:{}", i == 0 ? "" : ",", all.hosts[i].name, options.ranks_per_host);
   // Cores are the host's business (cgroup, pinning): bound by mpirun, the first rank of every host would be on core 0.
   std::vector<std::string> words{"mpirun",
                                  "--allow-run-as-root",
@@ -67,7 +67,7 @@ std::vector<std::string> mpirun_words(const VirtualCluster& cluster, const Mpiru
   const auto mca = [&](const std::string& name, const std::string& value) {
     words.insert(words.end(), {"--mca", name, value});
   };
-  mca("plm_rsh_agent", agent_path(cluster.name));
+  mca("plm_rsh_agent", agent_path(all.name));
   mca("orte_leave_session_attached", "1");  // a daemon in the background would outlive its host's first process
   mca("orte_tmpdir_base", "/dev/shm");      // the host's own, gone with it
   mca("oob_tcp_if_include", kHostDevice);
@@ -77,7 +77,7 @@ std::vector<std::string> mpirun_words(const VirtualCluster& cluster, const Mpiru
   mca("pml", "ucx,ob1");
   mca("btl", "self,vader,tcp");
   for (const char* allowed : {"opal_common_ucx_tls", "opal_common_ucx_devices"}) mca(allowed, "any");
-  if (outnumber_cores(cluster, options)) mca("mpi_yield_when_idle", "1");
+  if (outnumber_cores(all, options)) mca("mpi_yield_when_idle", "1");
   for (const auto& [name, value] : options.mca) {
     for (std::size_t i = 0; i + 2 < words.size(); ++i)  // mpirun refuses a parameter that is given twice
       if (words[i] == "--mca" && words[i + 1] == name)
@@ -89,19 +89,19 @@ std::vector<std::string> mpirun_words(const VirtualCluster& cluster, const Mpiru
   return words;
 }
 
-std::string agent_path(const std::string& cluster) { return cluster_folder(cluster) + "/agent"; }
+std::string agent_path(const std::string& set) { return hosts_folder(set) + "/agent"; }
 
-void write_agent(const VirtualCluster& cluster) {
-  const std::string path = agent_path(cluster.name), self = std::filesystem::read_symlink("/proc/self/exe");
-  // Under another name first: a run of the same cluster may be reading it.
+void write_agent(const VirtualHosts& all) {
+  const std::string path = agent_path(all.name), self = std::filesystem::read_symlink("/proc/self/exe");
+  // Under another name first: a run on the same hosts may be reading it.
   const std::string fresh = fmt::format("{}.{}", path, getpid());
   std::ofstream file(fresh);
   file << "#!/bin/sh\n# Stands in for ssh on this virtual cluster: HOST COMMAND...\n"
-       << "host=$1; shift\nexec " << shell_quoted(self) << " cluster enter --name " << cluster.name
+       << "host=$1; shift\nexec " << shell_quoted(self) << " cluster enter --name " << all.name
        << " --host \"$host\" -- /bin/sh -c \"$*\"\n";
   file.close();
   if (!file || chmod(fresh.c_str(), 0755) != 0 || rename(fresh.c_str(), path.c_str()) != 0)
     fail(Code::io, "cannot write \"{}\"", path);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -16,10 +16,10 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
-#include "weft/transport/join/net_address.h"
+#include "weft/base/os/net_device.h"
 #include "weft/virtual/tools.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 // "10.77.3" of every IPv4 address in this thread's namespace.
@@ -73,29 +73,29 @@ void set_kernel(const std::string& name, const std::string& key, const std::stri
   std::ofstream("/proc/sys/net/" + key) << value;
 }
 
-void make_namespaces(const VirtualCluster& cluster) {
-  std::string batch = fmt::format("netns add {}\n", switch_name(cluster.name));
-  for (const VirtualHost& host : cluster.hosts) batch += fmt::format("netns add {}\n", host.name);
+void make_namespaces(const VirtualHosts& all) {
+  std::string batch = fmt::format("netns add {}\n", switch_name(all.name));
+  for (const VirtualHost& host : all.hosts) batch += fmt::format("netns add {}\n", host.name);
   run_tool({"ip", "-batch", "-"}, batch);
 }
 
-void make_switch(const VirtualCluster& cluster) {
+void make_switch(const VirtualHosts& all) {
   std::string links =
       "link add bridge0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n"
       "link set bridge0 addrgenmode none up\n";
   std::string buckets;
-  for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
-    const VirtualHost& host = cluster.hosts[i];
+  for (std::size_t i = 0; i < all.hosts.size(); ++i) {
+    const VirtualHost& host = all.hosts[i];
     const std::string port = fmt::format("port{}", i);
     links += fmt::format("link add {} type veth peer name {} netns {}\n", port, kHostDevice, host.name);
     links += fmt::format("link set {} {} addrgenmode none master bridge0 up\n", port, kSegment);
     if (host.rate) buckets += shaping(port, *host.rate);
   }
-  run_tool({"ip", "-n", switch_name(cluster.name), "-batch", "-"}, links);
+  run_tool({"ip", "-n", switch_name(all.name), "-batch", "-"}, links);
   // A switch looks at no firewall: that would take CPU time from the hosts.
   for (const char* table : {"iptables", "ip6tables", "arptables"})
-    set_kernel(switch_name(cluster.name), fmt::format("bridge/bridge-nf-call-{}", table), "0");
-  if (!buckets.empty()) run_tool({"tc", "-n", switch_name(cluster.name), "-batch", "-"}, buckets);
+    set_kernel(switch_name(all.name), fmt::format("bridge/bridge-nf-call-{}", table), "0");
+  if (!buckets.empty()) run_tool({"tc", "-n", switch_name(all.name), "-batch", "-"}, buckets);
 }
 
 void make_host(const VirtualHost& host) {
@@ -128,8 +128,8 @@ InNamespace::~InNamespace() { setns(before_.get(), CLONE_NEWNET); }
 std::string free_subnet() {
   std::set<std::string> taken;
   add_subnets(&taken);
-  for (const std::string& cluster : find_virtual_clusters())
-    for (const std::string& name : find_namespaces(cluster)) {
+  for (const std::string& set : find_virtual_hosts())
+    for (const std::string& name : find_namespaces(set)) {
       try {
         const InNamespace there(name);
         add_subnets(&taken);
@@ -145,18 +145,18 @@ std::string free_subnet() {
   bad_input("all of 10.77.0.0 to 10.255.255.0 is taken; take a cluster down, or remove a route to 10.0.0.0/8");
 }
 
-void make_network(const VirtualCluster& cluster, bool (*interrupted)()) {
+void make_network(const VirtualHosts& all, bool (*interrupted)()) {
   const auto go_on = [&] {
     if (interrupted()) fail(Code::io, "interrupted");
   };
-  make_namespaces(cluster);
+  make_namespaces(all);
   go_on();
-  make_switch(cluster);
-  for (const VirtualHost& host : cluster.hosts) {
+  make_switch(all);
+  for (const VirtualHost& host : all.hosts) {
     go_on();
     make_host(host);
   }
-  for (const VirtualHost& host : cluster.hosts) await_device(host);
+  for (const VirtualHost& host : all.hosts) await_device(host);
 }
 
 void read_counters(VirtualHost& host) {
@@ -175,4 +175,4 @@ void read_counters(VirtualHost& host) {
   }
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

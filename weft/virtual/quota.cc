@@ -14,7 +14,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ std::vector<std::string> find_quotas() {
   return names;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

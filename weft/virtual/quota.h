@@ -1,4 +1,4 @@
-// CPU quotas of virtual hosts: a cgroup a host, of version 1 (cpu.cfs_quota_us) or 2 (cpu.max), whichever the machine
+// CPU quotas of virtual hosts: one cgroup per host, of version 1 (cpu.cfs_quota_us) or 2 (cpu.max), whichever the machine
 // has. The quota is dealt out in short periods, so that a host behaves as a slower machine rather than as one that
 // stands still for a twentieth of a second at a time.
 #pragma once
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 
 // Why this machine can have no quotas, as the end of a sentence; empty where it can.
 std::string no_quotas_because();
@@ -19,4 +19,4 @@ std::vector<pid_t> processes_under_quota(const std::string& name);
 bool remove_quota(const std::string& name);  // false while something is in it; true if there is none
 std::vector<std::string> find_quotas();      // names of all cgroups that begin with weft-
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

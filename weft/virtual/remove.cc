@@ -17,10 +17,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/virtual/cluster.h"
+#include "weft/virtual/hosts.h"
 #include "weft/virtual/quota.h"
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ Identity identity(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? Identity{status.st_dev, status.st_ino} : Identity{};
 }
 
-// All but this process itself: nobody takes a cluster down from one of its hosts.
+// All but this process itself: nobody takes hosts down from one of them.
 std::set<pid_t> processes_on(const std::vector<std::string>& namespaces, const std::vector<std::string>& quotas) {
   std::set<Identity> theirs;
   for (const std::string& name : namespaces) theirs.insert(identity(namespace_path(name)));
@@ -83,18 +83,18 @@ void remove_quota_soon(const std::string& name) {
 
 }  // namespace
 
-Removed remove_virtual_cluster(const std::string& name) {
+Removed remove_virtual_hosts(const std::string& name) {
   const auto namespaces = find_namespaces(name);
   auto quotas = find_quotas();
-  std::erase_if(quotas, [&](const std::string& quota) { return cluster_of(quota) != name; });
+  std::erase_if(quotas, [&](const std::string& quota) { return hosts_of(quota) != name; });
   Removed removed{.namespaces = int_size(namespaces), .quotas = int_size(quotas)};
   removed.processes = end_processes(namespaces, quotas);
   for (const std::string& one : namespaces) remove_namespace(one);
   for (const std::string& one : quotas) remove_quota_soon(one);
   std::error_code none;
-  const auto files = fs::remove_all(cluster_folder(name), none);
+  const auto files = fs::remove_all(hosts_folder(name), none);
   removed.anything = !namespaces.empty() || !quotas.empty() || (files != 0 && files != static_cast<std::uintmax_t>(-1));
   return removed;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -15,11 +15,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/transport/local/memory.h"
+#include "weft/base/os/argv.h"
+#include "weft/base/os/fd.h"
 
 extern char** environ;
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 namespace {
 
 // A file in memory that a program reads from its start or writes to: no pipe to fill, so no deadlock.
@@ -62,9 +63,7 @@ void run_tool(const std::vector<std::string>& words, const std::string& input) {
   const Fd in = scratch_file(input), said = scratch_file("");
   std::vector<std::string> strings = words;
   strings[0] = find_program(words[0]);
-  std::vector<char*> argv;
-  for (std::string& word : strings) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = argv_of(strings);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in.get(), STDIN_FILENO);
@@ -85,4 +84,4 @@ void run_tool(const std::vector<std::string>& words, const std::string& input) {
     fail(Code::io, "`{}` failed: {}", fmt::join(words, " "), first_line(said));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::cli {
+namespace weft::virtual_hosts {
 
 // The program's path as PATH has it, /usr/sbin and /sbin too; empty where there is none.
 std::string find_program(const std::string& name);
@@ -17,4 +17,4 @@ void require_program(const std::string& name, const std::string& package);  // b
 // ends with another code than 0. Signals to the terminal do not reach it.
 void run_tool(const std::vector<std::string>& words, const std::string& input);
 
-}  // namespace weft::cli
+}  // namespace weft::virtual_hosts

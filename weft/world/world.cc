@@ -158,7 +158,7 @@ WorldState::~WorldState() {
 World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
 
 World World::init(int, char**, const WorldOptions& options) {
-  auto transport = launched() ? attach_shm() : std::move(make_thread_transports(1)[0]);
+  auto transport = launched() ? join_launch() : std::move(make_thread_transports(1)[0]);
   return World(std::make_shared<WorldState>(std::move(transport), options));
 }
 

@@ -18,6 +18,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/argv.h"
 #include "weft/transport/join/host_identity.h"
 #include "weft/transport/join/net_join.h"
 #include "weft/transport/join/rendezvous.h"
@@ -88,7 +89,7 @@ std::string host_of_launch() {
   return fmt::format("{}/{} launch {} {}", host.name, host.id, getpid(), Clock::now().time_since_epoch().count());
 }
 
-// The environment of one rank: ours, the caller's additions and the variables of attach_shm().
+// The environment of one rank: ours, the caller's additions and the variables of join_launch().
 std::vector<std::string> rank_environment(const LaunchOptions& options, int position, int rendezvous_fd,
                                           const std::string& host) {
   auto added = options.env;
@@ -108,13 +109,6 @@ std::vector<std::string> rank_environment(const LaunchOptions& options, int posi
   return environment;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& one : strings) result.push_back(one.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 pid_t spawn(const LaunchOptions& options, int position, int rendezvous_fd, const std::string& host) {
   auto arguments = options.argv;
   auto environment = rank_environment(options, position, rendezvous_fd, host);
@@ -126,8 +120,8 @@ pid_t spawn(const LaunchOptions& options, int position, int rendezvous_fd, const
   if (options.first_rank + position != 0 && options.output == Output::rank_zero)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
-  const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
-                                 pointers(environment).data());
+  const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, nullptr, argv_of(arguments).data(),
+                                 argv_of(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     bad_input("cannot start \"{}\": {}; give the path of a program", options.argv[0], std::strerror(error));

@@ -108,7 +108,7 @@ TEST_F(Mpirun, SeveralHostsAndBadEnvironmentsAreRefused) {
   const auto refused = [](int rank, int size, const char* here) {
     for (const auto& [name, value] : mpirun_environment(rank, size)) setenv(name.c_str(), value.c_str(), 1);
     setenv(kMpiLocalSizeEnv, here, 1);
-    std::string said = refusal([] { attach_shm(); });
+    std::string said = refusal([] { join_launch(); });
     for (const auto& [name, value] : mpirun_environment(rank, size)) unsetenv(name.c_str());
     return said;
   };

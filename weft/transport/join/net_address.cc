@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -218,19 +216,6 @@ std::string interface_of(const NetAddress& own) {
     if (loopback || host_bytes(each.address) == mine) return each.name;
   }
   return {};
-}
-
-bool wait_until_running(const std::string& device, std::chrono::milliseconds limit) {
-  const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const auto until = std::chrono::steady_clock::now() + limit;
-  ifreq request{};
-  std::strncpy(request.ifr_name, device.c_str(), sizeof request.ifr_name - 1);
-  while (true) {
-    const bool known = any && ioctl(any.get(), SIOCGIFFLAGS, &request) == 0;
-    if (known && (request.ifr_flags & IFF_UP) != 0 && (request.ifr_flags & IFF_RUNNING) != 0) return true;
-    if (!known || std::chrono::steady_clock::now() >= until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
 }
 
 }  // namespace weft

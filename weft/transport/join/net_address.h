@@ -43,8 +43,4 @@ NetAddress local_address(const Fd& socket);
 NetAddress peer_address(const Fd& socket);
 std::string interface_of(const NetAddress& own);  // "" where none has it
 
-// Whether the kernel says that the device can carry something. It says so up to a second after the device was brought up,
-// and UCX takes no device before: so this waits, at most that long.
-bool wait_until_running(const std::string& device, std::chrono::milliseconds limit);
-
 }  // namespace weft

@@ -259,7 +259,7 @@ TEST_F(Net, WhatCannotBeARendezvousIsRefused) {
     all.insert(all.end(), change.begin(), change.end());
     for (const auto& [name, value] : all)
       value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
-    std::string said = refusal([] { attach_shm(); });
+    std::string said = refusal([] { join_launch(); });
     for (const auto& [name, value] : all) unsetenv(name.c_str());
     return said;
   };

@@ -32,10 +32,6 @@ std::shared_ptr<void> map(int fd, std::size_t bytes, int flags, int access = PRO
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Fd make_memfd(std::size_t bytes) {
   const auto length = static_cast<off_t>(whole_pages(bytes));
   Fd memfd(memfd_create("weft", MFD_CLOEXEC));

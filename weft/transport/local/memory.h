@@ -4,28 +4,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
+
+#include "weft/base/os/fd.h"
 
 namespace weft {
-
-// Owns one file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd();
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // A zeroed memfd with all its pages there already: a later touch cannot raise SIGBUS. Throws no_memory.
 Fd make_memfd(std::size_t bytes);

@@ -39,7 +39,7 @@ void wait_for_ever(Transport& transport) {
 }
 
 int share_segments() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const int me = transport->rank();
   const int size = transport->size();
   expect(transport->name() == "shm", "the name");
@@ -60,7 +60,7 @@ int share_segments() {
 }
 
 int refuse_memory() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   try {
     transport->allocate(transport->rank() == 1 ? std::size_t{1} << 50 : 64);
     return 3;
@@ -72,7 +72,7 @@ int refuse_memory() {
 
 int ring_of_signals() {
   constexpr std::uint32_t kLaps = 300;
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const auto segment = transport->allocate(64);
   const int me = transport->rank();
   const int right = (me + 1) % transport->size();
@@ -96,7 +96,7 @@ int ring_of_signals() {
 
 // Rank 2 says where it is and waits to be killed or stopped; the others wait for it and say what they saw.
 int wait_for_the_victim() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const int me = transport->rank();
   transport->barrier();
   if (me == 2) leave_note("victim", std::to_string(getpid()));
@@ -113,7 +113,7 @@ int wait_for_the_victim() {
 }
 
 int watch_the_silence() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const int me = transport->rank();
   transport->barrier();
   if (me == 2) leave_note("victim", std::to_string(getpid()));
@@ -135,7 +135,7 @@ int watch_the_silence() {
 }
 
 int throw_in_one() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   try {
     transport->barrier();
     if (transport->rank() == 1) bad_input("seven is no colour");
@@ -151,7 +151,7 @@ int throw_in_one() {
 }
 
 int unwind_in_one() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   transport->barrier();
   if (transport->rank() == 1) bad_input("thrown past the transport");
   wait_for_ever(*transport);
@@ -159,7 +159,7 @@ int unwind_in_one() {
 }
 
 int exit_without_leaving() {
-  auto transport = attach_shm();
+  auto transport = join_launch();
   transport->barrier();
   if (transport->rank() == 1) _exit(0);
   wait_for_ever(*transport);
@@ -168,19 +168,19 @@ int exit_without_leaving() {
 
 int never_attach_in_one() {
   if (std::string(std::getenv(kRankEnv)) == "1") return 0;
-  attach_shm();
+  join_launch();
   return 3;
 }
 
 int leave_early_in_one() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   if (transport->rank() != 1) transport->barrier();
   return 0;
 }
 
 int ignore_everything() {
   std::signal(SIGTERM, SIG_IGN);
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const auto segment = transport->allocate(1 << 20);
   transport->barrier();
   leave_note("up" + std::to_string(transport->rank()), std::to_string(getpid()));
@@ -198,7 +198,7 @@ int launcher_of_scripts() { return launch(scripts(3, "ignore_everything")).exit_
 
 // Set-up calls until one fails.
 int barriers_for_ever() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   const int me = transport->rank();
   transport->barrier();
   leave_note("up" + std::to_string(me), std::to_string(getpid()));
@@ -214,21 +214,21 @@ int barriers_for_ever() {
 }
 
 int leave_early_in_zero() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   if (transport->rank() != 0) transport->barrier();
   return 0;
 }
 
 int attach_twice() {
-  const auto transport = attach_shm();
+  const auto transport = join_launch();
   transport->barrier();
-  attach_shm();
+  join_launch();
   return 3;
 }
 
 int die_before_attaching_in_one() {
   if (launched_rank() != 1) {
-    attach_shm();
+    join_launch();
     return 3;
   }
   const int next = dup(0);  // its socket may have this number; the control block's descriptor finds none
@@ -236,7 +236,7 @@ int die_before_attaching_in_one() {
   const rlimit limit{static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
   setrlimit(RLIMIT_NOFILE, &limit);
   try {
-    attach_shm();
+    join_launch();
   } catch (const Error&) {
     return 5;
   }

@@ -104,7 +104,7 @@ ShmSeat seat_at_launcher(int rank, int size, std::vector<int> ranks) {
           .launcher = launcher};
 }
 
-std::unique_ptr<Transport> attach_shm() {
+std::unique_ptr<Transport> join_launch() {
   if (under_mpirun()) return attach_mpirun();
   if (std::getenv(kRendezvousEnv) != nullptr) return attach_rendezvous();
   const int size = number_from_env(kSizeEnv, 1, kMaxLocalRanks);

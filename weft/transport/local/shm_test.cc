@@ -129,7 +129,7 @@ TEST_F(ProcessRanks, BadEnvironmentIsBadInput) {
     setenv(kRendezvousFdEnv, fd, 1);
     Code code = Code::internal;
     try {
-      attach_shm();
+      join_launch();
     } catch (const Error& error) {
       code = error.code();
     }

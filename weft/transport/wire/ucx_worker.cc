@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "weft/base/error.h"
+#include "weft/base/os/net_device.h"
 #include "weft/transport/join/net_address.h"
 #include "weft/transport/local/own_thread.h"
 #include "weft/transport/wire/ucx_settings.h"
