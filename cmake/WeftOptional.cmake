@@ -1,0 +1,151 @@
+# Optional parts: libxsmm, UCX, PMIx, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by weft_optional(), and half
+# of a part is none: a header without its library, a library that does not link, a compiler wrapper that fails. Then one
+# line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks each of them.
+
+include(CheckCXXSourceCompiles)
+
+# weft_optional(NAME HEADER file LIBRARIES name... CALLS expression ABSENT consequence
+#               [ARCHIVES] [HINTS folder...] [SUFFIXES folder...] [LINK more...] [DEFINES macro...])
+# Sets WEFT_HAVE_<NAME>, <NAME>_INCLUDE and <NAME>_LIBRARIES for the caller. A program that includes the header and calls the
+# expression must compile and link. ARCHIVES: .a before shared libraries.
+function(weft_optional name)
+  cmake_parse_arguments(ARG "ARCHIVES" "HEADER;CALLS;ABSENT" "LIBRARIES;HINTS;SUFFIXES;LINK;DEFINES" ${ARGN})
+  set(lacking)
+  set(some OFF)
+  set(libraries)
+  find_path(${name}_INCLUDE ${ARG_HEADER} HINTS ${ARG_HINTS} PATH_SUFFIXES ${ARG_SUFFIXES})
+  if(${name}_INCLUDE AND EXISTS ${${name}_INCLUDE}/${ARG_HEADER})
+    set(some ON)
+  else()
+    list(APPEND lacking ${ARG_HEADER})
+  endif()
+  foreach(library ${ARG_LIBRARIES})
+    if(ARG_ARCHIVES)
+      find_library(${name}_LIBRARY_${library} NAMES lib${library}.a ${library} HINTS ${ARG_HINTS})
+    else()
+      find_library(${name}_LIBRARY_${library} NAMES ${library} HINTS ${ARG_HINTS})
+    endif()
+    if(${name}_LIBRARY_${library} AND EXISTS ${${name}_LIBRARY_${library}})
+      set(some ON)
+      list(APPEND libraries ${${name}_LIBRARY_${library}})
+    else()
+      list(APPEND lacking lib${library})
+    endif()
+  endforeach()
+  set(works OFF)
+  if(NOT lacking)
+    set(CMAKE_REQUIRED_QUIET ON)
+    set(CMAKE_REQUIRED_INCLUDES ${${name}_INCLUDE})
+    set(CMAKE_REQUIRED_LIBRARIES ${libraries} ${ARG_LINK} ${CMAKE_DL_LIBS})
+    list(TRANSFORM ARG_DEFINES PREPEND -D OUTPUT_VARIABLE CMAKE_REQUIRED_DEFINITIONS)
+    check_cxx_source_compiles("#include <${ARG_HEADER}>\nint main() { ${ARG_CALLS}; }" ${name}_WORKS)
+    if(${name}_WORKS)
+      set(works ON)
+    else()
+      unset(${name}_WORKS CACHE)  # looked at again next time: it may have been mended
+      set(lacking "a program that uses it does not build")
+    endif()
+  endif()
+  if(works)
+  elseif(some)
+    list(JOIN lacking ", " lacking)
+    message(STATUS "${name} is only half installed (missing: ${lacking}): ${ARG_ABSENT}")
+  else()
+    message(STATUS "${name} not found: ${ARG_ABSENT}")
+  endif()
+  set(WEFT_HAVE_${name} ${works} PARENT_SCOPE)
+  set(${name}_LIBRARIES ${libraries} PARENT_SCOPE)
+endfunction()
+
+# The target of a part, for programs that are not installed: weft_cblas, weft_openmpi, weft_onednn.
+function(weft_optional_target name target)
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${${name}_INCLUDE})
+  target_link_libraries(${target} INTERFACE ${${name}_LIBRARIES} ${ARGN})
+endfunction()
+
+# libxsmm makes the tiles of a gemm: static archives without a CMake package.
+function(weft_use_libxsmm target)
+  set(WEFT_HAVE_LIBXSMM OFF)
+  if(WEFT_LIBXSMM)
+    weft_optional(LIBXSMM ARCHIVES HEADER libxsmm.h LIBRARIES xsmm xsmmnoblas LINK Threads::Threads CALLS "libxsmm_init()"
+                  ABSENT "gemm tiles use the portable kernel (Debian: libxsmm-dev)")
+  endif()
+  if(WEFT_HAVE_LIBXSMM)
+    target_compile_definitions(${target} PRIVATE WEFT_HAVE_LIBXSMM=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${LIBXSMM_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${LIBXSMM_LIBRARIES} ${CMAKE_DL_LIBS})
+  endif()
+  set(WEFT_HAVE_LIBXSMM ${WEFT_HAVE_LIBXSMM} PARENT_SCOPE)
+endfunction()
+
+# UCX carries what ranks of several hosts send each other.
+function(weft_use_ucx target)
+  weft_optional(UCX HEADER ucp/api/ucp.h LIBRARIES ucp ucs CALLS "unsigned a, b, c; ucp_get_version(&a, &b, &c)"
+                ABSENT "ranks cannot be on several hosts (Debian: libucx-dev)")
+  if(WEFT_HAVE_UCX)
+    target_compile_definitions(${target} PRIVATE WEFT_UCX=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${UCX_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${UCX_LIBRARIES})
+  endif()
+  set(WEFT_HAVE_UCX ${WEFT_HAVE_UCX} PARENT_SCOPE)
+endfunction()
+
+# PMIx tells ranks that mpirun started on several hosts of each other; without it those of one host find each other, and
+# `weft run --rendezvous` joins hosts.
+function(weft_use_pmix target)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(PMIX_PC QUIET pmix)
+  endif()
+  weft_optional(PMIX HEADER pmix.h LIBRARIES pmix HINTS ${PMIX_PC_INCLUDE_DIRS} ${PMIX_PC_LIBRARY_DIRS}
+                CALLS "PMIx_Initialized()" ABSENT "ranks of mpirun must share one host (Debian: libpmix-dev, pkg-config)")
+  if(WEFT_HAVE_PMIX)
+    target_compile_definitions(${target} PRIVATE WEFT_PMIX=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${PMIX_INCLUDE} ${PMIX_PC_INCLUDE_DIRS})
+    target_link_libraries(${target} PRIVATE ${PMIX_LIBRARIES})
+  endif()
+  set(WEFT_HAVE_PMIX ${WEFT_HAVE_PMIX} PARENT_SCOPE)
+endfunction()
+
+# What Weft is measured against and works beside: weft_cblas (a BLAS with cblas.h), weft_onednn and weft_openmpi. CMake's own
+# FindMPI stops the whole configuration where mpirun is installed without its headers, so Open MPI is looked for as the
+# others; its wrapper only hints where. Debian's CMake package of oneDNN asks for OpenCL, which we do not need.
+function(weft_find_baselines)
+  weft_optional(CBLAS HEADER cblas.h SUFFIXES openblas openblas-pthread LIBRARIES openblas
+                CALLS "float x = 0; cblas_sdot(1, &x, 1, &x, 1)"
+                ABSENT "the examples with a BLAS and bench/window_gain are not built (Debian: libopenblas-dev)")
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  set(openmp)
+  if(TARGET OpenMP::OpenMP_CXX)
+    set(openmp OpenMP::OpenMP_CXX)
+  else()
+    message(STATUS "OpenMP not found: oneDNN's threads cannot be held to a rank's, so benchmarks leave it out")
+  endif()
+  weft_optional(ONEDNN HEADER oneapi/dnnl/dnnl.hpp LIBRARIES dnnl LINK ${openmp} CALLS "dnnl_version()"
+                ABSENT "benchmarks show Weft's own gemm alone (Debian: libdnnl-dev)")
+  execute_process(COMMAND mpicxx --showme:incdirs OUTPUT_VARIABLE include RESULT_VARIABLE bad_include ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND mpicxx --showme:libdirs OUTPUT_VARIABLE lib RESULT_VARIABLE bad_lib ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(hints)
+  if(bad_include EQUAL 0 AND bad_lib EQUAL 0)
+    separate_arguments(hints UNIX_COMMAND "${include} ${lib}")
+  endif()
+  weft_optional(MPI HEADER mpi.h SUFFIXES mpi LIBRARIES mpi HINTS ${hints} DEFINES OMPI_SKIP_MPICXX=1 CALLS "MPI_Finalize()"
+                ABSENT "benchmarks have no mpi_us, and the examples with MPI are not built (Debian: libopenmpi-dev)")
+  if(WEFT_HAVE_CBLAS)
+    weft_optional_target(CBLAS weft_cblas)
+  endif()
+  if(WEFT_HAVE_ONEDNN)
+    weft_optional_target(ONEDNN weft_onednn)
+  endif()
+  if(WEFT_HAVE_MPI)
+    weft_optional_target(MPI weft_openmpi)
+    target_compile_definitions(weft_openmpi INTERFACE OMPI_SKIP_MPICXX=1)
+  endif()
+  find_program(WEFT_MPIRUN NAMES mpirun mpiexec)
+  foreach(name CBLAS ONEDNN MPI)
+    set(WEFT_HAVE_${name} ${WEFT_HAVE_${name}} PARENT_SCOPE)
+  endforeach()
+endfunction()

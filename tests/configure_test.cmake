@@ -1,0 +1,52 @@
+# Configures with every optional part broken, in three ways, and expects each to be left out with one line:
+#   header    the header of each part is missing, its libraries are there (openmpi-bin without libopenmpi-dev)
+#   library   the header is there, a library of each part is not (libxsmm.h without its archive)
+#   link      both are there, and the library is none: a program that uses it does not link
+# The wrapper mpicxx comes first in PATH and fails.
+#   cmake -D BUILD=build -D SOURCE=. -P tests/configure_test.cmake
+
+set(scratch ${BUILD}/configure_test)
+file(REMOVE_RECURSE ${scratch})
+file(WRITE ${scratch}/bin/mpicxx "#!/bin/sh\necho 'no header files' >&2\nexit 1\n")
+file(CHMOD ${scratch}/bin/mpicxx PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+file(WRITE ${scratch}/none/not_a_library.a "this is no archive\n")
+file(MAKE_DIRECTORY ${scratch}/none)
+set(ENV{PATH} ${scratch}/bin:$ENV{PATH})
+
+set(parts LIBXSMM UCX PMIX CBLAS ONEDNN MPI)
+set(library_LIBXSMM xsmm)
+set(library_UCX ucp)
+set(library_PMIX pmix)
+set(library_CBLAS openblas)
+set(library_ONEDNN dnnl)
+set(library_MPI mpi)
+
+foreach(way header library link)
+  set(words)
+  foreach(part ${parts})
+    if(way STREQUAL header)
+      list(APPEND words -D ${part}_INCLUDE=${scratch}/none)
+    elseif(way STREQUAL library)
+      list(APPEND words -D ${part}_LIBRARY_${library_${part}}=${scratch}/none/missing.a)
+    else()
+      list(APPEND words -D ${part}_LIBRARY_${library_${part}}=${scratch}/none/not_a_library.a)
+    endif()
+  endforeach()
+  execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${scratch}/${way} -D CMAKE_BUILD_TYPE=Release
+                          -D CMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON ${words}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "configure fails where each part has a broken ${way}:\n${output}")
+  endif()
+  if(output MATCHES "Warning|Error")
+    message(FATAL_ERROR "configure complains where each part has a broken ${way}; one line per part is enough:\n${output}")
+  endif()
+  foreach(part ${parts} OpenMP)
+    string(REGEX MATCHALL "-- ${part} (not found|is only half installed)[^\n]*: [^\n]+" lines "${output}")
+    list(LENGTH lines count)
+    if(NOT count EQUAL 1)
+      message(FATAL_ERROR "${count} lines, not 1, say that ${part} (broken ${way}) is left out:\n${output}")
+    endif()
+  endforeach()
+endforeach()
+file(REMOVE_RECURSE ${scratch})
