@@ -37,12 +37,12 @@ bool is_summed(const SubLayer& layer) {
 
 }  // namespace
 
-std::optional<double> simulated_exposed_s(std::span<const SimShape> shapes, const HardwareRates& rates) {
+std::optional<double> simulated_exposed_s(std::span<const sim::SimShape> shapes, const HardwareRates& rates) {
   const std::vector<std::string> chips = sim::chip_names();  // a user's own data folder may have none
   if (std::find(chips.begin(), chips.end(), kPaperChip) == chips.end()) return {};
-  Simulator simulator(chip_of(rates));
+  sim::Simulator simulator(chip_of(rates));
   double exposed_s = 0;
-  for (const SimShape& shape : shapes) {
+  for (const sim::SimShape& shape : shapes) {
     if (std::max(shape.m, shape.n) % rates.ranks != 0) return {};
     const double alone = simulator.run(shape, sim::Config::sequential).gemm_s;
     exposed_s += std::max(0.0, simulator.run(shape, sim::Config::direct).seconds - alone);
@@ -52,7 +52,7 @@ std::optional<double> simulated_exposed_s(std::span<const SimShape> shapes, cons
 
 void add_simulated_row(Ledger* ledger) {
   if (ledger->workload.kind != WorkloadKind::transformer) return;
-  std::vector<SimShape> shapes;
+  std::vector<sim::SimShape> shapes;
   for (const SubLayer& layer : sub_layers(ledger->workload, {.ranks = ledger->ranks}, Phase::forward)) {
     if (!layer.communicates()) continue;
     if (!is_summed(layer)) return;

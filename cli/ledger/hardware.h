@@ -5,8 +5,9 @@
 #include <optional>
 #include <span>
 
+#include "weft/study/sim/case.h"
+
 #include "cli/ledger/measure.h"
-#include "cli/sim/case.h"
 
 namespace weft::cli {
 
@@ -23,6 +24,6 @@ struct HardwareRates {
 };
 // Seconds that stay exposed over all those products, one after another. None where there is no chip's file, or the rows
 // of one cannot be shared evenly.
-std::optional<double> simulated_exposed_s(std::span<const SimShape> shapes, const HardwareRates& rates);
+std::optional<double> simulated_exposed_s(std::span<const sim::SimShape> shapes, const HardwareRates& rates);
 
 }  // namespace weft::cli

@@ -83,7 +83,7 @@ void predict_model(const ModelTask& task, ModelLedger* ledger) {
   for (const ModelForm& form : forms_of(task))
     for (ModelRow& row : ledger->rows)
       if (row.name == form.name) row.predicted_us = pricer.seconds(form) * 1e6;
-  std::vector<SimShape> shapes;
+  std::vector<sim::SimShape> shapes;
   for (const Product& p : pricer.summed()) shapes.push_back({p.m, p.n, p.k, task.ranks, 4});
   const auto exposed_s = simulated_exposed_s(shapes, {ledger->cluster, ledger->link, ledger->ranks});
   if (!exposed_s) return;

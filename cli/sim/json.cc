@@ -3,11 +3,10 @@
 
 #include "cli/sim/report.h"
 
-namespace weft::cli {
+namespace weft::cli::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using sim::Config;
 
 Json to_json(const Spread& spread) { return {{"geomean", spread.geomean}, {"max", spread.max}}; }
 
@@ -25,7 +24,7 @@ Json to_json(const SimSummary& s) {
           {"nmc_16", s.nmc_16}};
 }
 
-Json to_json(const sim::CaseTraffic& t) {
+Json to_json(const CaseTraffic& t) {
   return {{"gemm_read", t.gemm_read}, {"gemm_write", t.gemm_write}, {"rs_read", t.rs_read}, {"rs_write", t.rs_write},
           {"ag_read", t.ag_read},     {"ag_write", t.ag_write},     {"tracker", t.tracker}, {"total", t.total()}};
 }
@@ -50,7 +49,7 @@ Json cases_json(Simulator& simulator, const std::vector<SimCase>& cases, const s
   Json out = Json::array();
   for (const SimCase& one : cases)
     for (const Config config : configs) {
-      const sim::CaseResult& run = simulator.run(one, config);
+      const CaseResult& run = simulator.run(one, config);
       out.push_back({{"model", one.model},
                      {"tp", one.tp},
                      {"layer", one.layer.name},
@@ -175,4 +174,4 @@ Json sweep_json(const Sweep& sweep) {
   return {{"model", sweep.layer.model}, {"tp", sweep.layer.tp}, {"layer", sweep.layer.layer.name}, {"cells", cells}};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::sim

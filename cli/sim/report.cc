@@ -6,10 +6,9 @@
 
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::sim {
 namespace {
 
-using sim::Config;
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr const char* kFrozenChip = "t3-paper";  // on which parameters were frozen and bars are set
@@ -155,4 +154,4 @@ std::string one_case_text(Simulator& simulator, const SimCase& one, Config confi
          aligned(rows, Last::number);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::sim

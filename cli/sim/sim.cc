@@ -10,18 +10,17 @@
 
 #include "weft/base/error.h"
 #include "weft/sim/chip/chip.h"
+#include "weft/study/sim/fit.h"
+#include "weft/study/sim/pictures.h"
 
 #include "cli/command.h"
-#include "cli/sim/draw.h"
-#include "cli/sim/fit.h"
 #include "cli/sim/report.h"
 #include "cli/write_file.h"
 
-namespace weft::cli {
+namespace weft::cli::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using sim::Config;
 
 struct Flags {
   std::string model = "t-nlg", layer = "fc2", config = "t3-mca", chip = "t3-paper", trace, svg;
@@ -30,15 +29,15 @@ struct Flags {
   bool table = false, band = false, sensitivity = false, beyond = false, json = false;
 };
 
-sim::Chip chip_of(const Flags& flags) {
-  sim::Chip chip = sim::load_chip(flags.chip);
+Chip chip_of(const Flags& flags) {
+  Chip chip = load_chip(flags.chip);
   for (const std::string& one : flags.set) {
     const std::size_t equals = one.find('=');
     char* end = nullptr;
     const double value = equals == std::string::npos ? 0 : std::strtod(one.c_str() + equals + 1, &end);
     if (end == nullptr || *end != '\0' || end == one.c_str() + equals + 1)
       bad_input("--set {} is no KEY=NUMBER; give base units, as --set link_rate=150e9", one);
-    sim::set_knob(&chip, one.substr(0, equals), value);
+    set_knob(&chip, one.substr(0, equals), value);
   }
   return chip;
 }
@@ -84,7 +83,7 @@ Json everything(const Flags& flags, Simulator& simulator) {
   std::vector<SimCase> cases = paper_cases();
   for (SimCase& one : large_cases()) cases.push_back(std::move(one));
   Json out{{"chip", simulator.chip().name},
-           {"cases", cases_json(simulator, cases, {sim::kConfigs.begin(), sim::kConfigs.end()})},
+           {"cases", cases_json(simulator, cases, {kConfigs.begin(), kConfigs.end()})},
            {"paper", paper_json(simulator)},
            {"scatter_alone", scatter_json(scatter_alone(simulator.chip()))}};
   if (flags.band) out["band"] = band_json(t3_band(simulator.chip()));
@@ -94,7 +93,7 @@ Json everything(const Flags& flags, Simulator& simulator) {
 }
 
 void print_table(const Flags& flags, Simulator& simulator) {
-  const std::vector<Config> configs(sim::kPaperConfigs.begin(), sim::kPaperConfigs.end());
+  const std::vector<Config> configs(kPaperConfigs.begin(), kPaperConfigs.end());
   fmt::print("Chip {}. Speedups over sequential.\n{}\n{}", simulator.chip().name,
              cases_text(simulator, paper_cases(), configs), paper_text(simulator));
   if (flags.beyond) {
@@ -121,11 +120,11 @@ int run_t3(const Flags& flags) {
   if (flags.table || flags.band || flags.sensitivity || flags.beyond) return run_table(flags);
   Simulator simulator(chip_of(flags));
   const std::vector<SimCase> cases = cases_of(flags);
-  const Config config = sim::parse_config(flags.config);
+  const Config config = parse_config(flags.config);
   if (!flags.trace.empty())
-    write_file(flags.trace, sim::slices_trace(simulator.fused(cases.front(), config, 0, true),
-                                              fmt::format("device: {} {} {}", cases.front().model,
-                                                          cases.front().layer.name, to_string(config))));
+    write_file(flags.trace, slices_trace(simulator.fused(cases.front(), config, 0, true),
+                                         fmt::format("device: {} {} {}", cases.front().model, cases.front().layer.name,
+                                                     to_string(config))));
   if (!flags.svg.empty()) write_file(flags.svg, over_time_svg(simulator, cases.front(), config));
   if (flags.json) {
     const Json out{{"chip", simulator.chip().name},
@@ -149,7 +148,7 @@ int run_sweep(const Flags& flags) {
 }
 
 int run_fit(const Flags& flags) {
-  const sim::Chip fitted = fitted_chip(chip_of(flags), [](const FitStep& step) {
+  const Chip fitted = fitted_chip(chip_of(flags), [](const FitStep& step) {
     const SimSummary& s = step.seen;
     fmt::print(stderr,
                "{:<32} cost {:6.2f}  ideal {:.1f}  t3-mca {:.1f}  t3 {:.1f}  nmc {:.1f} / {:.1f}  reads {:.2f}\n",
@@ -157,8 +156,8 @@ int run_fit(const Flags& flags) {
                s.ideal.geomean, s.t3_mca.geomean, s.t3.geomean, s.nmc_8, s.nmc_16, s.gemm_reads);
   });
   Json values;
-  for (const sim::Knob& one : sim::knobs())
-    if (one.free) values[std::string(one.key)] = sim::knob(fitted, one.key);
+  for (const Knob& one : knobs())
+    if (one.free) values[std::string(one.key)] = knob(fitted, one.key);
   if (flags.json) {
     fmt::print("{}\n", Json{{"chip", fitted.name}, {"parameters", values}}.dump());
     return 0;
@@ -174,15 +173,13 @@ void add_case_flags(CLI::App* command, Flags* flags) {
   command->add_option("--layer", flags->layer, "op, fc2, fc1 or ip (the last two backward), or all (fc2)")
       ->type_name("L");
   std::string names;
-  for (const std::string& name : sim::chip_names()) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : chip_names()) names += (names.empty() ? "" : ", ") + name;
   command->add_option("--chip", flags->chip, fmt::format("{}, or a file (t3-paper)", names))->type_name("NAME|FILE");
   command->add_option("--set", flags->set, "change a parameter of the chip, in base units")->type_name("KEY=NUMBER");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
 }
 
-}  // namespace
-
-void add_sim(CLI::App& app, Run* chosen) {
+void add(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("sim", "simulate hardware that does not exist yet, from the same plans");
   command->footer(
       "Example:\n  weft sim t3 --table\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json\n"
@@ -221,4 +218,7 @@ void add_sim(CLI::App& app, Run* chosen) {
   map->callback([=] { *chosen = [map_flags] { return run_sweep(*map_flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace
+}  // namespace weft::cli::sim
+
+void weft::cli::add_sim(CLI::App& app, Run* chosen) { sim::add(app, chosen); }

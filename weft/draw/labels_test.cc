@@ -85,6 +85,16 @@ TEST(LineChart, LabelsOfPointsMakeWay) {
   EXPECT_EQ(line_chart(chart).find("<polyline"), std::string::npos);
 }
 
+TEST(LineChart, ALabelStaysBesideItsPointWhereNothingIsInTheWay) {
+  LineChart chart{.x = {.min = 0.0, .max = 1.0}, .y = {.min = 0.0, .max = 100.0}};
+  chart.series = {{"a", {{0.1, 50, kNone, kNone, "left"}}}, {"b", {{0.9, 50, kNone, kNone, "right"}}}};
+  const std::vector<DrawnText> texts = texts_of(line_chart(chart));
+  ASSERT_GE(texts.size(), 2u);
+  EXPECT_EQ(texts[texts.size() - 2].text, "left");
+  EXPECT_EQ(texts[texts.size() - 1].text, "right");
+  EXPECT_EQ(texts[texts.size() - 2].y, texts[texts.size() - 1].y);
+}
+
 TEST(LineChart, WideTicksLeaveRoomForTheNameOfTheAxis) {
   LineChart chart{.title = "t", .x = {.label = "x"}, .y = {.label = "bytes", .unit = Unit::bytes}};
   chart.series = {{"s", {{1, 1e15}, {2, 1.3e15}}}};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kBand = "#8c959f";
 constexpr const char* kLimitDash = "5 4";
-constexpr double kBandOpacity = 0.22;
+constexpr double kBandOpacity = 0.22, kBeside = 10;
 constexpr Mark kMarks[] = {Mark::circle, Mark::square, Mark::triangle, Mark::diamond};
 
 struct Plot {
@@ -38,9 +38,13 @@ Range range_of(const LineChart& chart, bool vertical) {
 
 std::vector<LegendItem> legend_of(const LineChart& chart) {
   std::vector<LegendItem> items;
-  for (std::size_t i = 0; i < chart.series.size(); ++i)
+  const auto labelled = [](const Sample& sample) { return !sample.label.empty(); };
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    const std::vector<Sample>& samples = chart.series[i].samples;  // where each has its own label, that says it
+    if (!samples.empty() && std::all_of(samples.begin(), samples.end(), labelled)) continue;
     items.push_back({chart.series[i].name, series_colour(i), LegendItem::Kind::line, kMarks[i % 4],
                      chart.series[i].dashed ? "6 4" : ""});
+  }
   for (const Band& band : chart.bands)
     items.push_back(band.low == band.high
                         ? LegendItem{band.label, kFaint, LegendItem::Kind::limit, Mark::circle, kLimitDash}
@@ -113,26 +117,42 @@ void draw_series(Svg& svg, const Series& series, std::size_t index, const Ruler&
   svg.close_group();
 }
 
-// Beside its point, to the left of it where the right has no room, and moved up or down off the other labels.
-void draw_labels(Svg& svg, const LineChart& chart, const Plot& plot, const Ruler& x, const Ruler& y) {
-  struct Label {
-    Point at;
-    const std::string& text;
-    std::string colour;
-  };
-  std::vector<Label> labels;
-  std::vector<double> heights;
+struct PointLabel {
+  const std::string& text;
+  std::string colour;
+  double x, y, left;  // of the point's middle; where the text begins
+  bool before;        // the text ends at the point, for want of room behind it
+
+  double right() const { return left + text_width(text, kTickSize); }
+};
+
+std::vector<PointLabel> labels_of(const LineChart& chart, const Plot& plot, const Ruler& x, const Ruler& y) {
+  std::vector<PointLabel> out;
   for (std::size_t i = 0; i < chart.series.size(); ++i)
     for (const Sample& s : chart.series[i].samples) {
       if (s.label.empty() || !x.shows(s.x) || !y.shows(s.y)) continue;
-      labels.push_back({{x.at(s.x), y.at(s.y)}, s.label, series_colour(i)});
-      heights.push_back(labels.back().at.y);
+      const double at = x.at(s.x), width = text_width(s.label, kTickSize);
+      const bool before = at + kBeside + width > plot.right;
+      out.push_back({s.label, series_colour(i), at, y.at(s.y), before ? at - kBeside - width : at + kBeside, before});
     }
-  heights = apart(heights, kTickSize * 1.2, plot.top + kTickSize / 2, plot.bottom - kTickSize / 2);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const bool left = labels[i].at.x + 10 + text_width(labels[i].text, kTickSize) > plot.right;
-    svg.text({labels[i].at.x + (left ? -10 : 10), heights[i] + 4.5}, labels[i].text,
-             {.size = kTickSize, .fill = labels[i].colour, .anchor = left ? Anchor::end : Anchor::start});
+  std::stable_sort(out.begin(), out.end(), [](const PointLabel& a, const PointLabel& b) { return a.left < b.left; });
+  return out;
+}
+
+// Beside their points; those that lie above one another move up or down until none touches the next.
+void draw_labels(Svg& svg, const LineChart& chart, const Plot& plot, const Ruler& x, const Ruler& y) {
+  const std::vector<PointLabel> labels = labels_of(chart, plot, x, y);
+  for (std::size_t first = 0, end = 0; first < labels.size(); first = end) {
+    std::vector<double> heights;
+    double right = labels[first].right();
+    for (end = first; end < labels.size() && labels[end].left < right; ++end) {
+      right = std::max(right, labels[end].right());
+      heights.push_back(labels[end].y);
+    }
+    heights = apart(heights, kTickSize * 1.2, plot.top + kTickSize / 2, plot.bottom - kTickSize / 2);
+    for (std::size_t i = first; i < end; ++i)
+      svg.text({labels[i].x + (labels[i].before ? -kBeside : kBeside), heights[i - first] + 4.5}, labels[i].text,
+               {.size = kTickSize, .fill = labels[i].colour, .anchor = labels[i].before ? Anchor::end : Anchor::start});
   }
 }
 

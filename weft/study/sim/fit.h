@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "weft/sim/chip/chip.h"
+#include "weft/study/sim/summary.h"
 
-#include "cli/sim/summary.h"
-
-namespace weft::cli {
+namespace weft::sim {
 
 // What a chip is worth, the less the better: squared errors in points against the paper's figures (which are over all
 // 16 cases, for it gives none of the eight alone), and heavy penalties where an ordering breaks.
@@ -23,6 +22,6 @@ struct FitStep {
   SimSummary seen;
 };
 // One parameter after another, in steps of 30, 15 and 7 %, within what is plausible for it. `tell` hears of every gain.
-sim::Chip fitted_chip(sim::Chip chip, const std::function<void(const FitStep&)>& tell);
+Chip fitted_chip(Chip chip, const std::function<void(const FitStep&)>& tell);
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -1,4 +1,4 @@
-#include "cli/sim/draw.h"
+#include "weft/study/sim/pictures.h"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,8 @@
 #include "weft/draw/heat_map.h"
 #include "weft/draw/line_chart.h"
 
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::Config;
 
 constexpr double kBin = 40e-6;
 constexpr double kPays = 1.05;  // less than this is not worth hardware
@@ -53,7 +51,7 @@ std::string traffic_svg(Simulator& simulator) {
   chart.series = {"product reads", "product writes", "RS reads", "RS writes", "AG reads", "AG writes"};
   for (const SimCase& one : paper_cases())
     for (const Config config : {Config::sequential, Config::t3_mca}) {
-      const sim::CaseTraffic& t = simulator.run(one, config).traffic;
+      const CaseTraffic& t = simulator.run(one, config).traffic;
       draw::BarGroup group{.name = config == Config::sequential ? label(one) : ""};
       for (const std::int64_t bytes : {t.gemm_read, t.gemm_write, t.rs_read, t.rs_write, t.ag_read, t.ag_write})
         group.values.push_back(static_cast<double>(bytes) * 1e-6);
@@ -66,7 +64,7 @@ std::string traffic_svg(Simulator& simulator) {
 
 std::string over_time_svg(Simulator& simulator, const SimCase& one, Config config) {
   constexpr std::array<const char*, 4> kNames{"product reads", "product writes", "RS reads", "RS writes"};
-  const sim::RunResult run = simulator.fused(one, config, kBin, false);
+  const RunResult run = simulator.fused(one, config, kBin, false);
   draw::LineChart chart;
   chart.title = fmt::format("{}: DRAM traffic over time, {}", label(one), to_string(config));
   chart.subtitle = fmt::format("chip {}; one device, until the reduce-scatter is done ({}); means over {}",
@@ -128,4 +126,4 @@ std::string sweep_svg(const Sweep& sweep, const std::string& chip) {
   return draw::regime_map(map);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

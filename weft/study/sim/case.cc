@@ -1,10 +1,10 @@
-#include "cli/sim/case.h"
+#include "weft/study/sim/case.h"
 
 #include <algorithm>
 
 #include "weft/collective/build.h"
 
-namespace weft::cli {
+namespace weft::sim {
 
 namespace {
 
@@ -43,7 +43,7 @@ SimShape shape_of(const SimCase& one) {
           .element_bytes = static_cast<int>(size_of(one.layer.dtype))};
 }
 
-sim::CasePlans plans_of(const SimShape& shape, const sim::Chip& chip) {
+CasePlans plans_of(const SimShape& shape, const Chip& chip) {
   const std::int64_t rows = std::max(shape.m, shape.n), cols = std::min(shape.m, shape.n);
   const int n = shape.devices;
   const Mesh mesh({{kTensorAxis, n}});
@@ -51,7 +51,7 @@ sim::CasePlans plans_of(const SimShape& shape, const sim::Chip& chip) {
   const Producer product = gemm({.m = rows, .n = cols, .k = shape.k, .tile = tile});
   const Producer whole = copy({.rows = rows, .cols = cols, .tile = tile});
   const Producer part = copy({.rows = ceil_div(rows, n), .cols = cols, .tile = tile});
-  sim::CasePlans plans;
+  CasePlans plans;
   plans.fused = build(product, reduce_scatter(mesh, kTensorAxis, {.route = Route::ring}));
   plans.direct = build(product, reduce_scatter(mesh, kTensorAxis, {.route = Route::direct}));
   plans.scatter = build(whole, reduce_scatter(mesh, kTensorAxis, {.route = Route::ring}));
@@ -65,23 +65,23 @@ Simulator::Kept& Simulator::kept(const SimShape& s) {
   if (!found) {
     found = std::make_unique<Kept>();
     found->plans = plans_of(s, chip_);
-    found->of = std::make_unique<sim::Case>(found->plans, chip_, s.element_bytes);
+    found->of = std::make_unique<Case>(found->plans, chip_, s.element_bytes);
   }
   return *found;
 }
 
-const sim::CaseResult& Simulator::run(const SimShape& shape, sim::Config config) {
+const CaseResult& Simulator::run(const SimShape& shape, Config config) {
   Kept& one = kept(shape);
   const auto found = one.results.find(config);
   if (found != one.results.end()) return found->second;
   return one.results.emplace(config, one.of->run(config)).first->second;
 }
 
-double Simulator::speedup(const SimCase& one, sim::Config config) {
-  return run(one, sim::Config::sequential).seconds / run(one, config).seconds;
+double Simulator::speedup(const SimCase& one, Config config) {
+  return run(one, Config::sequential).seconds / run(one, config).seconds;
 }
 
-sim::RunResult Simulator::fused(const SimCase& one, sim::Config config, double bin_s, bool slices) {
+RunResult Simulator::fused(const SimCase& one, Config config, double bin_s, bool slices) {
   return kept(shape_of(one)).of->fused(config, bin_s, slices);
 }
 
@@ -89,4 +89,4 @@ double largest(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

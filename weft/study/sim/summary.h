@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/sim/case.h"
+#include "weft/study/sim/case.h"
 
-namespace weft::cli {
+namespace weft::sim {
 
 struct Spread {
   double geomean = 0, max = 0;  // percent over sequential
@@ -46,4 +46,4 @@ struct Counted {
 Counted counted(const SimShape& shape);
 bool counts_agree(Simulator& simulator, const SimCase& one);
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -4,13 +4,10 @@
 #include <array>
 
 #include "weft/collective/build.h"
+#include "weft/study/sim/beyond.h"
 
-#include "cli/sim/beyond.h"
-
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::Config;
 
 constexpr double kAttentionRate = 0.5;  // of a product's
 constexpr std::array kCompared{Config::sequential, Config::t3, Config::t3_mca, Config::ideal_overlap};
@@ -24,12 +21,11 @@ double between_bytes(const Workload& w, int tp, Phase phase) {
   return tokens * (whole + split) * element * (phase == Phase::forward ? 1 : 2);
 }
 
-double alone_s(const SubLayer& layer, const sim::Chip& chip) {
+double alone_s(const SubLayer& layer, const Chip& chip) {
   if (layer.work == WorkKind::attention) return flops(layer) / (chip.flops_per_s() * kAttentionRate);
   const std::array<std::int64_t, 2> tile{std::min(chip.tile_rows, layer.m), std::min(chip.tile_cols, layer.n)};
   const Plan plan = build(gemm({.m = layer.m, .n = layer.n, .k = layer.k, .tile = tile}), keep());
-  return sim::simulate(plan, chip, {.output = sim::Output::cached, .keep = true}).seconds() *
-         static_cast<double>(layer.count);
+  return simulate(plan, chip, {.output = Output::cached, .keep = true}).seconds() * static_cast<double>(layer.count);
 }
 
 struct BlockTime {
@@ -39,7 +35,7 @@ struct BlockTime {
 
 BlockTime block_time(Simulator& simulator, const Workload& w, int tp, Phase phase) {
   BlockTime out;
-  const sim::Chip& chip = simulator.chip();
+  const Chip& chip = simulator.chip();
   for (const SubLayer& layer : sub_layers(w, {.ranks = tp}, phase)) {
     const bool summed = layer.after == Collective::all_reduce && layer.work == WorkKind::gemm;
     const double same = summed ? 0 : alone_s(layer, chip);
@@ -74,4 +70,4 @@ std::vector<EndToEndRow> end_to_end(Simulator& simulator) {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -1,4 +1,4 @@
-#include "cli/sim/summary.h"
+#include "weft/study/sim/summary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,8 @@
 
 #include "weft/base/statistics.h"
 
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::CaseResult;
-using sim::Config;
 
 double percent(double ratio) { return (ratio - 1) * 100; }
 
@@ -126,4 +123,4 @@ std::vector<SimBar> sim_bars(Simulator& simulator, const SimSummary& a) {
           {"OP layers, T3-MCA to ideal", ">= 0.99", fmt::format("{:.3f}", op), op >= 0.99}};
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

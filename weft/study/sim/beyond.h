@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/sim/case.h"
+#include "weft/study/sim/case.h"
 
-namespace weft::cli {
+namespace weft::sim {
 
 // From a product through its sum and gather to the end of the product that reads it.
 struct ConsumerRow {
@@ -24,7 +24,7 @@ struct ExchangeRow {
   SimShape shape;
   double product_us = 0, exchange_us = 0, tracker_us = 0, fused_cu_us = 0;
 };
-std::vector<ExchangeRow> exchanges(const sim::Chip& chip);
+std::vector<ExchangeRow> exchanges(const Chip& chip);
 
 // One token for each of `batch` sequences: the weights are read once, the sums are small.
 struct GenerationRow {
@@ -33,7 +33,7 @@ struct GenerationRow {
   double sequential_us = 0, t3_mca_us = 0, fused_cu_us = 0, direct_us = 0, product_us = 0;
   double sequential_direct_us = 0;  // the product, then kernels that exchange without a ring
 };
-std::vector<GenerationRow> generation(const sim::Chip& chip);
+std::vector<GenerationRow> generation(const Chip& chip);
 
 // One block, times the model's layers. Data parallelism, embeddings and the optimizer are left out.
 struct EndToEndRow {
@@ -56,6 +56,6 @@ struct Sweep {
   std::vector<int> cus;
   std::vector<SweepCell> cells;  // row by row: CUs, then links
 };
-Sweep sweep(const sim::Chip& chip, const SimCase& layer);
+Sweep sweep(const Chip& chip, const SimCase& layer);
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -12,7 +12,7 @@
 #include "weft/sim/chip/chip.h"
 #include "weft/sim/chip/configuration.h"
 
-namespace weft::cli {
+namespace weft::sim {
 
 struct SimCase {
   std::string model;
@@ -34,31 +34,31 @@ struct SimShape {
   int element_bytes = 2;
 };
 SimShape shape_of(const SimCase& one);
-sim::CasePlans plans_of(const SimShape& shape, const sim::Chip& chip);
+CasePlans plans_of(const SimShape& shape, const Chip& chip);
 
 class Simulator {
  public:
-  explicit Simulator(sim::Chip chip) : chip_(std::move(chip)) {}
-  const sim::Chip& chip() const { return chip_; }
+  explicit Simulator(Chip chip) : chip_(std::move(chip)) {}
+  const Chip& chip() const { return chip_; }
 
-  const sim::CaseResult& run(const SimShape& shape, sim::Config config);
-  const sim::CaseResult& run(const SimCase& one, sim::Config config) { return run(shape_of(one), config); }
-  double speedup(const SimCase& one, sim::Config config);  // over sequential
-  sim::RunResult fused(const SimCase& one, sim::Config config, double bin_s, bool slices);
+  const CaseResult& run(const SimShape& shape, Config config);
+  const CaseResult& run(const SimCase& one, Config config) { return run(shape_of(one), config); }
+  double speedup(const SimCase& one, Config config);  // over sequential
+  RunResult fused(const SimCase& one, Config config, double bin_s, bool slices);
 
  private:
   struct Kept {
-    sim::CasePlans plans;
-    std::unique_ptr<sim::Case> of;
-    std::map<sim::Config, sim::CaseResult> results;
+    CasePlans plans;
+    std::unique_ptr<Case> of;
+    std::map<Config, CaseResult> results;
   };
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, int, int>;
   Kept& kept(const SimShape& shape);
 
-  sim::Chip chip_;
+  Chip chip_;
   std::map<Key, std::unique_ptr<Kept>> kept_;
 };
 
 double largest(const std::vector<double>& values);
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -1,11 +1,9 @@
-#include "cli/sim/fit.h"
+#include "weft/study/sim/fit.h"
 
 #include <algorithm>
 
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::Config;
 
 struct Bounds {
   std::string_view key;
@@ -36,9 +34,9 @@ double fit_cost(const SimSummary& s, Simulator& simulator, const std::vector<Sim
   return cost;
 }
 
-sim::Chip fitted_chip(sim::Chip chip, const std::function<void(const FitStep&)>& tell) {
+Chip fitted_chip(Chip chip, const std::function<void(const FitStep&)>& tell) {
   const std::vector<SimCase> cases = fitted_cases();
-  const auto tried = [&](const sim::Chip& one) {
+  const auto tried = [&](const Chip& one) {
     Simulator simulator(one);
     FitStep step{.seen = summary(simulator, cases)};
     step.cost = fit_cost(step.seen, simulator, cases);
@@ -50,9 +48,9 @@ sim::Chip fitted_chip(sim::Chip chip, const std::function<void(const FitStep&)>&
     for (const Bounds& bounds : kBounds)
       for (const double factor : {step, 1 / step})
         for (int again = 0; again < 2; ++again) {
-          sim::Chip changed = chip;
-          const double value = std::clamp(sim::knob(chip, bounds.key) * factor, bounds.low, bounds.high);
-          sim::set_knob(&changed, bounds.key, value);
+          Chip changed = chip;
+          const double value = std::clamp(knob(chip, bounds.key) * factor, bounds.low, bounds.high);
+          set_knob(&changed, bounds.key, value);
           if (changed == chip) break;
           FitStep next = tried(changed);
           if (next.cost > best.cost - kLeastGain) break;
@@ -65,4 +63,4 @@ sim::Chip fitted_chip(sim::Chip chip, const std::function<void(const FitStep&)>&
   return chip;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -1,4 +1,4 @@
-#include "cli/sim/study.h"
+#include "weft/study/sim/study.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,8 @@
 #include "weft/base/statistics.h"
 #include "weft/collective/build.h"
 
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::Config;
 
 // The paper measured reduce-scatter alone on four devices.
 constexpr int kAloneDevices[] = {4, 8};
@@ -24,15 +22,15 @@ constexpr std::string_view kAlsoMoved[] = {"llc_bytes", "llc_latency", "dram_rat
 }  // namespace
 
 // Sequential does not contend for memory, so neither parameter moves it: it is simulated once.
-T3Band t3_band(const sim::Chip& chip) {
+T3Band t3_band(const Chip& chip) {
   T3Band band{.switch_ns = {0, 5, 10, 20}, .grant_bytes = {1024, 2048, 4096, 8192, 16384}};
   const std::vector<SimCase> cases = paper_cases();
   Simulator plain(chip);
   for (const double ns : band.switch_ns)
     for (const double bytes : band.grant_bytes) {
-      sim::Chip changed = chip;
-      sim::set_knob(&changed, "stream_switch", ns * 1e-9);
-      sim::set_knob(&changed, "grant_bytes", bytes);
+      Chip changed = chip;
+      set_knob(&changed, "stream_switch", ns * 1e-9);
+      set_knob(&changed, "grant_bytes", bytes);
       Simulator simulator(changed);
       std::vector<double> speedups;
       for (const SimCase& one : cases)
@@ -48,7 +46,7 @@ T3Band t3_band(const sim::Chip& chip) {
   return band;
 }
 
-std::vector<ScatterAlone> scatter_alone(const sim::Chip& chip) {
+std::vector<ScatterAlone> scatter_alone(const Chip& chip) {
   std::vector<ScatterAlone> out;
   for (const int devices : kAloneDevices)
     for (const std::int64_t megabytes : kAloneMegabytes) {
@@ -59,27 +57,27 @@ std::vector<ScatterAlone> scatter_alone(const sim::Chip& chip) {
       ScatterAlone one{.bytes = rows * kAloneColumns * 2, .devices = devices};
       const double chunk = static_cast<double>(one.bytes) / devices;
       one.bound_us = (devices - 1) * (chunk / chip.link_bytes_per_s + chip.link_latency_s) * 1e6;
-      one.steps_us = sim::simulate(plan, chip, {.waits = sim::Waits::chunk}).seconds() * 1e6;
-      one.tiles_us = sim::simulate(plan, chip, {}).seconds() * 1e6;
-      one.nmc_us = sim::simulate(plan, chip, {.mover = sim::Mover::tracker}).seconds() * 1e6;
+      one.steps_us = simulate(plan, chip, {.waits = Waits::chunk}).seconds() * 1e6;
+      one.tiles_us = simulate(plan, chip, {}).seconds() * 1e6;
+      one.nmc_us = simulate(plan, chip, {.mover = Mover::tracker}).seconds() * 1e6;
       out.push_back(one);
     }
   return out;
 }
 
-std::vector<Sensitivity> sensitivities(const sim::Chip& chip) {
+std::vector<Sensitivity> sensitivities(const Chip& chip) {
   std::vector<Sensitivity> out;
   const std::vector<SimCase> cases = paper_cases();
-  for (const sim::Knob& one : sim::knobs()) {
+  for (const Knob& one : knobs()) {
     const bool also = std::find(std::begin(kAlsoMoved), std::end(kAlsoMoved), one.key) != std::end(kAlsoMoved);
     if (!one.free && !also) continue;
-    Sensitivity made{.key = std::string(one.key), .free = one.free, .value = sim::knob(chip, one.key)};
+    Sensitivity made{.key = std::string(one.key), .free = one.free, .value = knob(chip, one.key)};
     const auto with = [&](double factor) {
-      sim::Chip changed = chip;
+      Chip changed = chip;
       double value = made.value * factor;
       if (one.key == "gemm_efficiency") value = std::min(value, 1.0);
       if (one.key == "tracker_entries") value = std::round(value / chip.tracker_ways) * chip.tracker_ways;
-      sim::set_knob(&changed, one.key, value);
+      set_knob(&changed, one.key, value);
       Simulator simulator(changed);
       return summary(simulator, cases);
     };
@@ -90,4 +88,4 @@ std::vector<Sensitivity> sensitivities(const sim::Chip& chip) {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/sim/summary.h"
+#include "weft/study/sim/summary.h"
 
-namespace weft::cli {
+namespace weft::sim {
 
 // Geomean and max of plain T3 over the 16 cases for each switch cost (rows) and grant (columns).
 struct T3Band {
@@ -16,7 +16,7 @@ struct T3Band {
   Spread fifo;
   double low = 0, high = 0;  // of the geomeans
 };
-T3Band t3_band(const sim::Chip& chip);
+T3Band t3_band(const Chip& chip);
 
 struct ScatterAlone {
   std::int64_t bytes = 0;
@@ -24,7 +24,7 @@ struct ScatterAlone {
   double bound_us = 0;                            // (N - 1) chunks at the link's rate and as many latencies
   double steps_us = 0, tiles_us = 0, nmc_us = 0;  // step by step; tile by tile, as the plan has it; near-memory updates
 };
-std::vector<ScatterAlone> scatter_alone(const sim::Chip& chip);
+std::vector<ScatterAlone> scatter_alone(const Chip& chip);
 
 // The headline figures with one parameter 20 % lower and 20 % higher.
 struct Sensitivity {
@@ -33,6 +33,6 @@ struct Sensitivity {
   double value = 0;
   SimSummary lower, higher;
 };
-std::vector<Sensitivity> sensitivities(const sim::Chip& chip);
+std::vector<Sensitivity> sensitivities(const Chip& chip);
 
-}  // namespace weft::cli
+}  // namespace weft::sim

@@ -1,14 +1,12 @@
-#include "cli/sim/beyond.h"
+#include "weft/study/sim/beyond.h"
 
 #include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
 
-namespace weft::cli {
+namespace weft::sim {
 namespace {
-
-using sim::Config;
 
 constexpr const char* kAxis = "tp";
 
@@ -26,19 +24,19 @@ SubLayer named(const std::vector<SubLayer>& layers, const std::string& name) {
   bad_input("the model has no sub-layer \"{}\"; use a transformer", name);
 }
 
-Plan gather_product(const SubLayer& consumer, int devices, const sim::Chip& chip) {
+Plan gather_product(const SubLayer& consumer, int devices, const Chip& chip) {
   const std::int64_t rows = ceil_div(consumer.m, devices);
   const std::array<std::int64_t, 2> tile{std::min(chip.tile_rows, rows), std::min(chip.tile_cols, consumer.n)};
   return build(all_gather(Mesh({{kAxis, devices}}), kAxis, {.route = Route::ring}),
                gemm({.m = rows, .n = consumer.n, .k = consumer.k, .tile = tile}));
 }
 
-double microseconds(const Plan& plan, const sim::Chip& chip, const sim::RunOptions& options) {
-  return sim::simulate(plan, chip, options).seconds() * 1e6;
+double microseconds(const Plan& plan, const Chip& chip, const RunOptions& options) {
+  return simulate(plan, chip, options).seconds() * 1e6;
 }
 
 // Reduce-scatter and gather by kernels that send straight to the owner: what a small sum takes today.
-double direct_sum_us(const SimShape& shape, const sim::Chip& chip) {
+double direct_sum_us(const SimShape& shape, const Chip& chip) {
   const std::array<std::int64_t, 2> tile{std::min(chip.tile_rows, shape.m / shape.devices), shape.n};
   const Space space = reduce_scatter(Mesh({{kAxis, shape.devices}}), kAxis, {.route = Route::direct});
   const Plan sum = build(copy({.rows = shape.m, .cols = shape.n, .tile = tile}), space);
@@ -49,13 +47,13 @@ double direct_sum_us(const SimShape& shape, const sim::Chip& chip) {
 
 std::vector<ConsumerRow> with_consumer(Simulator& simulator, const std::vector<SimCase>& cases) {
   std::vector<ConsumerRow> out;
-  const sim::Chip& chip = simulator.chip();
+  const Chip& chip = simulator.chip();
   for (const SimCase& one : cases) {
     const SubLayer next = named(sub_layers(load_workload(one.model), {.ranks = one.tp}), consumer_of(one.layer.name));
     const Plan plan = gather_product(next, one.tp, chip);
-    const double alone = microseconds(plan, chip, {.output = sim::Output::cached, .keep = true});
-    const double fused = microseconds(
-        plan, chip, {.mover = sim::Mover::tracker, .policy = sim::Policy::mca, .output = sim::Output::cached});
+    const double alone = microseconds(plan, chip, {.output = Output::cached, .keep = true});
+    const double fused =
+        microseconds(plan, chip, {.mover = Mover::tracker, .policy = Policy::mca, .output = Output::cached});
     const auto &before = simulator.run(one, Config::sequential), &after = simulator.run(one, Config::t3_mca);
     out.push_back({one, next.name, before.seconds * 1e6 + alone, after.seconds * 1e6 + alone,
                    (after.seconds - after.gather_s) * 1e6 + fused});
@@ -63,7 +61,7 @@ std::vector<ConsumerRow> with_consumer(Simulator& simulator, const std::vector<S
   return out;
 }
 
-std::vector<ExchangeRow> exchanges(const sim::Chip& chip) {
+std::vector<ExchangeRow> exchanges(const Chip& chip) {
   std::vector<ExchangeRow> out;
   for (const char* model : {"mixtral-8x7b", "deepseek-v3-moe"}) {
     const Workload workload = load_workload(model);
@@ -75,9 +73,9 @@ std::vector<ExchangeRow> exchanges(const sim::Chip& chip) {
       const Plan fused = build(gemm({.m = shape.m, .n = shape.n, .k = shape.k, .tile = tile}), space);
       const Plan alone = build(copy({.rows = shape.m, .cols = shape.n, .tile = tile}), space);
       ExchangeRow row{.model = model, .shape = shape};
-      row.product_us = microseconds(fused, chip, {.output = sim::Output::cached, .keep = true});
+      row.product_us = microseconds(fused, chip, {.output = Output::cached, .keep = true});
       row.exchange_us = microseconds(alone, chip, {});
-      row.tracker_us = microseconds(fused, chip, {.mover = sim::Mover::tracker, .policy = sim::Policy::mca});
+      row.tracker_us = microseconds(fused, chip, {.mover = Mover::tracker, .policy = Policy::mca});
       row.fused_cu_us = microseconds(fused, chip, {.cu_share = chip.fused_cu_share});
       out.push_back(row);
     }
@@ -87,8 +85,8 @@ std::vector<ExchangeRow> exchanges(const sim::Chip& chip) {
 
 // The kernel of a product with few columns: strips of 16 rows, so that there are more of them than CUs, and loads long
 // enough to keep the memory busy.
-std::vector<GenerationRow> generation(const sim::Chip& given) {
-  sim::Chip chip = given;
+std::vector<GenerationRow> generation(const Chip& given) {
+  Chip chip = given;
   chip.tile_rows = 16;
   chip.tile_k = 512;
   chip.raster_cols = 0;
@@ -110,11 +108,11 @@ std::vector<GenerationRow> generation(const sim::Chip& given) {
   return out;
 }
 
-Sweep sweep(const sim::Chip& chip, const SimCase& layer) {
+Sweep sweep(const Chip& chip, const SimCase& layer) {
   Sweep out{.layer = layer, .links = {12.5e9, 25e9, 50e9, 75e9, 150e9, 300e9, 600e9}, .cus = {20, 40, 80, 160, 320}};
   for (const int cus : out.cus)
     for (const double link : out.links) {
-      sim::Chip changed = chip;
+      Chip changed = chip;
       changed.cus = cus;
       changed.link_bytes_per_s = link;
       Simulator simulator(changed);
@@ -124,4 +122,4 @@ Sweep sweep(const sim::Chip& chip, const SimCase& layer) {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::sim
