@@ -1,164 +1,201 @@
-"""What the pages of docs/results share: sections that are measured one by one, bars, tables, and the files they go to.
+"""One writer for the pages of docs/results: runs commands, and puts their figures into the marked tables of a page.
 
-A page is a dictionary of sections. A section is a function that returns (rows, seen): bars, as row() makes them, and what
-the commands printed. Each section is kept in NAME.json as soon as it is measured, with date, commit and machine, so that
-a run that is cut off loses one section at most. A bar holds if the ratio meets its limit within the A/A band of that cell.
+A page is written by hand but for its tables, which stand between `<!-- table NAME -->` and `<!-- end -->`. A table is a
+function of a runner that returns (columns, rows): a column that ends in ":" is a number's. Below it goes a line with machine,
+instruction set, date, commit and the first of its commands. What the commands printed is kept in build/results/PAGE-TABLE.json.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
+import os
 import pathlib
+import platform
+import re
+import shutil
 import subprocess
 import sys
 
-from bench import machine
+ROOT = pathlib.Path(__file__).parent.parent
+RESULTS = ROOT / "docs/results"
+MOST_HIDDEN = 1.05  # above it a part of the ideal was measured too long
 
 
-def over(a, b):
-    return None if a is None or not b else a / b
+def ratio(a, b, form=".2f"):
+    return "–" if a is None or not b else format(a / b, form)
 
 
-def number(value, form=".2f"):
-    return "–" if value is None else format(value, form)
+def slashed(values, form=".2f"):
+    return " / ".join("–" if v is None else format(v, form) for v in values)
 
 
-def row(what, limit, sense, value, seen, note=""):
-    """One bar: `value` must be at most or at least `limit`, within the A/A band."""
-    band = seen.get("aa_band") or 0
-    met = None if value is None else (value <= limit * (1 + band) if sense == "<=" else value >= limit * (1 - band))
-    return {"what": what, "target": f"{sense} {limit:.4g}", "measured": value, "band": band, "met": met, "note": note,
-            "command": seen.get("command", ""), "predicted_us": seen.get("predicted_us"), "fused_us": seen.get("fused_us")}
+def spread(values, form=".2f"):
+    known = [v for v in values if v is not None]
+    return f"{min(known):{form}} to {max(known):{form}}" if known else "–"
 
 
-def bars_table(rows):
-    lines = ["| bar | to reach | measured | A/A band | predicted / measured | met | command |", "|---|---|---:|---:|---:|---|---|"]
-    last = None
-    for r in rows:
-        command = "″" if r["command"] == last else f"`{r['command']}`"
-        last = r["command"]
-        met = {True: "yes", False: "**no**", None: "not measured"}[r["met"]]
-        note = f" ({r['note']})" if r["note"] else ""
-        lines.append(f"| {r['what']}{note} | {r['target']} | {number(r['measured'], '.3f')} | {number(r['band'], '.3f')} | "
-                     f"{number(over(r['predicted_us'], r['fused_us']))} | {met} | {command} |")
-    return lines
+def hidden(seen):
+    value = seen["hidden"]
+    return "nothing to hide" if value is None else "not measurable" if value > MOST_HIDDEN else f"{value:.2f}"
 
 
-def shape_of(seen):
-    return " ".join(f"{k} {v}" for k, v in seen["shape"].items() if not isinstance(v, (list, dict)))
+def link_name(link):
+    found = re.match(r"([\d.]+)(g|m)bit", link)
+    return f"{found[1]} {found[2].upper()}bit/s" if found else "shared memory" if link == "shm" else link
 
 
-def times_table(all_seen):
-    lines = ["| op | shape | link | route | compute µs | comm µs | comm_cpu µs | sequential µs | decomposed µs | MPI µs | fused µs | predicted µs | speedup | hidden |",
-             "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
-    keys = ("compute_us", "comm_us", "comm_cpu_us", "sequential_us", "decomposed_us", "mpi_us", "fused_us", "predicted_us")
-    for s in all_seen:
-        if "fused_us" not in s or "sizes" in s:
-            continue
-        times = " | ".join(number(s.get(key), ",.1f") for key in keys)
-        lines.append(f"| {s['op']} | {shape_of(s)} | {s['link']} | {s['route']} | {times} | {number(s['speedup'])} | {number(s['hidden'])} |")
-    return lines if len(lines) > 2 else []
+def machine():
+    model = platform.machine()
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
+        model = found[1] if found else model
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
 
 
-def sizes_tables(all_seen):
-    lines = []
-    for s in all_seen:
-        if "sizes" not in s:
-            continue
-        lines += ["", f"`{s['command']}`", "", "```",
-                  f"#{'size':>12} {'count':>12} {'type':>6} {'time':>10} {'algbw':>8} {'busbw':>8} {'#wrong':>6} {'MPI time':>10}",
-                  f"#{'(B)':>12} {'(elements)':>12} {'':>6} {'(us)':>10} {'(GB/s)':>8} {'(GB/s)':>8} {'':>6} {'(us)':>10}"]
-        lines += [f" {r['size_bytes']:>12} {r['count']:>12} {r['type']:>6} {r['time_us']:>10.1f} {r['algbw_gbps']:>8.3g} "
-                  f"{r['busbw_gbps']:>8.3g} {r['wrong']:>6} {number(r['mpi_us'], '.1f'):>10}" for r in s["sizes"]]
-        lines += ["```"]
-    return lines
-
-
-def pictures(all_seen):
-    return [f"\n![{s['op']}]({s['svg']})\n\n`{s['command']}`" for s in all_seen if "svg" in s]
-
-
-def section_lines(name, section):
-    where = f", {section['machine']}" if "machine" in section else ""
-    lines = [f"## {name}", "", f"{section['date']}, commit {section['commit']}{where}{', calibrated' if section.get('calibrated') else ''}"
-             f"{', quick' if section['quick'] else ''}.", ""]
-    if section["rows"]:
-        lines += bars_table(section["rows"]) + [""]
-    return lines + section.get("lines", []) + times_table(section["seen"]) + sizes_tables(section["seen"]) + pictures(section["seen"]) + [""]
-
-
-def measured_commit():
-    """The commit of what is measured: pages and the tools that write them are not part of it."""
+def commit():
+    """Of what is measured: pages and the tools that write them are not part of it."""
     def said(*words):
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
-    changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!tools")
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!tools", ":!README.md")
     return said("describe", "--always") + ("-dirty" if changed else "")
 
 
+def json_of(text):
+    """The JSON object among lines that mpirun may have added to."""
+    line = next((line for line in text.splitlines() if line.startswith("{")), None)
+    if line is None:
+        raise RuntimeError(f"no JSON in: {text[-500:]}")
+    return json.loads(line)
+
+
+class Weft:
+    """The weft program and those of bench/; remembers what each command printed."""
+
+    def __init__(self, options):
+        self.build, self.quick, self.options = pathlib.Path(options.build).resolve(), options.quick, options
+        self.log, self.made = [], ""
+        self.mpirun = shutil.which("mpirun") if (self.build / "weft_mpi.so").exists() else None
+        self.env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+    def call(self, words, shown=None, timeout=1800, text=None):
+        """What the command prints. `weft` and `bench/X` are those of the build."""
+        shown = shown or " ".join(map(str, words)).replace(str(self.build) + "/", "")
+        words = [str(self.build / w) if w == "weft" or str(w).startswith("bench/") else str(w) for w in words]
+        print(f"  {shown[:200]}", file=sys.stderr, flush=True)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=self.env, timeout=timeout, input=text)
+        if done.returncode != 0:
+            raise RuntimeError(f"failed ({done.returncode}): {shown}\n{done.stdout[-500:]}{done.stderr[-2000:]}")
+        self.log.append({"command": shown.removesuffix(" --json"), "printed": done.stdout})
+        return done.stdout
+
+    def json(self, words):
+        return json_of(self.call(["weft", *words.split(), "--json"]))
+
+    def calibrate(self):
+        """The rates of this machine, measured once for all pages: what predictions are made from."""
+        path = self.build / "calibrated.json"
+        if not path.exists():
+            self.call(["weft", "info", "--calibrate", "--save", path])
+        self.env["WEFT_CLUSTER"] = str(path)
+
+    def bench(self, words, rounds=31, mpi=True):
+        """On two ranks of one thread, under mpirun where there is one."""
+        words = f"bench {words} --threads 1 --rounds {min(rounds, 5) if self.quick else rounds}"
+        if mpi and self.mpirun:
+            whole = [self.mpirun, "--bind-to", "none", "--oversubscribe", "-n", "2", "weft", *words.split(), "--json"]
+            return json_of(self.call(whole, f"mpirun -n 2 weft {words}"))
+        return self.json(f"{words} --ranks 2")
+
+    def program(self, name, words="", prefix=()):
+        """A program of bench/, built first where this machine has what it needs; None where it has not."""
+        subprocess.run(["cmake", "--build", self.build, "--target", name], check=False, capture_output=True)
+        if not (self.build / "bench" / name).exists():
+            return None
+        return self.call([*prefix, f"bench/{name}", *words.split()]) if words is not None else str(self.build / "bench" / name)
+
+    def draw(self, name, chart):
+        self.call(["weft", "draw", "-", "--svg", RESULTS / name], text=json.dumps(chart))
+
+    @contextlib.contextmanager
+    def hosts(self, words):
+        """Virtual hosts for as long as the block lasts (root); `words` as for `weft cluster up`."""
+        name = ["--name", "page"]
+        down = [str(self.build / "weft"), "cluster", "down", *name]
+        subprocess.run(down, capture_output=True, check=False)
+        made = json_of(self.call(["weft", "cluster", "up", *name, *words.split(), "--json"]))
+        self.made = f"weft cluster up {words}"
+        try:
+            yield made
+        finally:
+            subprocess.run(down, capture_output=True, check=False)
+
+    def on_hosts(self, ranks, program, mca=()):
+        """What the ranks of a program on the hosts print."""
+        shown = " ".join([f"{self.made}; weft cluster run -n {ranks}", *mca, "--", *program]).replace(str(self.build) + "/", "")
+        return self.call(["weft", "cluster", "run", "--name", "page", "-n", ranks, *mca, "--", *program], shown)
+
+    def bench_on(self, ranks, words, rounds, mca=()):
+        words = f"bench {words} --rounds {min(rounds, 3) if self.quick else rounds} --json"
+        return json_of(self.on_hosts(ranks, [str(self.build / "weft"), *words.split()], mca))
+
+    def pair(self, server, client):
+        """A server and a client, one on each of two hosts: what the client prints."""
+        script = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {server} >/dev/null; else sleep 0.5; {client}; fi'
+        return self.on_hosts(2, ["/bin/sh", "-c", script])
+
+
+def table_text(columns, rows):
+    lines = ["| " + " | ".join(c.removesuffix(":") for c in columns) + " |", "|" + "|".join("---:" if c.endswith(":") else "---" for c in columns) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def between(text, begin, body, end="<!-- end -->"):
+    """`text` with what stands between two marks replaced."""
+    if begin not in text:
+        raise RuntimeError(f"there is no {begin} in the page; put it and {end} around the table")
+    at = text.index(begin) + len(begin)
+    return text[:at] + "\n" + body.strip("\n") + "\n" + text[text.index(end, at):]
+
+
+def provenance(runner, command):
+    isa = json_of(subprocess.run([runner.build / "weft", "info", "--json"], capture_output=True, text=True, check=True).stdout)["isa"]
+    quick = ", quick: not to quote" if runner.quick else ""
+    return f"*{machine()}, {isa}; {datetime.date.today()}, commit {commit()}{quick}.*\n`{command}`"
+
+
 class Page:
-    """`name` names the files; `sections` are functions of a runner, which `make_runner` makes of the options."""
+    """`tables`: name -> function of a runner that returns (columns, rows), or None where it only draws."""
 
-    def __init__(self, name, doc, sections, head, make_runner, add_flags=lambda parser: None):
-        self.name, self.doc, self.sections, self.head = name, doc, sections, head
-        self.make_runner, self.add_flags = make_runner, add_flags
+    def __init__(self, name, doc, tables, default=None):
+        self.name, self.doc, self.tables, self.default = name, doc, tables, default or list(tables)
 
-    def text(self, report):
-        rows = [r for s in report["sections"].values() for r in s["rows"]]
-        lines = [*self.head(report), "", f"**{sum(r['met'] is True for r in rows)} of {len(rows)} bars met.**", ""]
-        for name in self.sections:
-            if name in report["sections"]:
-                lines += section_lines(name, report["sections"][name])
-        return "\n".join(lines) + "\n"
-
-    def options(self):
+    def main(self, add_flags=lambda parser: None):
         parser = argparse.ArgumentParser(description=self.doc, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("--build", default="build")
-        parser.add_argument("--out", default="docs/results")
-        parser.add_argument("--only", nargs="+", default=[], metavar="SECTION", choices=list(self.sections))
-        parser.add_argument("--missing", action="store_true", help=f"only sections that {self.name}.json has not")
+        parser.add_argument("--only", nargs="+", default=self.default, metavar="TABLE", choices=list(self.tables), help=", ".join(self.tables))
         parser.add_argument("--quick", action="store_true", help="few rounds: to try the page, not to quote")
-        parser.add_argument("--list", action="store_true", help="name the sections")
-        parser.add_argument("--write", action="store_true", help=f"write {self.name}.md again from {self.name}.json; measure nothing")
-        self.add_flags(parser)
-        return parser.parse_args()
-
-    def measure(self, runner, report, save, names):
-        """The names of sections that failed."""
-        failed = []
-        for name in names:
-            print(f"measuring {name} ...", file=sys.stderr, flush=True)
-            commit = measured_commit()
+        add_flags(parser)
+        options = parser.parse_args()
+        runner, failed = Weft(options), []
+        for name in options.only:
+            print(f"{self.name}: {name} ...", file=sys.stderr, flush=True)
+            runner.log = []
             try:
-                rows, seen, *lines = self.sections[name](runner)
+                self.write(runner, name, self.tables[name](runner))
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 failed.append(name)
                 print(error, file=sys.stderr)
-                continue
-            report["sections"][name] = {"date": datetime.date.today().isoformat(), "commit": commit, "machine": machine(),
-                                        "quick": runner.quick, "calibrated": bool(runner.cluster), "rows": rows, "seen": seen,
-                                        **({"lines": lines[0]} if lines else {})}
-            save()
-        return failed
-
-    def main(self):
-        options = self.options()
-        if options.list:
-            print("\n".join(self.sections))
-            return
-        out = pathlib.Path(options.out)
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / f"{self.name}.json"
-        report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sections": {}}
-        report["machine"] = machine()
-
-        def save():
-            path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-            (out / f"{self.name}.md").write_text(self.text(report), encoding="utf-8")
-
-        if options.write:
-            save()
-            return
-        names = [name for name in options.only or self.sections if not (options.missing and name in report["sections"])]
-        failed = self.measure(self.make_runner(options), report, save, names)
         if failed:
             sys.exit(f"not measured: {', '.join(failed)}; run again with --only {' '.join(failed)}")
+
+    def write(self, runner, name, made):
+        kept = runner.build / "results" / f"{self.name}-{name}.json"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps({"machine": machine(), "date": str(datetime.date.today()), "commit": commit(), "ran": runner.log}, indent=1) + "\n",
+                        encoding="utf-8")
+        if made is None:
+            return
+        page = RESULTS / f"{self.name}.md"
+        body = f"{table_text(*made)}\n\n{provenance(runner, runner.log[0]['command'])}"
+        page.write_text(between(page.read_text(encoding="utf-8"), f"<!-- table {name} -->", body), encoding="utf-8")
