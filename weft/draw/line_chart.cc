@@ -118,7 +118,7 @@ void draw_series(Svg& svg, const Series& series, std::size_t index, const Ruler&
 }
 
 struct PointLabel {
-  const std::string& text;
+  std::string text;
   std::string colour;
   double x, y, left;  // of the point's middle; where the text begins
   bool before;        // the text ends at the point, for want of room behind it

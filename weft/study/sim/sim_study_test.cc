@@ -37,9 +37,9 @@ TEST(SimCases, AreTheSummedSubLayers) {
 TEST(SimCases, PlansCutTheLongerSide) {
   const SimShape tall{.m = 4096, .n = 512, .k = 64, .devices = 4}, wide{.m = 512, .n = 4096, .k = 64, .devices = 4};
   const Chip chip = load_chip("t3-paper");
-  EXPECT_EQ(plans_of(tall, chip).fused.producer.m, 4096);
-  EXPECT_EQ(plans_of(wide, chip).fused.producer.m, 4096);
-  EXPECT_EQ(plans_of(wide, chip).fused.producer.n, 512);
+  EXPECT_EQ(plans_of(tall, chip).fused.producers.front().m, 4096);
+  EXPECT_EQ(plans_of(wide, chip).fused.producers.front().m, 4096);
+  EXPECT_EQ(plans_of(wide, chip).fused.producers.front().n, 512);
   const SimCase one = mega_gpt("fc2");
   EXPECT_EQ(shape_of(one).m, one.layer.m);
   EXPECT_EQ(shape_of(one).devices, 8);
@@ -89,12 +89,15 @@ TEST(SimSummary, OrdersTheConfigurations) {
   EXPECT_GT(fit_cost(seen, simulator, cases), 0);
 }
 
-TEST(SimStudy, ReduceScatterAloneIsNeverBelowItsBound) {
-  const std::vector<ScatterAlone> rows = scatter_alone(load_chip("t3-paper"));
+// Step by step a ring pays every latency; tile by tile the links never idle, and latencies overlap.
+TEST(SimStudy, NoReduceScatterIsFasterThanItsLinks) {
+  const Chip chip = load_chip("t3-paper");
+  const std::vector<ScatterAlone> rows = scatter_alone(chip);
   EXPECT_EQ(rows.size(), 12u);
   for (const ScatterAlone& row : rows) {
-    EXPECT_GE(row.tiles_us, row.bound_us * 0.999);
-    EXPECT_GE(row.steps_us, row.tiles_us * 0.999);
+    EXPECT_GE(row.tiles_us, row.bound_us - (row.devices - 1) * chip.link_latency_s * 1e6);
+    EXPECT_GE(row.steps_us, row.bound_us);
+    EXPECT_GE(row.steps_us, row.tiles_us);
     EXPECT_LE(row.nmc_us, row.steps_us);
   }
 }
@@ -124,7 +127,7 @@ TEST(SimStudy, AConsumerThatTakesTheGatherIsFasterThanOneThatWaits) {
 
 TEST(SimStudy, ExchangesHideUnderTheirProduct) {
   for (const ExchangeRow& row : exchanges(load_chip("t3-paper"))) {
-    EXPECT_GE(row.tracker_us, row.product_us * 0.999) << row.model;
+    EXPECT_GE(row.tracker_us, row.product_us * 0.99) << row.model;
     EXPECT_LT(row.tracker_us, row.product_us + row.exchange_us) << row.model;
   }
 }
