@@ -11,9 +11,9 @@
 
 namespace weft::cli {
 
-// Appends the row "track_and_trigger": the predicted floor, and for every product that is summed what the simulator leaves
-// exposed on a chip with this cluster's rates, tiles going straight to their owners. No row where a sub-layer exchanges
-// otherwise, or where its rows cannot be shared evenly.
+// Appends the row "track_and_trigger": the predicted floor, and for every product that is summed what the simulator
+// leaves exposed on a chip with this cluster's rates, tiles going straight to their owners. No row where a sub-layer
+// exchanges otherwise, or where its rows cannot be shared evenly.
 void add_simulated_row(Ledger* ledger);
 
 // What the simulated chip has from the machine at hand.

@@ -1,5 +1,5 @@
-// Beyond the paper's comparison: the gather fused into the product that follows it, a product whose output is exchanged,
-// the generation phase, whole models, and a map over link rates and CUs.
+// Beyond the paper's comparison: the gather fused into the product that follows it, a product whose output is
+// exchanged, the generation phase, whole models, and a map over link rates and CUs.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Studies around the paper's comparison: plain T3 as a band over switch cost and grant, reduce-scatter alone over sizes,
-// and what each free parameter is worth.
+// Studies around the paper's comparison: plain T3 as a band over switch cost and grant, reduce-scatter alone over
+// sizes, and what each free parameter is worth.
 #pragma once
 
 #include <string>
