@@ -2,7 +2,6 @@
 // the right and on the wrong side of the all-reduce; perplexity of each.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,6 @@
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
-#include "weft/base/json.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/ablation.h"
@@ -20,7 +18,7 @@
 #include "cli/spd/spd.h"
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::spd {
 namespace {
 
 struct AblateFlags {
@@ -30,45 +28,7 @@ struct AblateFlags {
   bool all = false, json = false;
 };
 
-struct Ablated {
-  bool has_biases = false;            // the model's own
-  std::vector<AblationRow> partials;  // sync, dropped, partial_after
-  std::vector<AblationRow> biases;    // sync, dropped, bias_before
-  std::int64_t window = 0, windows = 0;
-};
-
 using Ordered = nlohmann::ordered_json;
-
-Ablated ablate(const AblateFlags& flags, Progress& progress) {
-  const ModelSource source = open_model(flags.model);
-  Ablated out;
-  out.has_biases = source.config.attention_bias;
-  out.window = window_length(source.config, flags.window);
-  const auto tokenizer = Tokenizer::load(flags.model);
-  const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, std::size_t{1} << 30));
-  const std::vector<TokenWindow> windows = cut_windows(stream, out.window, flags.samples);
-  out.windows = std::ssize(windows);
-  const auto show = [&](const char* what) {
-    return [&progress, what](std::int64_t done, std::int64_t of) {
-      progress.show(what, static_cast<int>(done), static_cast<int>(of));
-    };
-  };
-  SimulatedRanks plain(source, flags.tp, out.window - 1, flags.threads);
-  constexpr BlockOrder kPartials[] = {BlockOrder::sync, BlockOrder::dropped, BlockOrder::partial_after};
-  constexpr BlockOrder kBiases[] = {BlockOrder::sync, BlockOrder::dropped, BlockOrder::bias_before};
-  out.partials = run_orders(plain, flags.block, std::span(kPartials).first(1), windows, show("means of heads"));
-  const auto means = plain.take_head_means();
-  for (AblationRow& row :
-       run_orders(plain, flags.block, std::span(kPartials).subspan(1), windows, show("partial sums")))
-    out.partials.push_back(std::move(row));
-  if (out.has_biases) {
-    out.biases = run_orders(plain, flags.block, kBiases, windows, show("biases"));
-  } else {
-    SimulatedRanks biased(with_centred_heads(source, means), flags.tp, out.window - 1, flags.threads);
-    out.biases = run_orders(biased, flags.block, kBiases, windows, show("biases"));
-  }
-  return out;
-}
 
 std::string words_of(BlockOrder order, bool of_bias) {
   switch (order) {
@@ -106,16 +66,23 @@ int run(AblateFlags flags) {
   if (flags.tp < 2 || flags.tp > 64) bad_input("--tp is {}; use 2 to 64", flags.tp);
   if (flags.samples < 1) bad_input("--samples is {}; use 1 or more", flags.samples);
   if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores())));
-  if (flags.all) flags.block = kAllBlocks;
+  const ModelSource source = open_model(flags.model);
+  const std::vector<int> stream = read_stream(*Tokenizer::load(flags.model), flags.text);
+  const std::int64_t window = window_length(source.config, flags.window);
+  const std::vector<TokenWindow> windows = cut_windows(stream, window, flags.samples);
   Progress progress(Progress::Who::speaks);
-  const Ablated found = ablate(flags, progress);
+  const AblationOptions options{flags.tp, flags.threads, flags.all ? kAllBlocks : flags.block};
+  const Ablation found =
+      ablate(source, windows, options, [&](std::string_view what, std::int64_t done, std::int64_t of) {
+        progress.show(what, static_cast<int>(done), static_cast<int>(of));
+      });
   progress.show("");
   if (flags.json) {
     const Ordered out{{"model", flags.model},
                       {"tp", flags.tp},
                       {"block", flags.all ? Ordered("all") : Ordered(flags.block)},
-                      {"window", found.window},
-                      {"windows", found.windows},
+                      {"window", window},
+                      {"windows", windows.size()},
                       {"biases_of", found.has_biases ? "the model" : "centred heads"},
                       {"partial_sums", rows_json(found.partials)},
                       {"biases", rows_json(found.biases)}};
@@ -123,7 +90,7 @@ int run(AblateFlags flags) {
     return 0;
   }
   fmt::print("{}, {} at {} ranks, {} windows of {} tokens: perplexity\n\n{}\n{}\n{}", flags.model,
-             flags.all ? "all blocks" : fmt::format("block {}", flags.block), flags.tp, found.windows, found.window,
+             flags.all ? "all blocks" : fmt::format("block {}", flags.block), flags.tp, windows.size(), window,
              rows_text(found.partials, false),
              found.has_biases ? "the model's biases:"
                               : "the same model with biases (heads centred on their mean, which becomes the bias):",
@@ -133,9 +100,9 @@ int run(AblateFlags flags) {
 
 }  // namespace
 
-void add_spd_ablate(CLI::App& spd, Run* chosen) {
+void add_ablate(CLI::App& group, Run* chosen) {
   auto* command =
-      spd.add_subcommand("ablate", "why the sums of a dropped block have their order: the wrong ones measured");
+      group.add_subcommand("ablate", "why the sums of a dropped block have their order: the wrong ones measured");
   auto flags = std::make_shared<AblateFlags>();
   command->add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
   command->add_option("--text", flags->text, "text for perplexity")->type_name("FILE")->required();
@@ -151,4 +118,4 @@ void add_spd_ablate(CLI::App& spd, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::spd

@@ -8,13 +8,13 @@
 #include "cli/spd/analyze.h"
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::spd {
 namespace {
 
 using Ordered = nlohmann::ordered_json;
 
 Ordered chosen_json(const Analyzed& found) {
-  const Chosen& c = *found.chosen;
+  const ChosenModes& c = *found.chosen;
   Ordered out{{"max_loss", c.max_loss},
               {"modes", summary(c.modes)},
               {"calibration_loss", c.calibration_loss},
@@ -26,26 +26,24 @@ Ordered chosen_json(const Analyzed& found) {
               {"went_back", c.went_back},
               {"searched", c.searched},
               {"confirmed", c.confirmed},
-              {"sync_us", c.time.sync_s * 1e6},
-              {"chosen_us", c.time.chosen_s * 1e6},
+              {"sync_us", found.sync_s * 1e6},
+              {"chosen_us", found.chosen_s * 1e6},
               {"predicted_us", (found.times[0].forward_s - c.predicted_saved_s) * 1e6}};
   out["tasks"] = Ordered::array();
-  for (std::size_t i = 0; i < c.held_out.task_names.size(); ++i) {
-    const PairedAccuracy& pair = c.held_out.accuracies[i];
-    out["tasks"].push_back({{"name", c.held_out.task_names[i]},
-                            {"accuracy_sync", c.held_out.plain_accuracies[i]},
-                            {"accuracy", c.held_out.plain_accuracies[i] + pair.difference},
-                            {"difference", pair.difference},
-                            {"low", pair.interval.low},
-                            {"high", pair.interval.high},
-                            {"p", pair.p}});
-  }
+  for (const TaskChange& task : c.held_out.tasks)
+    out["tasks"].push_back({{"name", task.name},
+                            {"accuracy_sync", task.plain_accuracy},
+                            {"accuracy", task.plain_accuracy + task.pair.difference},
+                            {"difference", task.pair.difference},
+                            {"low", task.pair.interval.low},
+                            {"high", task.pair.interval.high},
+                            {"p", task.pair.p}});
   return out;
 }
 
 std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
-  const Chosen& c = *found.chosen;
-  std::string out = fmt::format("\nmodes, all blocks alike, {} rows over {}:\n", flags.prompt,
+  const ChosenModes& c = *found.chosen;
+  std::string out = fmt::format("\nmodes, all blocks alike, {} rows over {}:\n", flags.times.rows,
                                 flags.link.empty() ? "shm" : flags.link);
   std::vector<std::vector<std::string>> rows;
   for (const ModeTime& time : found.times)
@@ -54,8 +52,8 @@ std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
   out += aligned(rows, Last::number);
   out += fmt::format("\nchosen for a loss of at most {}: {}\n", flags.max_loss, summary(c.modes));
   out += aligned(
-      {{"time", fmt::format("{} instead of {} ({:+.1f} %), predicted {}", format_duration(c.time.chosen_s),
-                            format_duration(c.time.sync_s), 100 * (c.time.chosen_s / c.time.sync_s - 1),
+      {{"time", fmt::format("{} instead of {} ({:+.1f} %), predicted {}", format_duration(found.chosen_s),
+                            format_duration(found.sync_s), 100 * (found.chosen_s / found.sync_s - 1),
                             format_duration(found.times[0].forward_s - c.predicted_saved_s))},
        {"loss, calibration", fmt::format("{:+.2f} % perplexity", 100 * c.calibration_loss)},
        {"loss, held out",
@@ -64,12 +62,10 @@ std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
                     perplexity(c.held_out.chosen), perplexity(c.held_out.plain),
                     c.went_back ? "; fewer moves than on calibration text" : "")},
        {"search", fmt::format("{} evaluations on calibration text, {} on held-out text", c.searched, c.confirmed)}});
-  for (std::size_t i = 0; i < c.held_out.task_names.size(); ++i) {
-    const PairedAccuracy& pair = c.held_out.accuracies[i];
-    out += fmt::format("  {}: {:+.2f} points [{:+.2f}, {:+.2f}] of {:.2f} %, p {:.4f}\n", c.held_out.task_names[i],
-                       100 * pair.difference, 100 * pair.interval.low, 100 * pair.interval.high,
-                       100 * c.held_out.plain_accuracies[i], pair.p);
-  }
+  for (const TaskChange& task : c.held_out.tasks)
+    out += fmt::format("  {}: {:+.2f} points [{:+.2f}, {:+.2f}] of {:.2f} %, p {:.4f}\n", task.name,
+                       100 * task.pair.difference, 100 * task.pair.interval.low, 100 * task.pair.interval.high,
+                       100 * task.plain_accuracy, task.pair.p);
   return out;
 }
 
@@ -82,19 +78,19 @@ std::vector<draw::Sample> samples_of(const std::vector<double>& perplexities) {
 }  // namespace
 
 std::string analyze_json(const AnalyzeFlags& flags, const Analyzed& found) {
-  Ordered out{{"model", flags.model},
+  Ordered out{{"model", flags.options.model},
               {"tp", flags.tp},
               {"window", found.window},
               {"calibration_windows", found.calibration_windows},
               {"heldout_windows", found.heldout_windows},
               {"perplexity", found.sensitivity.perplexity_from.back()},
               {"perplexity_from", found.sensitivity.perplexity_from},
-              {"tau1", flags.tau1},
-              {"tau2", flags.tau2}};
+              {"tau1", flags.thresholds.tau1},
+              {"tau2", flags.thresholds.tau2}};
   out["blocks"] = Ordered::array();
   for (std::size_t b = 0; b < found.sensitivity.s.size(); ++b) {
     const double s = found.sensitivity.s[b];
-    Ordered block{{"index", b}, {"sensitivity", s}, {"class", to_string(class_of(s, {flags.tau1, flags.tau2}))}};
+    Ordered block{{"index", b}, {"sensitivity", s}, {"class", to_string(class_of(s, flags.thresholds))}};
     if (!found.repaired.empty()) block["repaired"] = static_cast<bool>(found.repaired[b]);
     if (found.chosen) block["mode"] = to_string(found.chosen->modes[b]);
     out["blocks"].push_back(block);
@@ -113,21 +109,22 @@ std::string analyze_json(const AnalyzeFlags& flags, const Analyzed& found) {
 
 std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {
   const auto& from = found.sensitivity.perplexity_from;
-  std::string out = fmt::format("{} at {} ranks, {} windows of {} tokens: perplexity {:.3f}, all dropped {:.3f}\n\n",
-                                flags.model, flags.tp, found.calibration_windows, found.window, from.back(), from[0]);
+  std::string out =
+      fmt::format("{} at {} ranks, {} windows of {} tokens: perplexity {:.3f}, all dropped {:.3f}\n\n",
+                  flags.options.model, flags.tp, found.calibration_windows, found.window, from.back(), from[0]);
   std::vector<std::vector<std::string>> rows{{"block", "S", "class"}};
   if (found.chosen) rows[0].emplace_back("mode");
   int counts[3] = {0, 0, 0};
   for (std::size_t b = 0; b < found.sensitivity.s.size(); ++b) {
     const double s = found.sensitivity.s[b];
-    const BlockClass kind = class_of(s, {flags.tau1, flags.tau2});
+    const BlockClass kind = class_of(s, flags.thresholds);
     ++counts[static_cast<int>(kind)];
     rows.push_back({std::to_string(b), fmt::format("{:.4f}", s), std::string(to_string(kind))});
     if (found.chosen) rows.back().emplace_back(to_string(found.chosen->modes[b]));
   }
   out += aligned(rows);
-  out += fmt::format("  {} ISB (S up to {}), {} SB (up to {}), {} ESB\n", counts[0], flags.tau1, counts[1], flags.tau2,
-                     counts[2]);
+  out += fmt::format("  {} ISB (S up to {}), {} SB (up to {}), {} ESB\n", counts[0], flags.thresholds.tau1, counts[1],
+                     flags.thresholds.tau2, counts[2]);
   if (!found.curve.empty()) {
     out += "\ndropped in order of S:\n";
     std::vector<std::vector<std::string>> curve{{"blocks", "perplexity", "loss", "the last one"}};
@@ -147,8 +144,8 @@ std::string analyze_svg(const AnalyzeFlags& flags, const Analyzed& found) {
   std::vector<double> from_end(found.sensitivity.perplexity_from.rbegin(), found.sensitivity.perplexity_from.rend());
   draw::LineChart chart;
   chart.title = fmt::format("Perplexity over blocks dropped, {} ranks", flags.tp);
-  chart.subtitle = fmt::format("{}, {} windows of {} tokens of {}", flags.model, found.calibration_windows,
-                               found.window, flags.text);
+  chart.subtitle = fmt::format("{}, {} windows of {} tokens of {}", flags.options.model, found.calibration_windows,
+                               found.window, flags.options.text);
   chart.x = {.label = "blocks without their first all-reduce", .min = 0};
   chart.y = {.label = "perplexity"};
   if (!found.curve.empty()) chart.series.push_back({"least sensitive first", samples_of(found.curve)});
@@ -156,4 +153,4 @@ std::string analyze_svg(const AnalyzeFlags& flags, const Analyzed& found) {
   return draw::line_chart(chart);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::spd

@@ -1,7 +1,5 @@
 // `weft spd distill`: repairs the blocks that suffer from dropping, for one number of ranks. Local ranks are threads of this
 // process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0 writes.
-#include "cli/spd/distill.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,28 +8,34 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "weft/base/clock.h"
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/json.h"
-#include "weft/base/units.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/eval/eval.h"
-#include "weft/llm/spd/block_weights.h"
-#include "weft/llm/spd/distill_state.h"
+#include "weft/llm/spd/distill_choice.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
 #include "cli/progress.h"
 #include "cli/spd/spd.h"
 
-namespace weft::cli {
+namespace weft::cli::spd {
 namespace {
 
-namespace fs = std::filesystem;
-constexpr std::size_t kMostText = std::size_t{1} << 30;
+struct DistillFlags {
+  std::string model, text, out, spd;
+  int tp = 0;
+  DistillChoiceOptions choice;
+  int samples = 0;  // 0: all of the text
+  int window = 0;
+  std::string inputs = "sync", dtype = "bf16";
+  DistillOptions options;
+  bool json = false;
+};
 
 void check_flags(const DistillFlags& flags) {
   if (flags.tp < 1 || flags.tp > kMaxLocalRanks) bad_input("--tp is {}; use 1 to {}", flags.tp, kMaxLocalRanks);
@@ -52,12 +56,46 @@ std::optional<SpdFile> read_spd(DistillFlags* flags, const ModelConfig& config) 
 }
 
 std::vector<std::vector<int>> read_samples(const DistillFlags& flags, const ModelConfig& config) {
-  const auto tokenizer = Tokenizer::load(flags.model);
-  const std::vector<int> stream = text_stream(*tokenizer, read_text_file(flags.text, kMostText));
+  const std::vector<int> stream = read_stream(*Tokenizer::load(flags.model), flags.text);
   std::vector<std::vector<int>> samples;
   for (const TokenWindow window : cut_windows(stream, window_length(config, flags.window), flags.samples))
     samples.emplace_back(window.begin(), window.end());
   return samples;
+}
+
+std::string distilled_line(const DistilledBlock& b) {
+  const double kept = b.loss_before > 0 ? b.loss_after / b.loss_before : 1;
+  return fmt::format("block {:3}  loss {:.3e} -> {:.3e}  ({:4.1f} % left){}{}\n", b.block, b.loss_before, b.loss_after,
+                     100 * kept, b.grouped ? "  heads grouped" : "", b.resumed ? "  done before" : "");
+}
+
+std::string distilled_text(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds) {
+  const std::string out = fmt::format("{} block{} repaired for {} ranks in {:.0f} s: {}/repaired.spd\n", blocks.size(),
+                                      blocks.size() == 1 ? "" : "s", flags.tp, seconds, flags.out);
+  return out + fmt::format("Try next: weft eval --model {} --ranks {} --spd {}/repaired.spd --text FILE\n", flags.model,
+                           flags.tp, flags.out);
+}
+
+std::string distilled_json(const DistillFlags& flags, const std::vector<DistilledBlock>& blocks, double seconds) {
+  nlohmann::ordered_json out{{"model", flags.model},
+                             {"tp", flags.tp},
+                             {"spd", flags.out + "/repaired.spd"},
+                             {"inputs", flags.inputs},
+                             {"epochs", flags.options.epochs},
+                             {"lr", flags.options.lr},
+                             {"batch", flags.options.batch},
+                             {"samples", flags.samples},
+                             {"seed", flags.options.seed},
+                             {"dtype", flags.dtype},
+                             {"seconds", seconds}};
+  for (const DistilledBlock& b : blocks)
+    out["blocks"].push_back({{"index", b.block},
+                             {"loss_before", b.loss_before},
+                             {"loss_after", b.loss_after},
+                             {"grouped", b.grouped},
+                             {"resumed", b.resumed},
+                             {"seconds", b.seconds}});
+  return out.dump() + "\n";
 }
 
 std::string time_left(double seconds) {
@@ -70,7 +108,7 @@ std::string time_left(double seconds) {
 void show(Progress& progress, const DistillFlags& flags, const DistillProgress& at) {
   if (at.finished != nullptr) {
     progress.show("");
-    if (!flags.json) fmt::print("{}", distill_line(*at.finished));
+    if (!flags.json) fmt::print("{}", distilled_line(*at.finished));
     std::fflush(stdout);
     return;
   }
@@ -79,29 +117,9 @@ void show(Progress& progress, const DistillFlags& flags, const DistillProgress& 
                             time_left(at.seconds_left)));
 }
 
-// The result: one file of weights and the spd file that names it. Then the state has done its work.
-void write_result(const DistillFlags& flags, const DistillJob& job, const DistillChoice& choice, const SpdFile* from,
-                  const std::vector<DistilledBlock>& blocks) {
-  const StoredDtype dtype = flags.dtype == "bf16" ? StoredDtype::bf16 : StoredDtype::f32;
-  std::vector<std::vector<std::byte>> storage;
-  std::vector<StoredTensor> tensors;
-  for (const DistilledBlock& block : blocks)
-    for (StoredTensor& tensor : name_block(job.model.config, block.block, block.weights, dtype, &storage))
-      tensors.push_back(std::move(tensor));
-  const std::string weights = (fs::path(flags.out) / "repaired.safetensors").string();
-  const std::string settings = settings_of(job, flags.tp);
-  write_safetensors(weights, tensors, {{"settings", settings}});
-  SpdFile spd{.model = job.about, .tp = flags.tp, .blocks = choice.modes};
-  if (from != nullptr) spd.sensitivity = from->sensitivity;
-  spd.weights = "repaired.safetensors";
-  spd.weights_sha256 = file_sha256(weights);
-  spd.why = "weft spd distill: " + settings;
-  save_spd(spd, (fs::path(flags.out) / "repaired.spd").string());
-}
-
 void make_folder(const std::string& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  std::filesystem::create_directories(path, error);
   if (error) bad_input("cannot make the folder \"{}\": {}; give another --out", path, error.message());
 }
 
@@ -114,7 +132,7 @@ int run(DistillFlags flags) {
     flags.options.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / std::max(flags.tp, 1))));
   check_flags(flags);
   flags.options.inputs = parse_distill_inputs(flags.inputs);
-  const DistillChoice choice = choose_blocks(flags, static_cast<int>(model.config.blocks), spd ? &*spd : nullptr);
+  const DistillChoice choice = choose_blocks(flags.choice, model.config.blocks, spd ? &*spd : nullptr);
   DistillJob job{.model = model, .tasks = choice.tasks, .options = flags.options, .folder = flags.out + "/state"};
   job.samples = read_samples(flags, model.config);
   flags.samples = int_size(job.samples);
@@ -135,11 +153,11 @@ int run(DistillFlags flags) {
     World::local(flags.tp, [&](World& world) { body(world, &shared); });
   }
   if (!speaks) return 0;
-  write_result(flags, job, choice, spd ? &*spd : nullptr, blocks);
-  const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+  write_distilled(flags.out, {job, choice, blocks, flags.tp, spd ? spd->sensitivity : std::vector<double>{},
+                              flags.dtype == "bf16" ? StoredDtype::bf16 : StoredDtype::f32});
+  const double seconds = seconds_since(start);
   progress.show("");
-  if (flags.json) fmt::print("{}", distill_json(flags, blocks, seconds));
-  if (!flags.json) fmt::print("{}", distill_text(flags, blocks, seconds));
+  fmt::print("{}", flags.json ? distilled_json(flags, blocks, seconds) : distilled_text(flags, blocks, seconds));
   return 0;
 }
 
@@ -155,15 +173,18 @@ void add_choices(CLI::App& command, DistillFlags* flags) {
       ->required();
   command.add_option("--spd", flags->spd, "modes to start from, as `weft spd analyze --out` writes them")
       ->type_name("FILE");
-  command.add_option("--blocks", flags->blocks, "blocks to drop and repair, as 0,3-5 (those --spd drops, or all)")
+  command
+      .add_option("--blocks", flags->choice.blocks, "blocks to drop and repair, as 0,3-5 (those --spd drops, or all)")
       ->type_name("LIST");
   command
-      .add_option("--head-groups", flags->head_groups,
+      .add_option("--head-groups", flags->choice.head_groups,
                   "blocks whose heads are grouped: auto (extremely sensitive ones, or without sensitivities where it "
                   "lowers the loss), none, all, or a list")
       ->type_name("LIST");
-  command.add_option("--tau1", flags->tau1, "S up to this is insensitive and stays as it is (0.05)")->type_name("S");
-  command.add_option("--tau2", flags->tau2, "S above this is extremely sensitive (10)")->type_name("S");
+  command.add_option("--tau1", flags->choice.thresholds.tau1, "S up to this is insensitive and stays as it is (0.05)")
+      ->type_name("S");
+  command.add_option("--tau2", flags->choice.thresholds.tau2, "S above this is extremely sensitive (10)")
+      ->type_name("S");
 }
 
 void add_training(CLI::App& command, DistillFlags* flags) {
@@ -174,7 +195,7 @@ void add_training(CLI::App& command, DistillFlags* flags) {
   command.add_option("--epochs", options.epochs, fmt::format("times over the samples ({})", options.epochs))
       ->type_name("E");
   command.add_option("--lr", options.lr, fmt::format("learning rate at its peak ({})", options.lr))->type_name("RATE");
-  command.add_option("--batch", options.batch, "samples a step (1)")->type_name("B");
+  command.add_option("--batch", options.batch, "samples per step (1)")->type_name("B");
   command.add_option("--weight-decay", options.weight_decay, "of AdamW (0)")->type_name("D");
   command.add_option("--clip", options.clip, "largest norm of a step's gradients (1; 0: any)")->type_name("NORM");
   command
@@ -191,8 +212,8 @@ void add_training(CLI::App& command, DistillFlags* flags) {
 
 }  // namespace
 
-void add_spd_distill(CLI::App& spd, Run* chosen) {
-  auto* command = spd.add_subcommand("distill", "repair the blocks that suffer from dropping, on calibration text");
+void add_distill(CLI::App& group, Run* chosen) {
+  auto* command = group.add_subcommand("distill", "repair the blocks that suffer from dropping, on calibration text");
   auto flags = std::make_shared<DistillFlags>();
   flags->options.threads = 0;
   add_choices(*command, flags.get());
@@ -206,4 +227,4 @@ void add_spd_distill(CLI::App& spd, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::spd

@@ -1,7 +1,8 @@
 // `weft spd predict`: what dropping synchronisations would buy on devices that are not here: time to the first token of a
-// prompt, from plans and the cost model (weft/collective/first_token.h), for several links and shares of blocks dropped.
+// prompt (weft/llm/spd/predict.h), for several links and shares of blocks dropped.
+#include "weft/llm/spd/predict.h"
+
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,18 +11,16 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cluster/data_file.h"
-#include "weft/collective/first_token.h"
 
 #include "cli/spd/spd.h"
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::spd {
 namespace {
 
-struct Flags {
+struct PredictFlags {
   std::string workload = "llama-2-70b", cluster = "a100-8", wire = "bf16";
   std::vector<std::string> links{"300GB/s", "50GB/s", "10GB/s"};
   std::vector<double> dropped{0, 25, 50, 75, 100};
@@ -30,82 +29,53 @@ struct Flags {
   bool json = false;
 };
 
-struct Row {
-  double link = 0;  // bytes a second
-  std::int64_t dropped = 0;
-  BlockTime time;
-  std::string route;
-};
-
-// Communication that is not hidden, as a part of the whole.
-double comm_share(double whole, const BlockTime& t) { return whole > 0 ? std::max(0.0, whole - t.compute) / whole : 0; }
-
-std::vector<Row> rows_of(const Flags& flags, FirstTokenSpec spec) {
-  for (const double share : flags.dropped)
-    if (!(share >= 0 && share <= 100)) bad_input("--dropped is {}; use percentages from 0 to 100", share);
-  std::vector<Row> rows;
-  for (const std::string& link : flags.links) {
-    std::string text = link;  // commas part the links, so a latency stands behind a colon
-    std::replace(text.begin(), text.end(), ':', ',');
-    const Link given = parse_link(text);
-    spec.cluster.network.bytes_per_s = given.bytes_per_s;
-    if (given.latency_s > 0) spec.cluster.network.latency_s = given.latency_s;
-    const FirstToken predicted = first_token(spec);
-    for (const double share : flags.dropped) {
-      const std::int64_t dropped = std::llround(share / 100 * static_cast<double>(predicted.blocks));
-      rows.push_back({given.bytes_per_s, dropped, predicted.total(dropped), predicted.route});
-    }
-  }
-  return rows;
-}
-
-void print_text(const Flags& flags, const FirstTokenSpec& spec, const std::vector<Row>& rows) {
+void print_text(const PredictFlags& flags, const FirstTokenSpec& spec, const std::vector<DropPrediction>& rows) {
   fmt::print("{}: prompt of {} tokens on {} devices ({}), sums travel as {}; predicted, nothing here is measured\n\n",
              spec.workload.name, spec.tokens, spec.ranks, spec.cluster.name, flags.wire);
   std::vector<std::vector<std::string>> table{
       {"link", "dropped", "sequential", "comm", "fused", "comm", "fused / sync", "sent a rank"}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    const Row& first = rows[i / flags.dropped.size() * flags.dropped.size()];
-    table.push_back(
-        {format_rate(row.link), fmt::format("{} of {}", row.dropped, spec.workload.layers),
-         format_duration(row.time.sequential), fmt::format("{:.1f} %", 100 * comm_share(row.time.sequential, row.time)),
-         format_duration(row.time.fused), fmt::format("{:.1f} %", 100 * comm_share(row.time.fused, row.time)),
-         fmt::format("{:.3f}", row.time.fused / first.time.sequential),
-         format_bytes(static_cast<double>(row.time.bytes))});
-  }
+  for (const DropPrediction& row : rows)
+    table.push_back({format_rate(row.link_bytes_per_s), fmt::format("{} of {}", row.dropped, spec.workload.layers),
+                     format_duration(row.time.sequential), fmt::format("{:.1f} %", 100 * row.sequential_comm_share()),
+                     format_duration(row.time.fused), fmt::format("{:.1f} %", 100 * row.comm_share()),
+                     fmt::format("{:.3f}", row.against_sync), format_bytes(static_cast<double>(row.time.bytes))});
   fmt::print("{}\n", aligned(table, Last::number));
   fmt::print(
       "sequential: each product, then its all-reduce; fused: tiles leave as they are made. comm: what of the time is\n"
       "communication that nothing hides. fused / sync: against the sequential time of the link's first row.\n");
 }
 
-void print_json(const Flags& flags, const FirstTokenSpec& spec, const std::vector<Row>& rows) {
+void print_json(const PredictFlags& flags, const FirstTokenSpec& spec, const std::vector<DropPrediction>& rows) {
   nlohmann::ordered_json out{
       {"workload", spec.workload.name}, {"tp", spec.ranks},   {"tokens", spec.tokens},
       {"cluster", spec.cluster.name},   {"wire", flags.wire}, {"rows", nlohmann::ordered_json::array()}};
-  for (const Row& row : rows)
-    out["rows"].push_back({{"link_bytes_per_s", row.link},
+  for (const DropPrediction& row : rows)
+    out["rows"].push_back({{"link_bytes_per_s", row.link_bytes_per_s},
                            {"dropped_blocks", row.dropped},
                            {"dropped", static_cast<double>(row.dropped) / static_cast<double>(spec.workload.layers)},
                            {"ttft_us", row.time.fused * 1e6},
                            {"sequential_us", row.time.sequential * 1e6},
                            {"compute_us", row.time.compute * 1e6},
-                           {"comm_share", comm_share(row.time.fused, row.time)},
-                           {"sequential_comm_share", comm_share(row.time.sequential, row.time)},
+                           {"comm_share", row.comm_share()},
+                           {"sequential_comm_share", row.sequential_comm_share()},
                            {"bytes_sent", row.time.bytes},
                            {"route", row.route}});
   fmt::print("{}\n", out.dump());
 }
 
-int run(const Flags& flags) {
+int run(const PredictFlags& flags) {
   FirstTokenSpec spec;
   spec.workload = load_workload(flags.workload);
   spec.cluster = load_cluster(find_data_file("clusters", "cluster", flags.cluster));
   spec.ranks = flags.tp;
   spec.tokens = flags.tokens;
   spec.wire = parse_dtype(flags.wire);
-  const std::vector<Row> rows = rows_of(flags, spec);
+  std::vector<Link> links;
+  for (std::string text : flags.links) {  // commas part the links, so a latency stands behind a colon
+    std::replace(text.begin(), text.end(), ':', ',');
+    links.push_back(parse_link(text));
+  }
+  const std::vector<DropPrediction> rows = predict_drops(spec, links, flags.dropped);
   if (flags.json)
     print_json(flags, spec, rows);
   else
@@ -115,10 +85,10 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-void add_spd_predict(CLI::App& spd, Run* chosen) {
+void add_predict(CLI::App& group, Run* chosen) {
   auto* command =
-      spd.add_subcommand("predict", "time to first token on modelled devices, for shares of blocks dropped");
-  auto flags = std::make_shared<Flags>();
+      group.add_subcommand("predict", "time to first token on modelled devices, for shares of blocks dropped");
+  auto flags = std::make_shared<PredictFlags>();
   command->add_option("--workload", flags->workload, "a transformer of workloads/ (llama-2-70b)")->type_name("NAME");
   command->add_option("--cluster", flags->cluster, "rates of a device, of clusters/ (a100-8)")->type_name("NAME|FILE");
   command->add_option("--tp", flags->tp, "devices that share the model (8)")->type_name("N");
@@ -138,4 +108,4 @@ void add_spd_predict(CLI::App& spd, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::spd

@@ -31,10 +31,10 @@ void add_spd(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("spd", "which synchronisations a model can spare, and repairing what suffers");
   command->require_subcommand(1);
   command->footer(kHelp);
-  add_spd_analyze(*command, chosen);
-  add_spd_ablate(*command, chosen);
-  add_spd_distill(*command, chosen);
-  add_spd_predict(*command, chosen);
+  spd::add_analyze(*command, chosen);
+  spd::add_ablate(*command, chosen);
+  spd::add_distill(*command, chosen);
+  spd::add_predict(*command, chosen);
 }
 
 }  // namespace weft::cli

@@ -3,11 +3,11 @@
 
 #include "cli/command.h"
 
-namespace weft::cli {
+namespace weft::cli::spd {
 
-void add_spd_analyze(CLI::App& spd, Run* run);  // cli/spd/analyze.cc
-void add_spd_ablate(CLI::App& spd, Run* run);   // cli/spd/ablate.cc
-void add_spd_distill(CLI::App& spd, Run* run);  // cli/spd/distill.cc
-void add_spd_predict(CLI::App& spd, Run* run);  // cli/spd/predict.cc
+void add_analyze(CLI::App& group, Run* run);
+void add_ablate(CLI::App& group, Run* run);
+void add_distill(CLI::App& group, Run* run);
+void add_predict(CLI::App& group, Run* run);
 
-}  // namespace weft::cli
+}  // namespace weft::cli::spd

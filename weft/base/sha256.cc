@@ -2,6 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "weft/base/error.h"
 
 namespace weft {
 namespace {
@@ -119,6 +126,16 @@ std::string to_hex(const Digest& digest) {
     text += kDigits[byte & 15];
   }
   return text;
+}
+
+std::string file_sha256(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) bad_input("cannot open \"{}\": {}; give the path of a readable file", path, std::strerror(errno));
+  std::vector<char> piece(1 << 20);
+  Sha256 hash;
+  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get())) hash.add({piece.data(), got});
+  if (std::ferror(file.get())) bad_input("cannot read \"{}\": {}; give a plain file", path, std::strerror(errno));
+  return to_hex(hash.finish());
 }
 
 }  // namespace weft

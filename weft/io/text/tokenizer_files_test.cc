@@ -1,6 +1,7 @@
 // Tokenizer files that are wrong: refused in a sentence that names file and field, or survived as mutants.
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -220,6 +221,27 @@ TEST_F(TokenizerFiles, MutantsOfTheSpecificationsAreTakenOrRefused) {
   });
   EXPECT_GT(counts.taken, 20);
   EXPECT_GT(counts.refused, 300);
+}
+
+// Units of the double array that name children far outside it (docs/tokenizers.md: what Debian's library does with these).
+TEST_F(TokenizerFiles, ACharsmapThatPointsOutsideItselfIsHarmless) {
+  const std::string file = read_bytes(kTokenizers + "sp-unigram/tokenizer.model");
+  const std::string size_of_trie("\x00\x04\x00\x00", 4);  // 1024 bytes, the beginning of the charsmap
+  const std::size_t trie = file.rfind(size_of_trie) + 4;
+  ASSERT_LT(trie + 1024, file.size());
+  const auto with_units = [&](const std::vector<std::pair<std::size_t, std::uint32_t>>& units) {
+    std::string model = file;
+    for (const auto& [at, unit] : units)
+      for (std::size_t byte = 0; byte < 4; ++byte) model[trie + 4 * at + byte] = static_cast<char>(unit >> 8 * byte);
+    folder_.write("tokenizer.model", model);
+    use(*Tokenizer::load(folder_.path()));
+  };
+  with_units({{0, 0xFFFFFC00}});
+  std::mt19937 random(3);
+  for (int i = 0; i < 500; ++i)
+    with_units({{0, static_cast<std::uint32_t>(random())},
+                {random() % 256, static_cast<std::uint32_t>(random())},
+                {random() % 256, static_cast<std::uint32_t>(random())}});
 }
 
 TEST_F(TokenizerFiles, MutantsOfConfigAndMergesAreTakenOrRefused) {

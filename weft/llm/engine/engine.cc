@@ -154,6 +154,13 @@ void Engine::State::check_sequence(int sequence) const {
     bad_input("sequence {} of an engine that has {}", sequence, options.sequences);
 }
 
+EngineTraffic& EngineTraffic::operator+=(const EngineTraffic& other) {
+  block_bytes += other.block_bytes, head_bytes += other.head_bytes;
+  syncs_made += other.syncs_made, syncs_dropped += other.syncs_dropped;
+  block_op_s += other.block_op_s, forward_s += other.forward_s, head_s += other.head_s;
+  return *this;
+}
+
 Engine::Engine(World& world, const Model& model, const EngineOptions& options)
     : state_(std::make_unique<State>(world, model, options)) {}
 Engine::Engine(Engine&&) noexcept = default;

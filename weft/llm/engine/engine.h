@@ -56,6 +56,8 @@ struct EngineTraffic {
   double block_op_s = 0;  // time in the blocks' output projections with their all_reduces
   double forward_s = 0;   // time in forward()
   double head_s = 0;      // time in logits(), greedy() and score()
+
+  EngineTraffic& operator+=(const EngineTraffic& other);
 };
 
 class Engine {

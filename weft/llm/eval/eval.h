@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,8 @@ using EvalProgress = std::function<void(std::string_view what, std::int64_t done
 
 // The tokens of a text as perplexity scores them.
 std::vector<int> text_stream(const Tokenizer& tokenizer, std::string_view text);
+inline constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;                 // of a file
+std::vector<int> read_stream(const Tokenizer& tokenizer, const std::string& path);  // of a file's text
 
 // The length of windows: `asked`, or the model's length and 2048 at most where 0. Throws bad_input beyond the model's.
 std::int64_t window_length(const ModelConfig& config, std::int64_t asked);
@@ -32,9 +35,23 @@ using TokenWindow = std::span<const int>;
 // Throws bad_input where the stream has not one window. `limit` windows at most; 0: all.
 std::vector<TokenWindow> cut_windows(std::span<const int> stream, std::int64_t length, std::int64_t limit = 0);
 
+// Windows that go through one forward together, window i as sequence i: all of a window but its last token is fed, and
+// each token but the first is a target. Refers to the windows' tokens.
+class WindowBatch {
+ public:
+  explicit WindowBatch(std::span<const TokenWindow> windows);
+  std::span<const Feed> feeds() const { return feeds_; }
+  void clear(Engine& engine) const;                      // the sequences it uses
+  std::vector<WindowScore> score(Engine& engine) const;  // collective; after the feeds' forward
+
+ private:
+  std::vector<Feed> feeds_;
+  std::vector<int> targets_;
+};
+
 // Options of an engine that suits: as many sequences of `capacity` tokens as about `rows` rows take, within 256 MB of cache
 // over all ranks.
-EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std::int64_t rows_a_sequence,
+EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std::int64_t rows_per_sequence,
                           std::int64_t rows = 4096);
 
 std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,

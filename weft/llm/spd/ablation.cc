@@ -70,7 +70,7 @@ std::vector<float> projected(const ModelSource& source, std::int64_t block, std:
 }  // namespace
 
 std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
-                                    std::span<const std::span<const int>> windows,
+                                    std::span<const TokenWindow> windows,
                                     const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
   if (block != kAllBlocks && (block < 0 || block >= ranks.config().blocks))
     bad_input("block {} of a model that has {}; use 0 to {}", block, ranks.config().blocks, ranks.config().blocks - 1);
@@ -90,6 +90,32 @@ std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, s
     }
   }
   return rows;
+}
+
+Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows, const AblationOptions& options,
+                const EvalProgress& progress) {
+  constexpr BlockOrder kPartials[] = {BlockOrder::sync, BlockOrder::dropped, BlockOrder::partial_after};
+  constexpr BlockOrder kBiases[] = {BlockOrder::sync, BlockOrder::dropped, BlockOrder::bias_before};
+  std::int64_t longest = 1;
+  for (const TokenWindow window : windows) longest = std::max(longest, std::ssize(window) - 1);
+  const auto orders = [&](SimulatedRanks& ranks, std::span<const BlockOrder> some, const char* what) {
+    return run_orders(ranks, options.block, some, windows, [&](std::int64_t done, std::int64_t of) {
+      if (progress) progress(what, done, of);
+    });
+  };
+  SimulatedRanks plain(source, options.ranks, longest, options.threads);
+  Ablation out{.has_biases = source.config.attention_bias};
+  out.partials = orders(plain, std::span(kPartials).first(1), "means of heads");
+  const auto means = plain.take_head_means();  // of the synchronised model alone
+  for (AblationRow& row : orders(plain, std::span(kPartials).subspan(1), "partial sums"))
+    out.partials.push_back(std::move(row));
+  if (out.has_biases) {
+    out.biases = orders(plain, kBiases, "biases");
+  } else {
+    SimulatedRanks biased(with_centred_heads(source, means), options.ranks, longest, options.threads);
+    out.biases = orders(biased, kBiases, "biases");
+  }
+  return out;
 }
 
 ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means) {

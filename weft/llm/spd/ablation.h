@@ -11,6 +11,7 @@
 
 #include "weft/llm/eval/statistics.h"
 #include "weft/llm/model/model.h"
+#include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/simulated_ranks.h"
 
 namespace weft {
@@ -24,8 +25,22 @@ inline constexpr std::int64_t kAllBlocks = -1;
 
 // Scores of every order of `block`, or of all blocks together.
 std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, std::span<const BlockOrder> orders,
-                                    std::span<const std::span<const int>> windows,
+                                    std::span<const TokenWindow> windows,
                                     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
+
+// Both halves of the paper's ablation. A model without biases gets some for the second one (with_centred_heads).
+struct Ablation {
+  bool has_biases = false;            // the model's own
+  std::vector<AblationRow> partials;  // sync, dropped, partial_after
+  std::vector<AblationRow> biases;    // sync, dropped, bias_before
+};
+
+struct AblationOptions {
+  int ranks = 4, threads = 1;
+  std::int64_t block = 0;  // or kAllBlocks
+};
+Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows, const AblationOptions& options,
+                const EvalProgress& progress = {});
 
 // A model that computes the same and has biases: of a head whose mean output is c, the values get the bias -c, so that
 // its output is less by c at every position (attention's weights sum to 1), and the output projection gets the bias W_O c,

@@ -150,16 +150,6 @@ void check_spd(const SpdFile& spd, const SpdTarget& target) {
               target.model_name, target.blocks);
 }
 
-std::string file_sha256(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) bad_input("cannot open \"{}\": {}; give the path of a readable file", path, std::strerror(errno));
-  std::vector<char> piece(1 << 20);
-  Sha256 hash;
-  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get())) hash.add({piece.data(), got});
-  if (std::ferror(file.get())) bad_input("cannot read \"{}\": {}; give a plain file", path, std::strerror(errno));
-  return to_hex(hash.finish());
-}
-
 void check_spd_weights(const SpdFile& spd) {
   if (spd.weights.empty()) return;
   if (file_sha256(spd.weights_path()) != spd.weights_sha256)

@@ -4,7 +4,7 @@
 //    "model": "5d41...",                   // hash of the model it was made for (Model::hash)
 //    "tp": 4,                              // ranks it was made for: sensitivity and repaired weights fit one degree
 //    "blocks": ["drop", "int8", ...],      // one mode a block (block_mode.h)
-//    "sensitivity": [12.4, 1.05, ...],     // optional; S of every block (spd/analyze.h): what to repair, and how
+//    "sensitivity": [12.4, 1.05, ...],     // optional; S of every block (spd/sensitivity.h): what to repair, and how
 //    "weights": "repaired.safetensors",    // optional; a path from the folder of the spd file
 //    "weights_sha256": "9f86...",          // of that file; there whenever "weights" is
 //    "why": "..."}                         // optional, for people: what made the choice
@@ -60,7 +60,5 @@ void check_spd(const SpdFile& spd, const SpdTarget& target);
 // Reads the whole file of weights (about 0.3 GB/s) and refuses one that has changed since. For whoever starts the ranks,
 // once; nothing to do where there are no weights.
 void check_spd_weights(const SpdFile& spd);
-
-std::string file_sha256(const std::string& path);  // as sha256sum prints it; throws bad_input
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/refusal_test.h"
+#include "weft/base/sha256.h"
 
 namespace weft {
 namespace {

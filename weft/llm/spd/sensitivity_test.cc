@@ -1,6 +1,6 @@
 // Evaluations that start in the middle of the model against whole ones, and the engine's dropped blocks against blocks
 // computed rank after rank.
-#include "weft/llm/spd/analyze.h"
+#include "weft/llm/spd/sensitivity.h"
 
 #include <cmath>
 #include <random>
@@ -9,6 +9,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
+#include "weft/base/sha256.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/spd/ablation.h"

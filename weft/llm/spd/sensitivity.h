@@ -16,8 +16,6 @@
 
 namespace weft {
 
-using Modes = std::vector<BlockMode>;
-
 // The engine of the model as it is and, where there are repaired weights, one of the model with all of them: a block runs on
 // the second where it is dropped and repaired. Both have the same options.
 struct BlockEngines {
@@ -51,7 +49,5 @@ std::vector<int> drop_order(std::span<const double> sensitivity);  // blocks, le
 
 // Every block of `order` up to a number dropped, for all numbers from 0.
 std::vector<Modes> dropped_in_order(std::span<const int> order);
-
-Modes all_blocks(std::int64_t blocks, BlockMode mode);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "weft/llm/spd/analyze.h"
+#include "weft/llm/spd/sensitivity.h"
 
 #include <algorithm>
 #include <numeric>
@@ -13,19 +13,13 @@ namespace {
 constexpr Names<BlockClass, 3> kClasses{{{BlockClass::isb, "ISB"}, {BlockClass::sb, "SB"}, {BlockClass::esb, "ESB"}}};
 
 std::int64_t first_changed(const Modes& modes) {
-  const auto at = std::find_if(modes.begin(), modes.end(), [](BlockMode m) { return m != BlockMode{}; });
-  return at - modes.begin();
+  return std::find_if(modes.begin(), modes.end(), [](BlockMode m) { return m != BlockMode{}; }) - modes.begin();
 }
 
 // A batch of windows: what goes into every block as long as all before it are synchronised.
 class SharedPrefix {
  public:
-  SharedPrefix(BlockEngines& engines, std::span<const TokenWindow> windows) : engines_(engines) {
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-      feeds_.push_back({static_cast<int>(i), windows[i].first(windows[i].size() - 1)});
-      targets_.insert(targets_.end(), windows[i].begin() + 1, windows[i].end());
-    }
-  }
+  SharedPrefix(BlockEngines& engines, std::span<const TokenWindow> windows) : engines_(engines), batch_(windows) {}
 
   // Computes the inputs of blocks 0 to `last`.
   void fill(std::int64_t last, std::int64_t blocks) {
@@ -41,11 +35,14 @@ class SharedPrefix {
     if (engines_.repaired != nullptr) engines_.repaired->set_modes(modes);
     // With nothing changed there is still the last block to run, for the norm behind it.
     std::int64_t begin = std::min(first_changed(modes), std::ssize(inputs_) - 1);
-    std::vector<float> x = inputs_[static_cast<std::size_t>(begin)];
+    std::vector<float> x = inputs_[at(begin)];
     for (std::int64_t end; begin < blocks; begin = end) {
       Engine& engine = engine_of(modes, begin);
       for (end = begin + 1; end < blocks && &engine_of(modes, end) == &engine;) ++end;
-      if (end == blocks) return sums(run_last(engine, begin, blocks, x));
+      if (end == blocks) {
+        run(engine, begin, end, x);
+        return batch_.score(engine);
+      }
       x = run_part(engine, begin, end, x);
     }
     fail(Code::internal, "an evaluation ran no block");
@@ -58,36 +55,18 @@ class SharedPrefix {
     return repaired ? *engines_.repaired : engines_.own;
   }
 
-  void clear(Engine& engine) {
-    for (const Feed& feed : feeds_) engine.clear(feed.sequence);
+  void run(Engine& engine, std::int64_t begin, std::int64_t end, std::span<const float> x) {
+    batch_.clear(engine);
+    engine.forward_blocks(begin, end, batch_.feeds(), x);
   }
 
   std::vector<float> run_part(Engine& engine, std::int64_t begin, std::int64_t end, std::span<const float> x) {
-    clear(engine);
-    engine.forward_blocks(begin, end, feeds_, x);
+    run(engine, begin, end, x);
     return {engine.residual().begin(), engine.residual().end()};
   }
 
-  std::vector<TokenScore> run_last(Engine& engine, std::int64_t begin, std::int64_t end, std::span<const float> x) {
-    clear(engine);
-    engine.forward_blocks(begin, end, feeds_, x);
-    return engine.score(targets_);
-  }
-
-  std::vector<WindowScore> sums(const std::vector<TokenScore>& rows) const {
-    std::vector<WindowScore> scores;
-    std::size_t row = 0;
-    for (const Feed& feed : feeds_) {
-      WindowScore& sum = scores.emplace_back();
-      for (std::size_t i = 0; i < feed.tokens.size(); ++i) sum.log_probability += rows[row++].log_probability;
-      sum.tokens = std::ssize(feed.tokens);
-    }
-    return scores;
-  }
-
   BlockEngines& engines_;
-  std::vector<Feed> feeds_;
-  std::vector<int> targets_;
+  WindowBatch batch_;
   std::vector<std::vector<float>> inputs_;
 };
 
@@ -100,14 +79,12 @@ BlockClass class_of(double sensitivity, const Thresholds& thresholds) {
   return sensitivity <= thresholds.tau2 ? BlockClass::sb : BlockClass::esb;
 }
 
-Modes all_blocks(std::int64_t blocks, BlockMode mode) { return Modes(num(blocks), mode); }
-
 std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const TokenWindow> windows,
                                                   std::span<const Modes> configurations, const EvalProgress& progress) {
   const std::int64_t blocks = engines.own.model().config().blocks;
   std::int64_t deepest = 0;
   for (const Modes& modes : configurations) {
-    if (std::ssize(modes) != blocks) bad_input("{} modes for {} blocks; give one a block", modes.size(), blocks);
+    if (std::ssize(modes) != blocks) bad_input("{} modes for {} blocks; give one per block", modes.size(), blocks);
     deepest = std::max(deepest, std::min(first_changed(modes), blocks - 1));
   }
   const auto batch = num(engines.own.options().sequences);
@@ -132,7 +109,7 @@ Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const TokenWind
   std::vector<Modes> configurations;
   for (std::int64_t from = 0; from <= blocks; ++from) {
     Modes& modes = configurations.emplace_back(all_blocks(blocks, {}));
-    for (std::int64_t b = from; b < blocks; ++b) modes[static_cast<std::size_t>(b)].drop = true;
+    for (std::int64_t b = from; b < blocks; ++b) modes[at(b)].drop = true;
   }
   Sensitivity out;
   out.dropped_from = score_modes(engines, windows, configurations, progress);
@@ -144,9 +121,7 @@ Sensitivity measure_sensitivity(BlockEngines& engines, std::span<const TokenWind
 std::vector<int> drop_order(std::span<const double> sensitivity) {
   std::vector<int> order(sensitivity.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return sensitivity[static_cast<std::size_t>(a)] < sensitivity[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return sensitivity[at(a)] < sensitivity[at(b)]; });
   return order;
 }
 
@@ -154,7 +129,7 @@ std::vector<Modes> dropped_in_order(std::span<const int> order) {
   std::vector<Modes> out{all_blocks(std::ssize(order), {})};
   for (const int block : order) {
     Modes modes = out.back();
-    modes[static_cast<std::size_t>(block)].drop = true;
+    modes[at(block)].drop = true;
     out.push_back(std::move(modes));
   }
   return out;
