@@ -1,6 +1,6 @@
-// Causal softmax attention with its backward pass, for training: weights of every query are kept, (sequence, sequence) a
-// head, so that going back takes neither scores nor exp again. Queries of several heads may share the keys and values of
-// one; a window limits how far back a query sees. RowsOut are taken in blocks, and keys after a block's last query are
+// Causal softmax attention with its backward pass, for training. The weights of every query are kept, (sequence,
+// sequence) per head, so that the backward pass computes neither scores nor exp again. Queries of several heads may share the keys and values of
+// one; a window limits how far back a query sees. Rows are taken in blocks, and keys after a block's last query are
 // never multiplied.
 #pragma once
 
@@ -22,7 +22,7 @@ struct AttentionLayer {
   std::int64_t heads() const { return std::ssize(kv_of); }
 };
 
-// RowsOut are (sequences * sequence, heads * head_dim) and (.., kv_heads * head_dim), contiguous.
+// Rows are (sequences * sequence, heads * head_dim) and (.., kv_heads * head_dim), contiguous.
 struct AttentionInputs {
   const float *q, *k, *v;
 };

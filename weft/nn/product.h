@@ -2,9 +2,9 @@
 // w (out, in) needs three layouts, and all are made from the one the kernel has, rows times rows, by transposing one
 // side into scratch:
 //   times_transposed  x . w^T     the layer itself
-//   times             dy . w      what its input is to blame for
-//   transposed_times  dy^T . x    what its weights are to blame for
-// An element is one chain of multiply-adds a block of 1024 of k, in order of k: its bits depend neither on the number
+//   times             dy . w      the gradient of its input
+//   transposed_times  dy^T . x    the gradient of its weights
+// An element is one chain of multiply-adds per block of 1024 of k, in order of k: its bits depend neither on the number
 // of threads nor on the other rows.
 #pragma once
 

@@ -1,4 +1,4 @@
-// JSON Lines: one object a line, as task files have them. Read a line at a time, so a file may be any length.
+// JSON Lines: one object per line, as in task files. Lines are read one by one, so a file may have any length.
 #pragma once
 
 #include <cstddef>

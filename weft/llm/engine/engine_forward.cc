@@ -152,9 +152,9 @@ const float* Engine::State::reduce(Projection projection, std::int64_t block, co
     in.bias = both.empty() ? nullptr : both.data();
     in.addend = kept.data();
   }
-  const double start = seconds_now();
+  const std::int64_t start = now_ns();
   const float* y = reduction(projection, modes[static_cast<std::size_t>(block)].wire, weight.dtype, rows).run(in, rows);
-  traffic.block_op_s += seconds_now() - start;
+  traffic.block_op_s += seconds_since(start);
   ++traffic.syncs_made;
   return y;
 }
@@ -196,7 +196,7 @@ void Engine::forward(std::span<const Feed> feeds) { forward_blocks(0, state_->co
 void Engine::forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds,
                             std::span<const float> x) {
   State& s = *state_;
-  const double start = seconds_now();
+  const std::int64_t start = now_ns();
   s.check(feeds);
   if (first < 0 || first > last || last > s.config().blocks)
     bad_input("blocks {} to {} of a model of {}", first, last, s.config().blocks);
@@ -207,7 +207,7 @@ void Engine::forward_blocks(std::int64_t first, std::int64_t last, std::span<con
               s.rows * s.config().hidden);
   if (x.empty()) s.embed(feeds);
   s.run_blocks(first, last, x.empty() ? s.embedded.data() : x.data());
-  s.traffic.forward_s += seconds_now() - start;
+  s.traffic.forward_s += seconds_since(start);
 }
 
 }  // namespace weft

@@ -98,7 +98,7 @@ void Engine::State::tell(std::span<const int> of, std::span<const int> targets, 
 
 std::vector<float> Engine::logits(std::span<const int> rows) {
   State& s = *state_;
-  const double start = seconds_now();
+  const std::int64_t start = now_ns();
   const std::int64_t width = s.shard().vocab_width, vocab = s.config().vocab;
   const int ranks = s.world.size();
   const bool few = std::ssize(rows) <= s.few;
@@ -123,13 +123,13 @@ std::vector<float> Engine::logits(std::span<const int> rows) {
                     out.data() + static_cast<std::int64_t>(at + i) * vocab + part.begin);
     }
   }
-  s.traffic.head_s += seconds_now() - start;
+  s.traffic.head_s += seconds_since(start);
   return out;
 }
 
 std::vector<int> Engine::greedy(std::span<const int> rows) {
   State& s = *state_;
-  const double start = seconds_now();
+  const std::int64_t start = now_ns();
   std::vector<int> out;
   out.reserve(rows.size());
   for (std::size_t at = 0; at < rows.size(); at += num(s.head_rows)) {
@@ -137,13 +137,13 @@ std::vector<int> Engine::greedy(std::span<const int> rows) {
     s.tell(rows.subspan(at, count), {}, s.joined.data());
     for (std::size_t i = 0; i < count; ++i) out.push_back(s.joined[i].token);
   }
-  s.traffic.head_s += seconds_now() - start;
+  s.traffic.head_s += seconds_since(start);
   return out;
 }
 
 std::vector<TokenScore> Engine::score(std::span<const int> targets) {
   State& s = *state_;
-  const double start = seconds_now();
+  const std::int64_t start = now_ns();
   if (std::ssize(targets) != s.rows)
     bad_input("{} targets for {} rows; give one a row, -1 for rows that are not asked for", targets.size(), s.rows);
   std::vector<int> asked;
@@ -163,7 +163,7 @@ std::vector<TokenScore> Engine::score(std::span<const int> targets) {
                   joined.token == targets[row]};
     }
   }
-  s.traffic.head_s += seconds_now() - start;
+  s.traffic.head_s += seconds_since(start);
   return out;
 }
 

@@ -17,8 +17,6 @@
 
 namespace weft {
 
-inline double seconds_now() { return static_cast<double>(now_ns()) * 1e-9; }
-
 enum class Projection { attention, mlp, dropped };  // dropped: the mlp's, with the attention's output as addend
 
 // What one rank tells the others of a row. All floats, so that these are rows of a matrix; tokens are below 2^24.

@@ -15,8 +15,6 @@ namespace {
 
 constexpr Names<Ending, 3> kEndings{{{Ending::length, "length"}, {Ending::eos, "eos"}, {Ending::stop, "stop"}}};
 
-double seconds_now() { return static_cast<double>(now_ns()) * 1e-9; }
-
 class Writer {
  public:
   Writer(Engine& engine, const Tokenizer* tokenizer, std::span<const std::vector<int>> prompts,
@@ -33,11 +31,11 @@ class Writer {
   }
 
   GenerateResult run() {
-    const double start = seconds_now();
+    const std::int64_t start = now_ns();
     prefill();
-    result_.first_token_s = seconds_now() - start;
+    result_.first_token_s = seconds_since(start);
     while (decode_pass()) ++result_.decode_passes;
-    result_.decode_s = seconds_now() - start - result_.first_token_s;
+    result_.decode_s = seconds_since(start) - result_.first_token_s;
     return std::move(result_);
   }
 

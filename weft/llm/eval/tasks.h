@@ -1,4 +1,4 @@
-// Zero-shot items, one JSON object a line (models/weft-16/README.md; tools/paper_tasks.py writes the papers' data sets so):
+// Zero-shot items, one JSON object per line (models/weft-16/README.md; tools/paper_tasks.py writes the papers' data sets so):
 //
 //   {"task": "last_word", "context": "...", "target": " word"}                 right when every token of the target is the
 //                                                                              most probable one in its turn

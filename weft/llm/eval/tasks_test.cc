@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// A token a byte, but "ab" is one token of 300, wherever it stands.
+// One token per byte, but "ab" is one token of 300, wherever it stands.
 class ByteTokenizer : public Tokenizer {
  public:
   ByteTokenizer() { pieces_.resize(301); }

@@ -1,5 +1,5 @@
 // One rank's part of a model, ready to be multiplied with. Rows of weights are read where the mapped files have them
-// (row-major, a row an output); the output projections, of which a rank needs columns, are copied once. f16 is widened to
+// (row-major, one row per output); the output projections, of which a rank needs columns, are copied once. f16 is widened to
 // f32. Nothing else of the files is touched.
 #pragma once
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/llm/eval/eval.h"
 #include "weft/llm/eval/statistics.h"
 #include "weft/llm/model/model.h"
-#include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/simulated_ranks.h"
 
 namespace weft {

@@ -41,7 +41,7 @@ struct DistillOptions {
   double lr = 1e-3;  // at its peak: it grows over the first twentieth of the steps and then falls along a cosine
   double clip = 1;   // largest norm of a step's gradients; 0: any
   double weight_decay = 0;
-  int batch = 1;  // samples a step
+  int batch = 1;  // samples per step
   int threads = 1;
   std::uint64_t seed = 1;
   DistillInputs inputs = DistillInputs::sync;
@@ -49,7 +49,7 @@ struct DistillOptions {
 
 struct DistillJob {
   ModelSource model;                      // its own tensors are used; `repaired` is not looked at
-  std::vector<BlockTask> tasks;           // one a block of the model
+  std::vector<BlockTask> tasks;           // one per block of the model
   std::vector<std::vector<int>> samples;  // tokens, all of one length
   DistillOptions options;
   std::string folder;  // for the state; must exist where rank 0 is

@@ -110,19 +110,19 @@ void improve(std::span<const double> distances, std::size_t units, HeadGroups* a
 
 }  // namespace
 
-std::vector<double> unit_distances(std::int64_t heads, std::int64_t heads_a_unit, std::int64_t width,
+std::vector<double> unit_distances(std::int64_t heads, std::int64_t heads_per_unit, std::int64_t width,
                                    std::span<const float> vectors) {
-  const std::int64_t units = heads / heads_a_unit;
+  const std::int64_t units = heads / heads_per_unit;
   std::vector<double> distances(num(units * units));
   for (std::int64_t a = 0; a < heads; ++a)
     for (std::int64_t b = 0; b < heads; ++b) {
-      if (a / heads_a_unit == b / heads_a_unit) continue;
+      if (a / heads_per_unit == b / heads_per_unit) continue;
       double squares = 0;
       for (std::int64_t j = 0; j < width; ++j) {
         const double difference = static_cast<double>(vectors[at(a * width + j)]) - vectors[at(b * width + j)];
         squares += difference * difference;
       }
-      distances[at(a / heads_a_unit * units + b / heads_a_unit)] += std::sqrt(squares);
+      distances[at(a / heads_per_unit * units + b / heads_per_unit)] += std::sqrt(squares);
     }
   return distances;
 }

@@ -12,9 +12,9 @@
 
 namespace weft {
 
-// Rows of one vector a unit; symmetric (units, units): the summed Euclidean distance of the unit's heads to the other's.
+// One vector per unit; symmetric (units, units): the summed Euclidean distance of the unit's heads to the other's.
 // `vectors` is (heads, width).
-std::vector<double> unit_distances(std::int64_t heads, std::int64_t heads_a_unit, std::int64_t width,
+std::vector<double> unit_distances(std::int64_t heads, std::int64_t heads_per_unit, std::int64_t width,
                                    std::span<const float> vectors);
 
 struct HeadGroups {

@@ -1,4 +1,4 @@
-// The fastest choice of modes, one a block, whose measured loss stays under a bound. Pure: what a choice costs is asked of
+// The fastest choice of modes, one per block, whose measured loss stays under a bound. Pure: what a choice costs is asked of
 // the caller.
 //
 // Times add up over blocks and are known; losses are measured for whole choices only, and the losses of single blocks that

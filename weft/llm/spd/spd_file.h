@@ -3,7 +3,7 @@
 //   {"format": 1,
 //    "model": "5d41...",                   // hash of the model it was made for (Model::hash)
 //    "tp": 4,                              // ranks it was made for: sensitivity and repaired weights fit one degree
-//    "blocks": ["drop", "int8", ...],      // one mode a block (block_mode.h)
+//    "blocks": ["drop", "int8", ...],      // one mode per block (block_mode.h)
 //    "sensitivity": [12.4, 1.05, ...],     // optional; S of every block (spd/sensitivity.h): what to repair, and how
 //    "weights": "repaired.safetensors",    // optional; a path from the folder of the spd file
 //    "weights_sha256": "9f86...",          // of that file; there whenever "weights" is
