@@ -1,5 +1,5 @@
-// `weft spd ablate`: the paper's ablation of the order of sums. One block is dropped with its partial sums, or its bias, on
-// the right and on the wrong side of the all-reduce; perplexity of each.
+// `weft spd ablate`: the paper's ablation of the order of sums. One block is dropped with its partial sums, or its
+// bias, on the right and on the wrong side of the all-reduce; perplexity of each.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,5 +1,6 @@
 // `weft spd analyze`: flags, refusals, and who does what. Local ranks are threads of this process, in a world without a
-// link for what is computed and in a paced one for what is timed; under mpirun the ranks and the link are those there are.
+// link for what is computed and in a paced one for what is timed; under mpirun the ranks and the link are those there
+// are.
 #include "cli/spd/analyze.h"
 
 #include <algorithm>
@@ -105,7 +106,8 @@ SpdFile file_of(const AnalyzeFlags& flags, const AnalysisInputs& inputs, const A
   return spd;
 }
 
-// Times, sensitivity, choice and its time. All ranks of mpirun end with the same; of local ones the first one's is kept.
+// Times, sensitivity, choice and its time. All ranks of mpirun end with the same; of local ones the first one's is
+// kept.
 Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& inputs, Progress& progress) {
   const auto keeps = [](const World& world) { return world.rank() == 0 || launched(); };
   Analyzed found;

@@ -1,5 +1,6 @@
-// `weft spd distill`: repairs the blocks that suffer from dropping, for one number of ranks. Local ranks are threads of this
-// process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0 writes.
+// `weft spd distill`: repairs the blocks that suffer from dropping, for one number of ranks. Local ranks are threads of
+// this process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0
+// writes.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -15,8 +16,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/text/tokenizer.h"
+#include "weft/llm/distill/choice.h"
 #include "weft/llm/eval/eval.h"
-#include "weft/llm/spd/distill_choice.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 

@@ -1,5 +1,5 @@
-// `weft spd predict`: what dropping synchronisations would buy on devices that are not here: time to the first token of a
-// prompt (weft/llm/spd/predict.h), for several links and shares of blocks dropped.
+// `weft spd predict`: what dropping synchronisations would buy on devices that are not here: time to the first token of
+// a prompt (weft/llm/spd/predict.h), for several links and shares of blocks dropped.
 #include "weft/llm/spd/predict.h"
 
 #include <algorithm>

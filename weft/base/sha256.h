@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104): how ranks of several hosts prove to each other that they hold the same
-// secret, and how files of a model are told apart, without a library for it. Nothing here is on a hot path.
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104): how ranks of several hosts prove to each other that they hold the
+// same secret, and how files of a model are told apart, without a library for it. Nothing here is on a hot path.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // Causal softmax attention with its backward pass, for training. The weights of every query are kept, (sequence,
-// sequence) per head, so that the backward pass computes neither scores nor exp again. Queries of several heads may share the keys and values of
-// one; a window limits how far back a query sees. Rows are taken in blocks, and keys after a block's last query are
-// never multiplied.
+// sequence) per head, so that the backward pass computes neither scores nor exp again. Queries of several heads may
+// share the keys and values of one; a window limits how far back a query sees. Rows are taken in blocks, and keys after
+// a block's last query are never multiplied.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Matrix products of layers and of their backward passes, f32, through the gemm of weft/kernel. A linear layer of weights
-// w (out, in) needs three layouts, and all are made from the one the kernel has, rows times rows, by transposing one
-// side into scratch:
+// Matrix products of layers and of their backward passes, f32, through the gemm of weft/kernel. A linear layer of
+// weights w (out, in) needs three layouts, and all are made from the one the kernel has, rows times rows, by
+// transposing one side into scratch:
 //   times_transposed  x . w^T     the layer itself
 //   times             dy . w      the gradient of its input
 //   transposed_times  dy^T . x    the gradient of its weights

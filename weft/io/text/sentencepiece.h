@@ -1,5 +1,5 @@
-// Sentencepiece tokenizers from tokenizer.model: normalisation, BPE and unigram search. Sentencepiece's own library is not
-// used, because it reads outside its memory for some model files (docs/tokenizers.md).
+// Sentencepiece tokenizers from tokenizer.model: normalisation, BPE and unigram search. Sentencepiece's own library is
+// not used, because it reads outside its memory for some model files (docs/tokenizers.md).
 #pragma once
 
 #include <memory>

@@ -223,7 +223,8 @@ TEST_F(TokenizerFiles, MutantsOfTheSpecificationsAreTakenOrRefused) {
   EXPECT_GT(counts.refused, 300);
 }
 
-// Units of the double array that name children far outside it (docs/tokenizers.md: what Debian's library does with these).
+// Units of the double array that name children far outside it (docs/tokenizers.md: what Debian's library does with
+// these).
 TEST_F(TokenizerFiles, ACharsmapThatPointsOutsideItselfIsHarmless) {
   const std::string file = read_bytes(kTokenizers + "sp-unigram/tokenizer.model");
   const std::string size_of_trie("\x00\x04\x00\x00", 4);  // 1024 bytes, the beginning of the charsmap

@@ -1,7 +1,7 @@
-// The engine: tokens in, hidden rows and logits out, over all ranks of a world. Every rank calls the same functions with
-// the same arguments in the same order and ends with the same bits. A block makes its two output projections as ops: a
-// product into an all_reduce, whose epilogue adds bias and residual; a dropped block keeps its attention output here and
-// has one all_reduce (docs/spd.md). Sequences of different lengths go through one forward together.
+// The engine: tokens in, hidden rows and logits out, over all ranks of a world. Every rank calls the same functions
+// with the same arguments in the same order and ends with the same bits. A block makes its two output projections as
+// ops: a product into an all_reduce, whose epilogue adds bias and residual; a dropped block keeps its attention output
+// here and has one all_reduce (docs/spd.md). Sequences of different lengths go through one forward together.
 #pragma once
 
 #include <cstdint>
@@ -62,14 +62,14 @@ struct EngineTraffic {
 
 class Engine {
  public:
-  // Collective: compiles the ops. The model outlives the engine. Throws bad_input where the model is another rank's, or the
-  // options do not fit it.
+  // Collective: compiles the ops. The model outlives the engine. Throws bad_input where the model is another rank's, or
+  // the options do not fit it.
   Engine(World& world, const Model& model, const EngineOptions& options);
   Engine(Engine&&) noexcept;
   ~Engine();
 
-  // Every block's mode, in order; all f32 and synchronised at first. Between forwards, the same on all ranks. Collective:
-  // the first use of a kind of mode compiles its ops.
+  // Every block's mode, in order; all f32 and synchronised at first. Between forwards, the same on all ranks.
+  // Collective: the first use of a kind of mode compiles its ops.
   void set_modes(std::span<const BlockMode> modes);
   std::span<const BlockMode> modes() const;
 
@@ -77,15 +77,16 @@ class Engine {
   // beyond `rows` rows or `capacity` tokens, and for tokens outside the vocabulary. Buffers are allotted
   // by the constructor; a forward allots none.
   void forward(std::span<const Feed> feeds);
-  // The same for blocks [first, last) alone: rows enter block `first` as x, (rows, hidden), or as embeddings where x is empty
-  // and first 0; residual() has them as they leave, hidden() and the head only where last is the number of blocks. Keys and
-  // values of these blocks are appended, and sequences grow: truncate() between runs of parts of the model.
+  // The same for blocks [first, last) alone: rows enter block `first` as x, (rows, hidden), or as embeddings where x is
+  // empty and first 0; residual() has them as they leave, hidden() and the head only where last is the number of
+  // blocks. Keys and values of these blocks are appended, and sequences grow: truncate() between runs of parts of the
+  // model.
   void forward_blocks(std::int64_t first, std::int64_t last, std::span<const Feed> feeds, std::span<const float> x);
   // The rows of the last forward after the last norm, feed after feed: (rows, hidden). Readable until the next forward.
   std::span<const float> hidden() const;
   std::int64_t rows() const;  // of the last forward
-  // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be the
-  // x of the next forward_blocks.
+  // The rows as they left the last block of the last forward, before any norm. Readable until the next forward; may be
+  // the x of the next forward_blocks.
   std::span<const float> residual() const;
 
   std::int64_t length(int sequence) const;

@@ -1,5 +1,5 @@
-// One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look at
-// which sequence a row belongs to.
+// One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look
+// at which sequence a row belongs to.
 #include <algorithm>
 #include <iterator>
 #include <vector>

@@ -1,5 +1,5 @@
-// Logits. Each rank has some rows of the head; ranks tell each other as little as the question needs: a row's largest logit
-// and its token, the sum of exponentials and the target's logit, or (for sampling and files) all logits.
+// Logits. Each rank has some rows of the head; ranks tell each other as little as the question needs: a row's largest
+// logit and its token, the sum of exponentials and the target's logit, or (for sampling and files) all logits.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -49,8 +49,8 @@ class Writer {
       bad_input("a stop string needs a tokenizer, and there is none; leave it out");
   }
 
-  // Chunks of as many rows as the engine takes, prompt after prompt; a prompt whose last row went through gets its first
-  // token at once.
+  // Chunks of as many rows as the engine takes, prompt after prompt; a prompt whose last row went through gets its
+  // first token at once.
   void prefill() {
     std::size_t prompt = 0, at = 0;
     const auto most = num(engine_.options().rows);

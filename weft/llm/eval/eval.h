@@ -1,9 +1,9 @@
-// What a model can do, measured through the engine: log-probabilities of windows of text, and zero-shot items. Every rank
-// calls these with the same arguments and ends with the same values. Several windows or items share a forward.
+// What a model can do, measured through the engine: log-probabilities of windows of text, and zero-shot items. Every
+// rank calls these with the same arguments and ends with the same values. Several windows or items share a forward.
 //
 // Perplexity is the papers' protocol: the whole text is one stream of tokens (with a bos at its beginning where the
-// tokenizer adds one), cut into windows that do not overlap; the first token of a window is not scored, nor is a last partial
-// window.
+// tokenizer adds one), cut into windows that do not overlap; the first token of a window is not scored, nor is a last
+// partial window.
 #pragma once
 
 #include <cstdint>
@@ -49,22 +49,23 @@ class WindowBatch {
   std::vector<int> targets_;
 };
 
-// Options of an engine that suits: as many sequences of `capacity` tokens as about `rows` rows take, within 256 MB of cache
-// over all ranks.
+// Options of an engine that suits: as many sequences of `capacity` tokens as about `rows` rows take, within 256 MB of
+// cache over all ranks.
 EngineOptions eval_engine(const ModelConfig& config, std::int64_t capacity, std::int64_t rows_per_sequence,
                           std::int64_t rows = 4096);
 
 std::vector<WindowScore> score_windows(Engine& engine, std::span<const TokenWindow> windows,
                                        const EvalProgress& progress = {});
 
-// The longest context and choice, in tokens, and the mean rows of a unit's first forward: what an engine for them needs.
+// The longest context and choice, in tokens, and the mean rows of a unit's first forward: what an engine for them
+// needs.
 struct UnitSizes {
   std::int64_t capacity = 1, mean_rows = 1;
 };
 UnitSizes unit_sizes(std::span<const TaskUnit> units);
 
-// One for each item. A context is computed once for all choices that share it: its cache is cut back to the context after
-// each. The engine has room for unit_sizes().
+// One for each item. A context is computed once for all choices that share it: its cache is cut back to the context
+// after each. The engine has room for unit_sizes().
 std::vector<ItemScore> score_items(Engine& engine, std::span<const TaskItem> items, std::span<const TaskUnit> units,
                                    const EvalProgress& progress = {});
 

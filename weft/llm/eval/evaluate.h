@@ -47,8 +47,8 @@ Evaluation evaluate(World& world, const ModelSource& source, std::span<const Blo
 
 double bits_per_byte(const Evaluation& found, const EvalInputs& inputs);  // of the text
 
-// The sums of every window and a bit for every item, with the hashes of text and tasks; format, model, ranks and spd file are
-// notes for people. Loading refuses another text, window or task file.
+// The sums of every window and a bit for every item, with the hashes of text and tasks; format, model, ranks and spd
+// file are notes for people. Loading refuses another text, window or task file.
 struct EvaluationNotes {
   std::string model, spd;
   int ranks = 1;

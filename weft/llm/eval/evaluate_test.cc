@@ -1,4 +1,5 @@
-// A folder, a text and tasks on several numbers of ranks; and the file of scores, which comes back as it was or is refused.
+// A folder, a text and tasks on several numbers of ranks; and the file of scores, which comes back as it was or is
+// refused.
 #include "weft/llm/eval/evaluate.h"
 
 #include <fstream>
@@ -8,7 +9,7 @@
 #include "weft/base/refusal_test.h"
 #include "weft/io/fuzz_test.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/llm/spd/small_folder_test.h"
+#include "weft/llm/model/small_folder_test.h"
 #include "weft/world/world.h"
 
 namespace weft {

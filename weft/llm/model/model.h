@@ -1,6 +1,6 @@
 // One rank's part of a model, ready to be multiplied with. Rows of weights are read where the mapped files have them
-// (row-major, one row per output); the output projections, of which a rank needs columns, are copied once. f16 is widened to
-// f32. Nothing else of the files is touched.
+// (row-major, one row per output); the output projections, of which a rank needs columns, are copied once. f16 is
+// widened to f32. Nothing else of the files is touched.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ struct BlockWeights {
 struct ModelSource {
   ModelConfig config;
   std::shared_ptr<const TensorSource> tensors;
-  // Tensors that take the place of those of the same name, as the repaired weights of an spd file; may be null. One named
-  // "rank<i>.NAME" is for rank i alone.
+  // Tensors that take the place of those of the same name, as the repaired weights of an spd file; may be null. One
+  // named "rank<i>.NAME" is for rank i alone.
   std::shared_ptr<const TensorSource> repaired;
 };
 ModelSource open_model(const std::string& folder);

@@ -1,5 +1,5 @@
-// The paper's ablation of the order of sums: one block dropped, and its partial sums or its bias put on the wrong side of the
-// all-reduce. Computed by SimulatedRanks, since the engine knows the right order alone.
+// The paper's ablation of the order of sums: one block dropped, and its partial sums or its bias put on the wrong side
+// of the all-reduce. Computed by SimulatedRanks, since the engine knows the right order alone.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows,
                 const EvalProgress& progress = {});
 
 // A model that computes the same and has biases: of a head whose mean output is c, the values get the bias -c, so that
-// its output is less by c at every position (attention's weights sum to 1), and the output projection gets the bias W_O c,
-// which puts it back. For models without biases, so that the case with them can be measured on trained weights. `head_means`:
-// (blocks, heads * head_dim). Throws bad_input for a model that has biases already.
+// its output is less by c at every position (attention's weights sum to 1), and the output projection gets the bias W_O
+// c, which puts it back. For models without biases, so that the case with them can be measured on trained weights.
+// `head_means`: (blocks, heads * head_dim). Throws bad_input for a model that has biases already.
 ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means);
 
 }  // namespace weft

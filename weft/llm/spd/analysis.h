@@ -1,6 +1,6 @@
 // From a model and some text to the fastest modes of its blocks: what each block's first all-reduce is worth
-// (sensitivity.h), perplexity as blocks are dropped one after another, the search for modes within a bound (search.h), and
-// the check of that bound on text that was not searched on.
+// (sensitivity.h), perplexity as blocks are dropped one after another, the search for modes within a bound (search.h),
+// and the check of that bound on text that was not searched on.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
-#include "weft/llm/spd/small_folder_test.h"
+#include "weft/llm/model/small_folder_test.h"
 #include "weft/world/world.h"
 
 namespace weft {

@@ -1,4 +1,5 @@
-// What modes of blocks are chosen by: the time of a forward of a prompt's rows through all blocks, on the world's own link.
+// What modes of blocks are chosen by: the time of a forward of a prompt's rows through all blocks, on the world's own
+// link.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct ModeTimesOptions {
   int rounds = 5;           // in which the choices take turns, behind one that warms up
 };
 
-// Median seconds of each choice of modes. Collective; rank 0's figures on all ranks, since all must decide the same by them.
+// Median seconds of each choice of modes. Collective; rank 0's figures on all ranks, since all must decide the same by
+// them.
 std::vector<double> forward_seconds(World& world, const Model& model, const ModeTimesOptions& options,
                                     std::span<const Modes> choices);
 

@@ -1,5 +1,5 @@
-// What dropping synchronisations would buy on devices that are not here: time to the first token of a prompt, from plans
-// and the cost model (weft/collective/first_token.h), for several links and shares of blocks dropped.
+// What dropping synchronisations would buy on devices that are not here: time to the first token of a prompt, from
+// plans and the cost model (weft/collective/first_token.h), for several links and shares of blocks dropped.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct DropPrediction {
   double share_of(double whole) const;
 };
 
-// One row per link and share of blocks dropped, in percent. A link without a latency keeps the cluster's. Throws bad_input.
+// One row per link and share of blocks dropped, in percent. A link without a latency keeps the cluster's. Throws
+// bad_input.
 std::vector<DropPrediction> predict_drops(FirstTokenSpec spec, std::span<const Link> links,
                                           std::span<const double> percentages);
 

@@ -1,8 +1,8 @@
 // How much every block suffers without its first all-reduce, measured on calibration text with the engine.
 //
-// S[i] is the perplexity with blocks i.. dropped minus that with blocks i + 1.. dropped, all earlier blocks synchronised: one
-// evaluation more than there are blocks. The synchronised blocks before i are the same in all of them, so they are
-// computed once for each batch of windows, and an evaluation starts at its first block that differs.
+// S[i] is the perplexity with blocks i.. dropped minus that with blocks i + 1.. dropped, all earlier blocks
+// synchronised: one evaluation more than there are blocks. The synchronised blocks before i are the same in all of
+// them, so they are computed once for each batch of windows, and an evaluation starts at its first block that differs.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 namespace weft {
 
-// The engine of the model as it is and, where there are repaired weights, one of the model with all of them: a block runs on
-// the second where it is dropped and repaired. Both have the same options.
+// The engine of the model as it is and, where there are repaired weights, one of the model with all of them: a block
+// runs on the second where it is dropped and repaired. Both have the same options.
 struct BlockEngines {
   Engine& own;
   Engine* repaired = nullptr;
   std::vector<bool> is_repaired;  // one for every block; empty where `repaired` is null
 };
 
-// Scores of every configuration on the same windows, (configurations, windows). Windows are at most the engine's capacity.
+// Scores of every configuration on the same windows, (configurations, windows). Windows are at most the engine's
+// capacity.
 std::vector<std::vector<WindowScore>> score_modes(BlockEngines& engines, std::span<const TokenWindow> windows,
                                                   std::span<const Modes> configurations,
                                                   const EvalProgress& progress = {});

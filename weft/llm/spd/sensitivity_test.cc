@@ -117,8 +117,8 @@ TEST(Sensitivity, ClassesHaveTheirThresholds) {
   EXPECT_EQ(class_of(10.1, {}), BlockClass::esb);
 }
 
-// Weights that "repair" block 0 by being wrong: they show when that block is dropped, and only then; and two engines that
-// take turns give what one of the model so changed gives.
+// Weights that "repair" block 0 by being wrong: they show when that block is dropped, and only then; and two engines
+// that take turns give what one of the model so changed gives.
 TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
   const std::string folder = kModels + "llama-gqa";
   const ModelSource source = open_model(folder);

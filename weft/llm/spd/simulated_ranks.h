@@ -1,12 +1,13 @@
-// Tensor-parallel blocks computed rank after rank in one process, sums made in plain loops: slow and obvious. It shares no
-// code with the engine but the kernels, so it checks the engine's dropped blocks; and it can run the block in the *wrong*
-// orders that the paper's ablation measures, which the engine cannot.
+// Tensor-parallel blocks computed rank after rank in one process, sums made in plain loops: slow and obvious. It shares
+// no code with the engine but the kernels, so it checks the engine's dropped blocks; and it can run the block in the
+// *wrong* orders that the paper's ablation measures, which the engine cannot.
 //
 // P_i is rank i's part of the attention's output projection, Z_i of the MLP's, x the block's input, b the bias of the
 // output projection, d of the MLP.
 //   sync            u = x + ΣP_j + b;      x' = u + ΣZ_j(u) + d
 //   dropped         u_i = x + P_i + b;     x' = x + Σ(P_j + Z_j(u_j)) + b + d         as it should be
-//   partial_after   u_i as above;          x'_i = x + P_i + ΣZ_j(u_j) + b + d         the all-reduce carries Z_j alone, and
+//   partial_after   u_i as above;          x'_i = x + P_i + ΣZ_j(u_j) + b + d         the all-reduce carries Z_j alone,
+//   and
 //                   each rank adds its own P_i behind it: the ranks' x differ from here on
 //   bias_before     u_i as above;          x' = x + Σ(P_j + b + Z_j(u_j)) + d         the bias is summed once per rank
 #pragma once

@@ -9,9 +9,9 @@
 //    "weights_sha256": "9f86...",          // of that file; there whenever "weights" is
 //    "why": "..."}                         // optional, for people: what made the choice
 //
-// The weights' file holds whole tensors under the model's own names for the blocks it repairs, heads already in their new
-// order; rank i takes shard i of them, as of the model's. One named "rank<i>.NAME" is for rank i alone. They are used in the
-// blocks that are dropped (spd_model.h); a tensor that is not in the file is the model's.
+// The weights' file holds whole tensors under the model's own names for the blocks it repairs, heads already in their
+// new order; rank i takes shard i of them, as of the model's. One named "rank<i>.NAME" is for rank i alone. They are
+// used in the blocks that are dropped (spd_model.h); a tensor that is not in the file is the model's.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +57,8 @@ struct SpdTarget {
 };
 void check_spd(const SpdFile& spd, const SpdTarget& target);
 
-// Reads the whole file of weights (about 0.3 GB/s) and refuses one that has changed since. For whoever starts the ranks,
-// once; nothing to do where there are no weights.
+// Reads the whole file of weights (about 0.3 GB/s) and refuses one that has changed since. For whoever starts the
+// ranks, once; nothing to do where there are no weights.
 void check_spd_weights(const SpdFile& spd);
 
 }  // namespace weft

@@ -1,11 +1,11 @@
 // Block-to-block distillation: a block whose first synchronisation is dropped is trained to give what the synchronised
-// block gives, by the mean square of the difference, on calibration text. Blocks are done one after another; what enters
-// a block has come through the blocks before it, so that memory holds two sets of activations and the weights
-// of one block.
+// block gives, by the mean square of the difference, on calibration text. Blocks are done one after another; what
+// enters a block has come through the blocks before it, so that memory holds two sets of activations and the weights of
+// one block.
 //
 // Every rank trains its own shard (block.h), all of a block's parameters. A finished block is written to the output
-// folder before the next one begins, and a run that finds it there goes on behind it: it ends with the same bytes as one
-// that was never interrupted. The state is read and written by rank 0 alone; other hosts need not see the folder.
+// folder before the next one begins, and a run that finds it there goes on behind it: it ends with the same bytes as
+// one that was never interrupted. The state is read and written by rank 0 alone; other hosts need not see the folder.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/llm/distill/activations.h"
 #include "weft/llm/model/model.h"
-#include "weft/llm/spd/distill_activations.h"
 #include "weft/world/world.h"
 
 namespace weft {

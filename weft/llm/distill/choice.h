@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/io/tensor/safetensors.h"
-#include "weft/llm/spd/distill.h"
+#include "weft/llm/distill/distill.h"
 #include "weft/llm/spd/sensitivity.h"
 #include "weft/llm/spd/spd_file.h"
 

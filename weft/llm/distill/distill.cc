@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill.h"
+#include "weft/llm/distill/distill.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,10 +6,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/llm/spd/distill_state.h"
-#include "weft/llm/spd/distill_train.h"
-#include "weft/llm/spd/head_groups.h"
-#include "weft/llm/spd/head_groups_measure.h"
+#include "weft/llm/distill/head_groups.h"
+#include "weft/llm/distill/head_groups_measure.h"
+#include "weft/llm/distill/state.h"
+#include "weft/llm/distill/train.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill_choice.h"
+#include "weft/llm/distill/choice.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,8 +6,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/sha256.h"
-#include "weft/llm/spd/block_weights.h"
-#include "weft/llm/spd/distill_state.h"
+#include "weft/llm/distill/block_weights.h"
+#include "weft/llm/distill/state.h"
 
 namespace weft {
 namespace {

@@ -4,13 +4,13 @@
 #include <functional>
 #include <vector>
 
-#include "weft/llm/spd/block.h"
-#include "weft/llm/spd/distill.h"
+#include "weft/llm/distill/block.h"
+#include "weft/llm/distill/distill.h"
 
 namespace weft {
 
-// Which samples are trained on and which only measured: the last sixteenth, at least one batch, is not trained on, unless
-// there is nothing else.
+// Which samples are trained on and which only measured: the last sixteenth, at least one batch, is not trained on,
+// unless there is nothing else.
 struct SampleSplit {
   std::int64_t train = 0, check_begin = 0, check_end = 0;
 };
@@ -25,7 +25,8 @@ struct TrainingData {
 // The mean loss of the dropped block on the samples that are not trained on.
 double check_loss(RankBlock& block, const TrainingData& data, const DistillOptions& options, const float* weights);
 
-// Trains `weights`, this rank's shard, in place. `step` is told (epoch, mean loss of the epoch so far) after every step.
+// Trains `weights`, this rank's shard, in place. `step` is told (epoch, mean loss of the epoch so far) after every
+// step.
 void train_block(RankBlock& block, const TrainingData& data, const DistillOptions& options, std::uint64_t seed,
                  std::vector<float>* weights, const std::function<void(int, double)>& step);
 

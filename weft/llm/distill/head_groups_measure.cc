@@ -1,11 +1,11 @@
-#include "weft/llm/spd/head_groups_measure.h"
+#include "weft/llm/distill/head_groups_measure.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "weft/base/index.h"
-#include "weft/llm/spd/head_groups.h"
+#include "weft/llm/distill/head_groups.h"
 #include "weft/nn/adamw.h"
 
 namespace weft {

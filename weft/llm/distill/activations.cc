@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill_activations.h"
+#include "weft/llm/distill/activations.h"
 
 #include <algorithm>
 

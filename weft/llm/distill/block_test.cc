@@ -1,6 +1,6 @@
-// A rank's block in a world of threads, on the small models of tests/models: the right model, whatever the ranks and the
-// order of heads, and the right gradients.
-#include "weft/llm/spd/block.h"
+// A rank's block in a world of threads, on the small models of tests/models: the right model, whatever the ranks and
+// the order of heads, and the right gradients.
+#include "weft/llm/distill/block.h"
 
 #include <mutex>
 #include <numeric>
@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
+#include "weft/llm/distill/activations.h"
+#include "weft/llm/distill/head_groups.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/model/tensor_names.h"
-#include "weft/llm/spd/distill_activations.h"
-#include "weft/llm/spd/head_groups.h"
 #include "weft/nn/loss.h"
 
 namespace weft {
@@ -100,8 +100,9 @@ TEST(RankBlock, DroppedIsSynchronisedAtOneRankAndNotAtTwo) {
     }
 }
 
-// Moves one parameter of the whole block along a random direction and back: the change of the loss is the gradient along
-// it, with all that ranks hold in common counted once. f32 throughout, so the tolerance is that of its differences.
+// Moves one parameter of the whole block along a random direction and back: the change of the loss is the gradient
+// along it, with all that ranks hold in common counted once. f32 throughout, so the tolerance is that of its
+// differences.
 void check_direction(World& world, RankBlock& block, const ModelConfig& config, const std::vector<float>& whole,
                      BlockParam param, const std::vector<float>& gradient) {
   const BlockLayout layout(block_shape(config, shard_of(config, 0, 1)));

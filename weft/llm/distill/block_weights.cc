@@ -1,4 +1,4 @@
-#include "weft/llm/spd/block_weights.h"
+#include "weft/llm/distill/block_weights.h"
 
 #include <algorithm>
 #include <cstring>
@@ -155,7 +155,8 @@ std::vector<bool> held_first(const ModelConfig& config, const ModelShard& shard)
   const BlockLayout layout(block_shape(config, shard));
   std::vector<bool> first(num(layout.size()), true);
   std::fill_n(first.begin(), layout.replicated(), shard.rank == 0);
-  // Ranks hold heads in order, so a key/value head that an earlier rank holds is one that the last rank with heads does.
+  // Ranks hold heads in order, so a key/value head that an earlier rank holds is one that the last rank with heads
+  // does.
   std::int64_t begun = 0;
   for (int rank = 0; rank < shard.ranks && rank < shard.rank; ++rank)
     begun = std::max(begun, shard_of(config, rank, shard.ranks).kv_heads.end);

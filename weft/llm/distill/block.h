@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/llm/spd/block_weights.h"
+#include "weft/llm/distill/block_weights.h"
 #include "weft/nn/block.h"
 #include "weft/world/world.h"
 

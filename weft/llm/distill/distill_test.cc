@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill.h"
+#include "weft/llm/distill/distill.h"
 
 #include <fstream>
 #include <iterator>
@@ -9,9 +9,9 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/scratch_folder_test.h"
-#include "weft/llm/spd/block_weights.h"
-#include "weft/llm/spd/distill_state.h"
-#include "weft/llm/spd/distill_train.h"
+#include "weft/llm/distill/block_weights.h"
+#include "weft/llm/distill/state.h"
+#include "weft/llm/distill/train.h"
 #include "weft/nn/loss.h"
 
 namespace weft {

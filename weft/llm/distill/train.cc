@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill_train.h"
+#include "weft/llm/distill/train.h"
 
 #include <algorithm>
 #include <numeric>

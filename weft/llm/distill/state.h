@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "weft/llm/spd/distill.h"
+#include "weft/llm/distill/distill.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/llm/spd/block.h"
+#include "weft/llm/distill/block.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// Hidden states of all calibration samples at one depth of the model, the same on every rank. Ranks that are threads share
-// one array, of which each writes its part; ranks with memory of their own have one each.
+// Hidden states of all calibration samples at one depth of the model, the same on every rank. Ranks that are threads
+// share one array, of which each writes its part; ranks with memory of their own have one each.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Which blocks are dropped, repaired and grouped.
-#include "weft/llm/spd/distill_choice.h"
+#include "weft/llm/distill/choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weft/llm/spd/distill_state.h"
+#include "weft/llm/distill/state.h"
 
 #include <filesystem>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/sha256.h"
 #include "weft/io/tensor/safetensors.h"
-#include "weft/llm/spd/block_weights.h"
+#include "weft/llm/distill/block_weights.h"
 
 namespace weft {
 namespace {

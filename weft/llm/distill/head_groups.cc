@@ -1,4 +1,4 @@
-#include "weft/llm/spd/head_groups.h"
+#include "weft/llm/distill/head_groups.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/llm/distill/block_weights.h"
 #include "weft/llm/model/shard.h"
-#include "weft/llm/spd/block_weights.h"
 
 namespace weft {
 namespace {

@@ -1,11 +1,11 @@
-// What head grouping is decided on, measured on calibration samples by all ranks together: how differently heads attend,
-// and how strongly each rank's MLP answers each group.
+// What head grouping is decided on, measured on calibration samples by all ranks together: how differently heads
+// attend, and how strongly each rank's MLP answers each group.
 #pragma once
 
 #include <vector>
 
-#include "weft/llm/spd/block.h"
-#include "weft/llm/spd/distill_activations.h"
+#include "weft/llm/distill/activations.h"
+#include "weft/llm/distill/block.h"
 
 namespace weft {
 
@@ -16,8 +16,8 @@ struct MeasuredGroups {
 };
 
 // Collective; the same answer on all ranks. `inputs` are hidden states before the block, of which the first `samples`
-// (rounded down to whole batches of `block`) are used. A head's vector is the mean over samples of its attention weights
-// at 64 queries (or all) spaced evenly.
+// (rounded down to whole batches of `block`) are used. A head's vector is the mean over samples of its attention
+// weights at 64 queries (or all) spaced evenly.
 MeasuredGroups measure_groups(World& world, RankBlock& block, const ModelConfig& config,
                               const std::vector<float>& whole, const Activations& inputs, std::int64_t samples,
                               std::int64_t batch);
