@@ -17,11 +17,10 @@
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/clock.h"
+#include "weft/study/inputs.h"
 #include "weft/weft.h"
 
-#include "cli/bench/inputs.h"
-#include "cli/hint.h"
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 
 namespace weft::cli {
 namespace {

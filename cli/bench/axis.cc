@@ -10,10 +10,10 @@
 #include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/draw/line_chart.h"
+#include "weft/study/contest.h"
 #include "weft/world/world.h"
 
 #include "cli/bench/sweep.h"
-#include "cli/bench/variants.h"
 #include "cli/table.h"
 
 namespace weft::cli {
@@ -29,12 +29,17 @@ std::optional<std::int64_t>& depth_of(const OpSpec& op, OpFlags& flags) {
 
 double ratio_of(const Measurement& m) { return *m.compute_us / *m.comm_us; }
 
-std::vector<std::string> names() { return {"sequential", "decomposed", "MPI", "fused"}; }
+std::vector<std::string> names() { return {"sequential", "panels", "MPI", "fused"}; }
 
 std::optional<double> time_of(const Measurement& m, const std::string& name) {
   if (name == "sequential") return m.sequential_us;
-  if (name == "decomposed") return m.decomposed_us;
+  if (name == "panels") return m.panels_us;
   return name == "MPI" ? m.mpi_us : m.fused_us;
+}
+
+std::string hidden_text(const Hidden& hidden) {
+  if (hidden.part) return fmt::format("{:.2f}", *hidden.part);
+  return hidden.note.starts_with("not measurable") ? "not measurable" : "–";
 }
 
 }  // namespace
@@ -69,7 +74,7 @@ std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ran
   // Two measurements give what a step of depth costs and what no depth costs.
   MeasureOptions quick = options;
   quick.rounds = 3;
-  quick.decomposed = false;
+  quick.panels = false;
   double at[2] = {0, 0}, comm = 0;
   const std::int64_t probes[2] = {32, 128};
   for (int i = 0; i < 2; ++i) {
@@ -97,14 +102,13 @@ std::vector<AxisPoint> walk_axis(World& world, const OpFlags& given, int max_ran
 
 std::string axis_text(const std::vector<AxisPoint>& points, const ReportContext& context) {
   const auto duration = [](const std::optional<double>& us) { return us ? format_duration(*us * 1e-6) : "–"; };
-  std::vector<std::vector<std::string>> rows{{"shape", "compute : comm", "compute", "comm", "sequential", "decomposed",
+  std::vector<std::vector<std::string>> rows{{"shape", "compute : comm", "compute", "comm", "sequential", "panels",
                                               "MPI", "fused", "predicted", "speedup", "hidden"}};
   for (const AxisPoint& p : points)
     rows.push_back({shape_text(p.spec), fmt::format("{:.2f}", ratio_of(p.m)), duration(p.m.compute_us),
-                    duration(p.m.comm_us), duration(p.m.sequential_us), duration(p.m.decomposed_us),
-                    duration(p.m.mpi_us), duration(p.m.fused_us), duration(p.m.predicted.fused_us),
-                    fmt::format("{:.2f}", p.m.speedup().value_or(1)),
-                    p.m.hidden() ? fmt::format("{:.2f}", *p.m.hidden()) : "–"});
+                    duration(p.m.comm_us), duration(p.m.sequential_us), duration(p.m.panels_us), duration(p.m.mpi_us),
+                    duration(p.m.fused_us), duration(p.m.predicted.fused_us),
+                    fmt::format("{:.2f}", p.m.speedup().value_or(1)), hidden_text(p.m.hidden())});
   return fmt::format("{} on {} ranks ({}), from bound by communication to bound by compute\n\n{}",
                      points.front().spec.name, context.ranks, context.link, aligned(rows, Last::number));
 }

@@ -1,5 +1,5 @@
 // `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
-// rank 0 prints what bench_measure.h found.
+// rank 0 prints what measure() found.
 #include <algorithm>
 #include <fstream>
 
@@ -12,20 +12,21 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
+#include "weft/study/baseline/modules.h"
+#include "weft/study/contest.h"
+#include "weft/study/inputs.h"
+#include "weft/study/measure.h"
+#include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
-#include "cli/baseline/modules.h"
-#include "cli/bench/inputs.h"
-#include "cli/bench/measure.h"
 #include "cli/bench/report.h"
 #include "cli/bench/sizes.h"
 #include "cli/bench/sweep.h"
-#include "cli/bench/variants.h"
 #include "cli/command.h"
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 
@@ -71,7 +72,7 @@ void check_memory(const OpSpec& spec) {
   if (has_collective(spec)) {
     const OpSpec collective = collective_alone(spec);
     const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
-    // Panels by hand are tried in three numbers, each with the memory of the whole op.
+    // Panels are tried in three numbers, each with the memory of the whole op.
     bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
              3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));
   }
@@ -175,7 +176,7 @@ void bench_sweep(World& world, const Flags& flags, Progress& progress) {
   MeasureOptions options = measure_options(flags);
   options.rounds = std::max(flags.rounds, kSweepRounds);
   options.budget_s = kSweepBudgetS;
-  options.decomposed = false;
+  options.panels = false;
   options.routes = true;
   const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
   if (world.rank() != 0) return;

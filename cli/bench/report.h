@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/bench/measure.h"
-#include "cli/bench/paired.h"
+#include "weft/study/measure.h"
+#include "weft/study/paired.h"
 
 namespace weft::cli {
 

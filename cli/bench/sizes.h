@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/bench/measure.h"
+#include "weft/study/measure.h"
+
 #include "cli/bench/report.h"
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 
 namespace weft::cli {
 

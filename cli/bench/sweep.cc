@@ -11,9 +11,9 @@
 #include "weft/base/statistics.h"
 #include "weft/base/units.h"
 #include "weft/draw/heat_map.h"
+#include "weft/study/inputs.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/inputs.h"
 #include "cli/table.h"
 
 namespace weft::cli {

@@ -1,4 +1,4 @@
-// Two walks over shapes. The axis: compute to communication from 0.1 to 10, one op, sequential against decomposed against
+// Two walks over shapes. The axis: compute to communication from 0.1 to 10, one op, sequential against panels against
 // fused. The sweep: outputs of 4 KB to 64 MB, thin and fat, `auto` against every route and sequential in each cell: never
 // slower, or the cell is named.
 #pragma once
@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/bench/measure.h"
+#include "weft/study/measure.h"
+
 #include "cli/bench/report.h"
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 #include "cli/progress.h"
 
 namespace weft {

@@ -8,15 +8,15 @@
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/plan/price/traffic.h"
+#include "weft/study/measure.h"
+#include "weft/study/proof.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/measure.h"
 #include "cli/bench/report.h"
 #include "cli/command.h"
-#include "cli/ops.h"
-#include "cli/proof.h"
+#include "cli/op_flags.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {

@@ -7,9 +7,8 @@
 #include "weft/kernel/attention/attention.h"
 #include "weft/kernel/rows/norm.h"
 #include "weft/kernel/rows/sum.h"
+#include "weft/study/values.h"
 #include "weft/world/world.h"
-
-#include "cli/bench/values.h"
 
 namespace weft::cli {
 

@@ -6,9 +6,8 @@
 
 #include "weft/base/error.h"
 #include "weft/mesh/box.h"
+#include "weft/study/values.h"
 #include "weft/world/world.h"
-
-#include "cli/bench/values.h"
 
 namespace weft::cli {
 namespace {

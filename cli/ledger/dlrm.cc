@@ -7,8 +7,8 @@
 
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/sum.h"
+#include "weft/study/values.h"
 
-#include "cli/bench/values.h"
 #include "cli/ledger/block.h"
 
 namespace weft::cli {

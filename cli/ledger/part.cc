@@ -4,11 +4,10 @@
 
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/contest.h"
+#include "weft/study/proof.h"
 #include "weft/study/trial.h"
 #include "weft/world/world.h"
-
-#include "cli/bench/variants.h"
-#include "cli/proof.h"
 
 namespace weft::cli {
 namespace {

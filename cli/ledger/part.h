@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "weft/study/check.h"
 #include "weft/study/clock.h"
+#include "weft/study/op_spec.h"
+#include "weft/study/panels.h"
 #include "weft/world/op.h"
-
-#include "cli/bench/check.h"
-#include "cli/bench/panels.h"
-#include "cli/ops.h"
 
 namespace weft {
 class World;

@@ -8,10 +8,9 @@
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/clock.h"
+#include "weft/study/proof.h"
+#include "weft/study/values.h"
 #include "weft/world/world.h"
-
-#include "cli/bench/values.h"
-#include "cli/proof.h"
 
 namespace weft::cli {
 namespace {

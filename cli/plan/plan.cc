@@ -14,11 +14,11 @@
 #include "weft/plan/program.h"
 #include "weft/plan/text/print.h"
 #include "weft/plan/text/save.h"
+#include "weft/study/inputs.h"
+#include "weft/study/proof.h"
 
 #include "cli/command.h"
-#include "cli/hint.h"
-#include "cli/ops.h"
-#include "cli/proof.h"
+#include "cli/op_flags.h"
 
 namespace weft::cli {
 namespace {

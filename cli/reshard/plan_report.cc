@@ -10,6 +10,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/units.h"
+#include "weft/study/proof.h"
 
 #include "cli/reshard/gantt.h"
 #include "cli/table.h"

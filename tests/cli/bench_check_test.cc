@@ -12,15 +12,15 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
+#include "weft/study/check.h"
+#include "weft/study/inputs.h"
+#include "weft/study/panels.h"
+#include "weft/study/values.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/check.h"
-#include "cli/bench/inputs.h"
-#include "cli/bench/panels.h"
 #include "cli/bench/sizes.h"
 #include "cli/bench/sweep.h"
-#include "cli/bench/values.h"
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 
 namespace weft::cli {
 namespace {

@@ -1,14 +1,13 @@
-// What one rank of a benchmark computes with: memory filled from bench_values.h.
+// What one rank of a benchmark computes with: memory filled from values.h.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "weft/exec/bindings.h"
+#include "weft/study/op_spec.h"
 
-#include "cli/ops.h"
-
-namespace weft::cli {
+namespace weft {
 
 // Fresh x and indices every round. Weights lie in several copies that runs take in turn, together more than twice the
 // last-level cache where that is affordable: a model's next layer is never in the cache either.
@@ -37,4 +36,6 @@ class RankInputs {
   std::vector<const std::int64_t*> index_pointers_, offset_pointers_;
 };
 
-}  // namespace weft::cli
+EstimateHint bench_hint(const OpSpec& spec);  // hint_of, and the weights that runs take in turn
+
+}  // namespace weft

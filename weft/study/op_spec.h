@@ -1,49 +1,24 @@
-// The OP of `weft plan` and `weft bench`: one table from a name and a shape to a producer and an output space.
+// The description of an op to measure: a producer, an output space, whether the space feeds the producer, and its tables.
 // A name is a collective (rs, ar, ag, a2a, bcast), "<producer>-<space>" (gemm-rs, embedding-a2a, gemv-keep), or
 // ag-gemm, the gather on the consumer's side.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "weft/plan/plan.h"
+#include "weft/plan/price/estimate.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
 
-namespace CLI {
-class App;
-}
-
 namespace weft {
+
 class Op;
 class World;
 struct Cluster;
-}  // namespace weft
-
-namespace weft::cli {
-
-// What the flags say, unchecked.
-struct OpFlags {
-  std::string op;
-  int ranks = 2;
-  std::optional<std::int64_t> m, n, k;  // none: the op's default
-  std::array<std::int64_t, 2> tile{0, 0};
-  std::string weight = "f32", wire = "f32", wire_sums, route = "auto", stack, pool = "sum";
-  int slices = 0, root = 0;
-  bool addend = false;
-  int ranks_per_host = 0;                                         // 0: as the command has them
-  std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
-  double zipf = 0;
-  std::string workload, tables_of = "all";
-};
-
-// `max_ranks` is what the command can serve; it goes into the help; parse_op checks it.
-void add_op_flags(CLI::App& app, OpFlags* flags, int max_ranks);
 
 // A table of embedding_bag: its rows, and how many of them a sample reads.
 struct BagTable {
@@ -65,17 +40,32 @@ struct OpSpec {
   bool alone() const { return producer.kind == ProducerKind::copy; }  // a collective without a computation
 };
 
-// Throws bad_input naming the value and the remedy: an unknown name, a size out of range, a route there is not.
-OpSpec parse_op(const OpFlags& flags, int max_ranks);
+// The kinds that the name of an op stands for.
+struct OpName {
+  ProducerKind producer = ProducerKind::copy;
+  SpaceKind space = SpaceKind::keep;
+  bool gathers = false;
+};
+OpName parse_op_name(const std::string& name);  // throws bad_input, listing the names there are
+
+OpSpec producer_alone(const OpSpec& spec, int rank = 0);  // keeps its output; gathered rows are there already
+OpSpec collective_alone(const OpSpec& spec);              // a copy into the same space
+bool has_collective(const OpSpec& spec);                  // beside its producer
+
+// A rank's inbox by the route one_shot, where there is one; beyond the limit that route is not tried.
+inline constexpr double kMaxOneShotBytes = 256e6;
+double one_shot_bytes(const OpSpec& collective);
 
 // The cluster with its ranks on hosts as the spec says.
 Cluster laid_out(Cluster cluster, const OpSpec& spec);
 
 Plan build(const OpSpec& spec, const Cluster& cluster);
+EstimateHint hint_of(const OpSpec& spec);  // what the estimate cannot see in a plan: what bags pool, from which tables
 Op compile(World& world, const OpSpec& spec);
 
 // {"m": 1024, "n": 1024, "k": 512}, or tables, rows, dim, batch, pooling.
 nlohmann::ordered_json shape_json(const OpSpec& spec);
-std::string shape_text(const OpSpec& spec);  // "1024 x 1024 x 512"
+std::int64_t rows_read(const std::vector<BagTable>& bags);  // by one sample
+std::string shape_text(const OpSpec& spec);                 // "1024 x 1024 x 512"
 
-}  // namespace weft::cli
+}  // namespace weft

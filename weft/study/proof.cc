@@ -1,6 +1,6 @@
-#include "cli/proof.h"
+#include "weft/study/proof.h"
 
-namespace weft::cli {
+namespace weft {
 
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -14,4 +14,4 @@ TimedVerdict timed_verify(const Plan& plan) {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-namespace weft::cli {
+namespace weft {
 
 class Soaker {
  public:
@@ -32,4 +32,4 @@ class Soaker {
   std::thread thread_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

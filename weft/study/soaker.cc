@@ -1,4 +1,4 @@
-#include "cli/bench/soaker.h"
+#include "weft/study/soaker.h"
 
 #include <sched.h>
 
@@ -7,7 +7,7 @@
 
 #include "weft/base/cores.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 constexpr std::chrono::milliseconds kAlone{20};
@@ -65,4 +65,4 @@ void Soaker::soak() {
   }
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/bench/variants.h"
+#include "weft/study/contest.h"
 
 #include <time.h>
 
@@ -9,44 +9,19 @@
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/collective/build.h"
+#include "weft/study/outside.h"
+#include "weft/study/soaker.h"
 #include "weft/study/trial.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/outside.h"
-#include "cli/bench/soaker.h"
+namespace weft {
+namespace {
 
-namespace weft::cli {
+// Products that checking may take on each rank: in the round that warms up, and in each that counts.
+constexpr std::int64_t kFirstTerms = 20'000'000;
+constexpr std::int64_t kLaterTerms = 200'000;
 
-bool has_collective(const OpSpec& spec) {
-  return !spec.alone() && spec.ranks > 1 && spec.space.kind != SpaceKind::keep;
-}
-
-OpSpec producer_alone(const OpSpec& spec, int rank) {
-  OpSpec out = spec;
-  out.gathers = false;
-  if (spec.gathers) out.producer.m *= spec.ranks;
-  if (!spec.producer.n_of.empty()) out.producer.n = spec.producer.columns(rank);
-  out.producer.n_of.clear();
-  out.space = keep();
-  return out;
-}
-
-OpSpec collective_alone(const OpSpec& spec) {
-  OpSpec out = spec;
-  const Producer& p = spec.producer;
-  out.gathers = false;
-  out.producer = copy({.rows = p.m, .cols = spec.gathers ? p.k : p.n});
-  out.producer.n_of = p.n_of;
-  out.space.options.route = Route::automatic;
-  out.space.options.slices = 0;
-  return out;
-}
-
-double one_shot_bytes(const OpSpec& collective) {
-  if (collective.space.kind != SpaceKind::all_reduce) return 0;
-  return 4.0 * collective.ranks * static_cast<double>(collective.producer.m) *
-         static_cast<double>(collective.producer.n);
-}
+}  // namespace
 
 // A plan's reason begins with its route.
 std::string route_of(const Plan& plan) { return plan.why.substr(0, plan.why.find(':')); }
@@ -58,9 +33,10 @@ Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const Con
       options_(options),
       inputs_(spec, world.rank()),
       fused_(compile(world, spec)),
-      idle_(spec.space.kind == SpaceKind::broadcast && world.rank() != spec.space.options.root) {
+      idle_(spec.space.kind == SpaceKind::broadcast && world.rank() != spec.space.options.root),
+      reference_(spec) {
   inputs_.refresh(0);
-  add("fused", Expect::op, [this] {
+  add("fused", [this] {
     fused_.run(inputs_.next());
     return fused_.output();
   });
@@ -69,8 +45,26 @@ Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const Con
   add_mpi();
 }
 
-void Contest::add(std::string name, Expect expect, std::function<Matrix()> run) {
-  variants_.push_back({std::move(name), expect, [run = std::move(run)] { return Result{{run()}}; }});
+void Contest::add_placed(std::string name, std::function<Result()> run, Expect expect) {
+  contestants_.push_back({std::move(name),
+                          [this, run = std::move(run)] { result_ = run(); },
+                          {},
+                          [this, expect](std::uint64_t round) { return error_of(expect, round); }});
+}
+
+void Contest::add(std::string name, std::function<Matrix()> run, Expect expect) {
+  add_placed(
+      std::move(name), [run = std::move(run)] { return Result{{run()}}; }, expect);
+}
+
+void Contest::add_unchecked(std::string name, std::function<Matrix()> run) {
+  contestants_.push_back({std::move(name), [run = std::move(run)] { run(); }});
+}
+
+std::int64_t Contest::error_of(Expect expect, std::uint64_t round) const {
+  const std::int64_t terms = round == 0 ? kFirstTerms : kLaterTerms;
+  return static_cast<std::int64_t>(std::min(reference_.error_of(result_, expect, round, world_.rank(), terms), 1e3) /
+                                   kErrorUnit);
 }
 
 void Contest::refresh(std::uint64_t round) {
@@ -94,15 +88,18 @@ Matrix Contest::run_collective(const float* x) {
 void Contest::add_parts() {
   producer_ = std::make_unique<Op>(compile(world_, producer_alone(spec_, world_.rank())));
   if (has_collective(spec_)) choose_collective();
-  add("compute", spec_.gathers ? Expect::op : Expect::producer, [this] {
+  const auto compute = [this] {
     producer_->run(whole_inputs());
     return producer_->output();
-  });
-  variants_.back().idle = idle_;
+  };
+  if (idle_)
+    contestants_.push_back({"compute", [] {}});  // takes part in the turns, and has nothing to make
+  else
+    add("compute", compute, spec_.gathers ? Expect::op : Expect::producer);
   choose_gemm();
   if (collective_ && options_.sequential) add_sequential();
-  if (collective_ && options_.decomposed) add_decomposed();
-  if (!collective_ && onednn_) add("onednn", Expect::op, [this] { return onednn_(inputs_.next()); });
+  if (collective_ && options_.panels) add_panels();
+  if (!collective_ && onednn_) add("onednn", [this] { return onednn_(inputs_.next()); });
 }
 
 void Contest::add_routes() {
@@ -114,7 +111,7 @@ void Contest::add_routes() {
     spec.space.options.route = route;
     if (route == Route::one_shot && one_shot_bytes(collective_alone(spec_)) > kMaxOneShotBytes) continue;
     Op* op = routes_.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
-    add(fmt::format("{}{}", kRoutePrefix, to_string(route)), Expect::op, [this, op] {
+    add(fmt::format("{}{}", kRoutePrefix, to_string(route)), [this, op] {
       op->run(inputs_.next());
       return op->output();
     });
@@ -122,20 +119,19 @@ void Contest::add_routes() {
 }
 
 void Contest::add_sequential() {
-  add("sequential", Expect::op, [this] {
+  add("sequential", [this] {
     if (!spec_.gathers) return run_collective(idle_ ? stand_in_.data() : gemm_(inputs_.next()).data);
     Inputs in = inputs_.next();
     in.x = run_collective(in.x).data;
     return gemm_(in);
   });
   // Rows that are gathered stay right for the producer alone.
-  add("comm", Expect::op, [this] { return run_collective(spec_.gathers ? inputs_.next().x : stand_in_.data()); });
-  variants_.back().stand_in = true;
+  add_unchecked("comm", [this] { return run_collective(spec_.gathers ? inputs_.next().x : stand_in_.data()); });
 }
 
-void Contest::add_decomposed() {
+void Contest::add_panels() {
   choose_panels();
-  if (panels_) variants_.push_back({"decomposed", Expect::op, [this] { return panels_->run(inputs_.next()); }});
+  if (panels_) add_placed("panels", [this] { return panels_->run(inputs_.next()); });
 }
 
 // The strongest product that is here: Weft's own tiles, or oneDNN's whole gemm.
@@ -231,8 +227,8 @@ void Contest::add_mpi() {
   mpi_ = best.run;
   mpi_call_ = best.name;
   const Make make = onednn_ ? onednn_ : gemm_;
-  const auto size = Reference(spec_).size(Expect::op, world_.rank());
-  add("mpi", Expect::op, [this, make, size]() -> Matrix {
+  const auto size = reference_.size(Expect::op, world_.rank());
+  add("mpi", [this, make, size]() -> Matrix {
     Inputs in = inputs_.next();
     if (spec_.alone()) return {mpi_(in.x), size.rows, size.cols};
     if (!spec_.gathers) return {mpi_(idle_ ? stand_in_.data() : make(in).data), size.rows, size.cols};
@@ -240,8 +236,7 @@ void Contest::add_mpi() {
     return make(in);
   });
   if (spec_.alone()) return;
-  add("mpi_comm", Expect::op, [this, size] { return Matrix{mpi_(stand_in_.data()), size.rows, size.cols}; });
-  variants_.back().stand_in = true;
+  add_unchecked("mpi_comm", [this, size] { return Matrix{mpi_(stand_in_.data()), size.rows, size.cols}; });
 }
 
-}  // namespace weft::cli
+}  // namespace weft

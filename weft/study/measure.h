@@ -1,4 +1,4 @@
-// The rounds of a benchmark, run by every rank: the things to compare take turns (a, b, c, a, b, c, ...), each from a
+// One op measured: its contest in rounds, run by every rank. The contestants take turns (a, b, c, a, b, c, ...), each from a
 // common start until its result is usable on the slowest rank, each checked.
 #pragma once
 
@@ -8,13 +8,12 @@
 #include <optional>
 #include <string>
 
-#include "cli/ops.h"
+#include "weft/study/hidden.h"
+#include "weft/study/op_spec.h"
 
 namespace weft {
-class World;
-}
 
-namespace weft::cli {
+class World;
 
 // Times in microseconds, medians over the rounds; none where the op has no such part.
 struct Measurement {
@@ -24,7 +23,7 @@ struct Measurement {
   std::optional<double> comm_us;        // the collective alone: the better of ours, by its best route, and MPI's
   std::optional<double> comm_cpu_us;    // CPU time it costs a rank
   std::optional<double> sequential_us;  // the strongest gemm, then the collective
-  std::optional<double> decomposed_us;  // by hand, in `panels` panels
+  std::optional<double> panels_us;      // in `panels` panels
   std::optional<double> mpi_us;         // oneDNN, then MPI's best call
   std::optional<double> mpi_comm_us;    // that call alone
   std::optional<double> onednn_us;      // keep: oneDNN's gemm of the same shape
@@ -42,24 +41,24 @@ struct Measurement {
   // From the plans' estimates on the world's cluster, in the same words.
   struct Predicted {
     double fused_us = 0;
-    std::optional<double> compute_us, comm_us, sequential_us, decomposed_us;
+    std::optional<double> compute_us, comm_us, sequential_us, panels_us;
   } predicted;
 
-  std::optional<double> ideal_us() const;  // max(compute + comm_cpu, comm)
-  std::optional<double> speedup() const;   // min(sequential, decomposed) / fused
-  // (sequential - fused) / (sequential - ideal); none where there is little to hide or no room to hide it.
-  std::optional<double> hidden() const;
+  std::optional<double> speedup() const;  // min(sequential, panels) / fused
+  Overlap overlap() const;
+  std::optional<double> ideal_us() const { return overlap().ideal_us(); }
+  Hidden hidden() const { return hidden_part(overlap()); }
 };
 
 struct MeasureOptions {
   int rounds = 15;
   int threads = 1;
-  bool sequential = true, decomposed = true, outside = true, routes = false;  // as in ContestOptions
-  double budget_s = 0;                             // not 0: as many rounds as fit, from kLeastRounds to `rounds`
+  bool sequential = true, panels = true, outside = true, routes = false;  // as in ContestOptions
+  double budget_s = 0;  // not 0: as many rounds as fit, from Rounds::kLeastRounds to `rounds`
   std::function<void(int done, int of)> progress;  // called on every rank after each round; may be empty
 };
 
 // Collective; all ranks get the same result. Throws internal, naming variant and rank, where a result is wrong.
 Measurement measure(World& world, const OpSpec& spec, const MeasureOptions& options);
 
-}  // namespace weft::cli
+}  // namespace weft

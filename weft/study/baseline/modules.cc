@@ -1,4 +1,4 @@
-#include "cli/baseline/modules.h"
+#include "weft/study/baseline/modules.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "weft/transport/join/mpirun.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // Beside the program, or where `make install` puts it. The handle is never closed: oneDNN and MPI keep threads and
@@ -57,4 +57,4 @@ baseline::Mpi* load_mpi() {
   return mpi;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

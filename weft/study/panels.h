@@ -9,16 +9,13 @@
 
 #include "weft/base/index.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/check.h"
+#include "weft/study/op_spec.h"
 #include "weft/world/op.h"
 
-#include "cli/bench/check.h"
-#include "cli/ops.h"
-
 namespace weft {
-class World;
-}
 
-namespace weft::cli {
+class World;
 
 // Makes a producer's whole output in this rank's memory, readable until it is called again.
 using Make = std::function<Matrix(const Inputs&)>;
@@ -94,4 +91,4 @@ class Panels {
   std::vector<Step> steps_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

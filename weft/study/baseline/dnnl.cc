@@ -11,8 +11,7 @@
 #include <unordered_map>
 
 #include "weft/base/index.h"
-
-#include "cli/baseline/gemm.h"
+#include "weft/study/baseline/gemm.h"
 
 namespace weft::baseline {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/bench/inputs.h"
+#include "weft/study/inputs.h"
 
 #include <unistd.h>
 
@@ -7,10 +7,9 @@
 #include "weft/base/dtype.h"
 #include "weft/base/index.h"
 #include "weft/mesh/box.h"
+#include "weft/study/values.h"
 
-#include "cli/bench/values.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 constexpr std::int64_t kMaxCopies = 32;
@@ -118,4 +117,11 @@ Inputs RankInputs::next() {
   return in;
 }
 
-}  // namespace weft::cli
+EstimateHint bench_hint(const OpSpec& spec) {
+  EstimateHint hint = hint_of(spec);
+  const Producer& p = spec.producer;
+  if (p.k > 0) hint.weights_in_turn = RankInputs::bytes(spec) - static_cast<double>(p.m) * static_cast<double>(p.k) * 4;
+  return hint;
+}
+
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/bench/panels.h"
+#include "weft/study/panels.h"
 
 #include <algorithm>
 
@@ -6,11 +6,10 @@
 #include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/mesh/box.h"
+#include "weft/study/contest.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/variants.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // Below this an all_reduce that is not split is one exchange of whole outputs.
@@ -299,4 +298,4 @@ double Panels::predicted_seconds(const Cluster& cluster, const EstimateHint& hin
   return std::max(made, sent);
 }
 
-}  // namespace weft::cli
+}  // namespace weft

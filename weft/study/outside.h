@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/baseline/modules.h"
-#include "cli/bench/inputs.h"
-#include "cli/bench/panels.h"
+#include "weft/study/baseline/modules.h"
+#include "weft/study/inputs.h"
+#include "weft/study/panels.h"
 
-namespace weft::cli {
+namespace weft {
 
 // Makes gemms by oneDNN, on one of these weights at a time. One product of a size serves all that ask for it, each with
 // an output of its own. Gives an empty Make where oneDNN is not there or the producer is no gemm in f32.
@@ -24,4 +24,4 @@ struct MpiCall {
 // The calls worth trying for a collective (a copy into a space); none where counts are beyond what MPI takes.
 std::vector<MpiCall> mpi_calls(baseline::Mpi& mpi, const OpSpec& collective);
 
-}  // namespace weft::cli
+}  // namespace weft

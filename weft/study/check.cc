@@ -1,4 +1,4 @@
-#include "cli/bench/check.h"
+#include "weft/study/check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,9 @@
 
 #include "weft/base/dtype.h"
 #include "weft/mesh/box.h"
+#include "weft/study/values.h"
 
-#include "cli/bench/values.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 double weight_at(const Producer& p, std::uint64_t stream, std::int64_t index) {
@@ -168,4 +167,4 @@ double Reference::error_of(const Result& y, Expect what, std::uint64_t round, in
   return worst / largest;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -5,13 +5,11 @@
 
 #include <optional>
 
-#include "cli/ops.h"
+#include "weft/study/op_spec.h"
 
 namespace weft {
-class World;
-}
 
-namespace weft::cli {
+class World;
 
 // Microseconds a run on the slowest rank, medians over the blocks.
 struct Paired {
@@ -30,4 +28,4 @@ struct PairedOptions {
 // Collective. Throws internal where a result is wrong. The op has a producer.
 Paired measure_paired(World& world, const OpSpec& spec, const PairedOptions& options);
 
-}  // namespace weft::cli
+}  // namespace weft

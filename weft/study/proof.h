@@ -5,7 +5,7 @@
 
 #include "weft/plan/verify/verify.h"
 
-namespace weft::cli {
+namespace weft {
 
 double milliseconds_since(std::chrono::steady_clock::time_point start);
 
@@ -15,4 +15,4 @@ struct TimedVerdict {
 };
 TimedVerdict timed_verify(const Plan& plan);
 
-}  // namespace weft::cli
+}  // namespace weft

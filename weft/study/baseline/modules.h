@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "cli/baseline/gemm.h"
-#include "cli/baseline/mpi.h"
+#include "weft/study/baseline/gemm.h"
+#include "weft/study/baseline/mpi.h"
 
-namespace weft::cli {
+namespace weft {
 
 // Null where the build has no oneDNN, or oneDNN refuses the shape.
 std::unique_ptr<baseline::Gemm> load_gemm(const baseline::GemmSize& size);
@@ -16,4 +16,4 @@ bool has_onednn();
 // Null unless mpirun started this process and the build has MPI. Always the same instance.
 baseline::Mpi* load_mpi();
 
-}  // namespace weft::cli
+}  // namespace weft

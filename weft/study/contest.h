@@ -1,5 +1,6 @@
-// The things a benchmark compares: the fused op, its producer alone, its collective alone, one after the other, panels
-// by hand, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that variants() gives.
+// The things a benchmark compares: the fused op, its producer alone, its collective alone, one after the other, in
+// panels, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that contestants() gives. Each is
+// checked after its turns: what it says to the other ranks is its error, in units of kErrorUnit.
 #pragma once
 
 #include <functional>
@@ -9,35 +10,26 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/study/check.h"
 #include "weft/study/clock.h"
+#include "weft/study/inputs.h"
+#include "weft/study/op_spec.h"
+#include "weft/study/panels.h"
+#include "weft/study/rounds.h"
 #include "weft/world/op.h"
 
-#include "cli/baseline/modules.h"
-#include "cli/bench/check.h"
-#include "cli/bench/inputs.h"
-#include "cli/bench/panels.h"
-#include "cli/ops.h"
-
 namespace weft {
+
 class World;
-}
 
-namespace weft::cli {
+inline constexpr std::string_view kRoutePrefix = "route ";  // of the names of contestants that are routes
 
-struct Variant {
-  std::string name;             // "fused", "compute", ...
-  Expect expect = Expect::op;   // what its result is to be checked against
-  std::function<Result()> run;  // one turn: returns when the result is usable here
-  bool idle = false;            // this rank has nothing to do in it, and no result
-  bool stand_in = false;        // moves constants: the same calls are checked within another variant
-};
-
-inline constexpr std::string_view kRoutePrefix = "route ";  // of the names of variants that are routes
+inline constexpr double kErrorUnit = 1e-15;
 
 struct ContestOptions {
   int threads = 1;
   bool sequential = true;  // and the collective alone
-  bool decomposed = true;
+  bool panels = true;
   bool outside = true;  // oneDNN, and MPI where mpirun started the ranks
   bool routes = false;  // every route by name, beside the one that `auto` takes
 };
@@ -46,7 +38,8 @@ class Contest {
  public:
   Contest(World& world, const OpSpec& spec, CommonClock& clock, const ContestOptions& options);  // collective
 
-  const std::vector<Variant>& variants() const { return variants_; }
+  const std::vector<Contestant>& contestants() const { return contestants_; }
+  double tolerance() const { return reference_.tolerance(); }
   void refresh(std::uint64_t round);  // fresh inputs for all
   RankInputs& inputs() { return inputs_; }
   std::int64_t comm_cpu_ns();  // collective: CPU time of this rank in the collective alone, its waits slept through
@@ -62,13 +55,17 @@ class Contest {
  private:
   void add_parts();
   void add_sequential();
-  void add_decomposed();
+  void add_panels();
   void add_mpi();
   void add_routes();
   void choose_gemm();
   void choose_collective();
   void choose_panels();
-  void add(std::string name, Expect expect, std::function<Matrix()> run);
+  void add(std::string name, std::function<Matrix()> run, Expect expect = Expect::op);
+  void add_placed(std::string name, std::function<Result()> run, Expect expect = Expect::op);
+  // Moves constants: the same calls are checked within another contestant.
+  void add_unchecked(std::string name, std::function<Matrix()> run);
+  std::int64_t error_of(Expect expect, std::uint64_t round) const;
   Inputs whole_inputs();  // of the producer alone: gathered rows are there already
   Matrix run_collective(const float* x);
 
@@ -88,17 +85,11 @@ class Contest {
   std::function<const float*(const float*)> mpi_;  // the best call for the collective: from its input to its output
   std::string mpi_call_;
   std::vector<float> stand_in_;  // what the collective alone moves
-  std::vector<Variant> variants_;
+  Reference reference_;
+  Result result_;  // of the last turn
+  std::vector<Contestant> contestants_;
 };
-
-OpSpec producer_alone(const OpSpec& spec, int rank = 0);  // keeps its output; gathered rows are there already
-OpSpec collective_alone(const OpSpec& spec);              // a copy into the same space
-bool has_collective(const OpSpec& spec);                  // beside its producer
-
-// A rank's inbox by the route one_shot, where there is one; beyond the limit that route is not tried.
-inline constexpr double kMaxOneShotBytes = 256e6;
-double one_shot_bytes(const OpSpec& collective);
 
 std::string route_of(const Plan& plan);
 
-}  // namespace weft::cli
+}  // namespace weft

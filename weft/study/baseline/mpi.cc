@@ -1,5 +1,5 @@
 // The module weft_mpi.so: the collectives that a careful user of Open MPI would call.
-#include "cli/baseline/mpi.h"
+#include "weft/study/baseline/mpi.h"
 
 #include <mpi.h>
 

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/study/op_spec.h"
 #include "weft/world/op.h"
 
-#include "cli/ops.h"
-
-namespace weft::cli {
+namespace weft {
 
 // A block of a result and where it belongs in it. Panels made by hand lie in several ops' memory: putting them side by
 // side would cost a copy that a careful hand does not pay.
@@ -53,4 +52,4 @@ class Reference {
   const OpSpec& spec_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace weft::cli {
+namespace weft {
 
 enum class Input : std::uint64_t { x = 1, w, table, index, addend };
 
@@ -48,4 +48,4 @@ inline std::int64_t zipf_index_at(std::uint64_t stream, std::int64_t position, s
   return static_cast<std::int64_t>(mixed(rank) % static_cast<std::uint64_t>(rows));
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/bench/outside.h"
+#include "weft/study/outside.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "weft/base/index.h"
 #include "weft/mesh/box.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // What an all_to_all of rows brings, packed by source, set side by side.
@@ -151,4 +151,4 @@ std::vector<MpiCall> mpi_calls(baseline::Mpi& mpi, const OpSpec& spec) {
   return {};
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/bench/paired.h"
+#include "weft/study/paired.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +6,11 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
+#include "weft/study/contest.h"
 #include "weft/study/trial.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/variants.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 constexpr std::int64_t kTerms = 200'000;
@@ -125,4 +124,4 @@ Paired measure_paired(World& world, const OpSpec& spec, const PairedOptions& opt
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

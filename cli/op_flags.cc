@@ -1,18 +1,14 @@
-#include "cli/ops.h"
+#include "cli/op_flags.h"
 
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/cluster/workload.h"
-#include "weft/collective/build.h"
-#include "weft/world/op.h"
-#include "weft/world/world.h"
 
 namespace weft::cli {
 namespace {
@@ -20,73 +16,6 @@ namespace {
 constexpr const char* kAxis = "tp";
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
-
-struct SpaceName {
-  std::string_view name;
-  SpaceKind kind;
-};
-constexpr SpaceName kSpaces[] = {
-    {"rs", SpaceKind::reduce_scatter},
-    {"ar", SpaceKind::all_reduce},
-    {"ag", SpaceKind::all_gather},
-    {"a2a", SpaceKind::all_to_all},
-    {"bcast", SpaceKind::broadcast},
-    {"keep", SpaceKind::keep},
-    {"reduce-scatter", SpaceKind::reduce_scatter},
-    {"all-reduce", SpaceKind::all_reduce},
-    {"all-gather", SpaceKind::all_gather},
-    {"all-to-all", SpaceKind::all_to_all},
-    {"broadcast", SpaceKind::broadcast},
-};
-struct ProducerName {
-  std::string_view name;
-  ProducerKind kind;
-};
-constexpr ProducerName kProducers[] = {
-    {"gemm", ProducerKind::gemm},
-    {"gemv", ProducerKind::gemv},
-    {"embedding-bag", ProducerKind::embedding_bag},
-    {"embedding", ProducerKind::embedding_bag},
-    {"copy", ProducerKind::copy},
-};
-
-struct Parsed {
-  ProducerKind producer = ProducerKind::copy;
-  SpaceKind space = SpaceKind::keep;
-  bool gathers = false;
-};
-
-bool find_space(std::string_view name, SpaceKind* kind) {
-  for (const SpaceName& one : kSpaces)
-    if (one.name == name) return *kind = one.kind, true;
-  return false;
-}
-
-bool find_pair(std::string_view name, Parsed* parsed) {
-  for (const ProducerName& one : kProducers) {
-    if (name.size() <= one.name.size() || !name.starts_with(one.name) || name[one.name.size()] != '-') continue;
-    parsed->producer = one.kind;
-    if (find_space(name.substr(one.name.size() + 1), &parsed->space)) return true;
-  }
-  return false;
-}
-
-Parsed parse_name_of_op(const std::string& given) {
-  std::string name = given;
-  for (char& c : name)
-    if (c == '_') c = '-';
-  Parsed parsed;
-  if (name == "ag-gemm" || name == "all-gather-gemm") return {ProducerKind::gemm, SpaceKind::all_gather, true};
-  if (find_space(name, &parsed.space) && parsed.space != SpaceKind::keep) return parsed;
-  for (const ProducerName& one : kProducers)  // alone: what it makes stays where it is
-    if (one.name == name && one.kind != ProducerKind::copy) return {one.kind, SpaceKind::keep, false};
-  if (find_pair(name, &parsed)) return parsed;
-  bad_input(
-      "unknown op \"{}\"; use rs, ar, ag, a2a, bcast, ag-gemm, gemm, gemv, embedding, or PRODUCER-SPACE with gemm, "
-      "gemv, embedding or "
-      "copy and rs, ar, ag, a2a, bcast or keep, as in gemm-rs",
-      given);
-}
 
 void check_size(const char* flag, std::int64_t value, std::int64_t max = kMaxSize) {
   if (value < 1 || value > max) bad_input("--{} is {}; use a whole number from 1 to {}", flag, value, max);
@@ -164,12 +93,6 @@ void check_embedding(const OpFlags& f, std::int64_t dim, std::int64_t batch,
   }
 }
 
-std::int64_t reads_of(const std::vector<BagTable>& bags) {
-  std::int64_t reads = 0;
-  for (const BagTable& bag : bags) reads += bag.pooling;
-  return reads;
-}
-
 void take_embedding(const OpFlags& f, OpSpec* spec) {
   if (f.tables_of != "all" && f.tables_of != "one-hot" && f.tables_of != "multi-hot")
     bad_input("--tables-of is \"{}\"; use one-hot, multi-hot or all", f.tables_of);
@@ -193,7 +116,7 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
   bool differ = false;
   std::int64_t most_reads = 0;
   for (const auto& of_rank : spec->bags) {
-    most_reads = std::max(most_reads, reads_of(of_rank));
+    most_reads = std::max(most_reads, rows_read(of_rank));
     options.tables_of.push_back(std::ssize(of_rank));
     options.tables = std::max(options.tables, options.tables_of.back());
     differ = differ || of_rank.size() != spec->bags[0].size();
@@ -204,7 +127,7 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
   spec->producer = embedding_bag(options);
 }
 
-Stack parse_stack(const OpFlags& f, const Parsed& parsed) {
+Stack parse_stack(const OpFlags& f, const OpName& parsed) {
   if (f.stack.empty())  // a sample wants the vectors of all tables side by side
     return parsed.producer == ProducerKind::embedding_bag ? Stack::columns : Stack::rows;
   constexpr Names<Stack, 2> kStacks{{{Stack::rows, "rows"}, {Stack::columns, "columns"}}};
@@ -247,7 +170,7 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
 }
 
 OpSpec parse_op(const OpFlags& f, int max_ranks) {
-  const Parsed parsed = parse_name_of_op(f.op);
+  const OpName parsed = parse_op_name(f.op);
   if (f.ranks < 1 || f.ranks > max_ranks) bad_input("--ranks is {}; use 1 to {}", f.ranks, max_ranks);
   if (f.ranks_per_host < 0 || f.ranks_per_host > f.ranks)
     bad_input("--ranks-per-host is {}; use 1 to {}, the number of ranks", f.ranks_per_host, f.ranks);
@@ -283,57 +206,6 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   if (parsed.space != SpaceKind::all_to_all && !f.stack.empty())
     bad_input("--stack is for all_to_all alone, not for {}; leave it out", to_string(parsed.space));
   return spec;
-}
-
-Cluster laid_out(Cluster cluster, const OpSpec& spec) {
-  if (spec.ranks_per_host < 1) return cluster;
-  cluster.ranks_per_host = spec.ranks_per_host;
-  cluster.num_hosts = static_cast<int>(ceil_div(spec.ranks, spec.ranks_per_host));
-  return cluster;
-}
-
-Plan build(const OpSpec& spec, const Cluster& cluster) {
-  return spec.gathers ? weft::build(spec.space, spec.producer, cluster)
-                      : weft::build(spec.producer, spec.space, cluster);
-}
-
-Op compile(World& world, const OpSpec& spec) {
-  return spec.gathers ? world.compile(spec.space, spec.producer) : world.compile(spec.producer, spec.space);
-}
-
-nlohmann::ordered_json shape_json(const OpSpec& spec) {
-  const Producer& p = spec.producer;
-  if (p.kind == ProducerKind::embedding_bag) {
-    nlohmann::ordered_json shape{{"tables", p.n / p.dim}, {"rows", p.rows}, {"dim", p.dim}, {"batch", p.m}};
-    if (spec.workload.empty()) {
-      shape["pooling"] = spec.bags[0][0].pooling;
-    } else {
-      shape["workload"] = spec.workload;
-      for (const auto& bags : spec.bags) {
-        shape["tables_of_ranks"].push_back(bags.size());
-        shape["rows_read_of_ranks"].push_back(reads_of(bags));
-      }
-    }
-    if (spec.zipf > 0) shape["zipf"] = spec.zipf;
-    return shape;
-  }
-  nlohmann::ordered_json shape{{"m", p.m}, {"n", p.n}};
-  if (!spec.alone()) shape["k"] = p.k;
-  if (p.addend) shape["addend"] = true;
-  return shape;
-}
-
-std::string shape_text(const OpSpec& spec) {
-  const Producer& p = spec.producer;
-  if (p.kind == ProducerKind::embedding_bag) {
-    const std::string indices = spec.zipf > 0 ? fmt::format("Zipf {:.2g} indices", spec.zipf) : "uniform indices";
-    if (!spec.workload.empty())
-      return fmt::format("tables of {}, at most {} x {}, {} samples, {}", spec.workload, p.rows, p.dim, p.m, indices);
-    return fmt::format("{} tables of {} x {}, {} samples of {}, {}", p.n / p.dim, p.rows, p.dim, p.m,
-                       spec.bags[0][0].pooling, indices);
-  }
-  if (spec.alone()) return fmt::format("{} x {}", p.m, p.n);
-  return fmt::format("{} x {} x {}{}", p.m, p.n, p.k, p.addend ? " with an addend" : "");
 }
 
 }  // namespace weft::cli
