@@ -16,7 +16,7 @@
 #include "cli/bench/sweep.h"
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 namespace {
 
 constexpr std::int64_t kMaxDepth = 1 << 16;
@@ -149,4 +149,4 @@ std::string axis_svg(const std::vector<AxisPoint>& points, const ReportContext& 
   return draw::line_chart(chart);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

@@ -16,7 +16,6 @@
 #include "weft/study/contest.h"
 #include "weft/study/inputs.h"
 #include "weft/study/measure.h"
-#include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
@@ -30,7 +29,7 @@
 #include "cli/progress.h"
 #include "cli/ranks.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 namespace {
 
 struct Flags {
@@ -227,9 +226,7 @@ int run(Flags flags) {
   return code;
 }
 
-}  // namespace
-
-void add_bench(CLI::App& app, Run* chosen) {
+void add_command(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("bench", "measure an op on local ranks: compute, collective, sequential, fused");
   auto flags = std::make_shared<Flags>();
   command
@@ -268,4 +265,7 @@ void add_bench(CLI::App& app, Run* chosen) {
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }
 
-}  // namespace weft::cli
+}  // namespace
+}  // namespace weft::cli::bench
+
+void weft::cli::add_bench(CLI::App& app, Run* chosen) { bench::add_command(app, chosen); }

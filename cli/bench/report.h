@@ -6,7 +6,7 @@
 #include "weft/study/measure.h"
 #include "weft/study/paired.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 
 struct ReportContext {
   int ranks = 1, threads = 1;
@@ -21,4 +21,4 @@ std::string text_report(const OpSpec& spec, const ReportContext& context, const 
 std::string time_table(const Measurement& m);
 std::string verdict_sentence(const Measurement& m);
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

@@ -10,7 +10,7 @@
 #include "weft/base/units.h"
 #include "weft/mesh/box.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 namespace {
 
 std::int64_t parse_size(std::string_view text) {
@@ -128,4 +128,4 @@ std::string sizes_json(const std::vector<SizeRow>& rows, const ReportContext& co
   return out.dump() + "\n";
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

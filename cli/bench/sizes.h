@@ -12,7 +12,7 @@
 #include "cli/bench/report.h"
 #include "cli/op_flags.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 
 // "4K:64M", "4K:64M:4" or "1M": from, to, factor (4). K, M and G are powers of 1024, as nccl-tests has them; other units
 // as in base/units.h.
@@ -35,4 +35,4 @@ struct SizeRow {
 std::string sizes_text(const std::vector<SizeRow>& rows, const ReportContext& context);
 std::string sizes_json(const std::vector<SizeRow>& rows, const ReportContext& context);
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

@@ -16,7 +16,7 @@
 
 #include "cli/table.h"
 
-namespace weft::cli {
+namespace weft::cli::bench {
 namespace {
 
 constexpr std::int64_t kDepths[] = {8, 24, 64, 192, 512};
@@ -221,4 +221,4 @@ std::string sweep_svg(const std::vector<SweepResult>& results, const ReportConte
   return draw::regime_map(map);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

@@ -18,7 +18,7 @@ namespace weft {
 class World;
 }
 
-namespace weft::cli {
+namespace weft::cli::bench {
 
 struct SweepCell {
   std::int64_t bytes = 0;  // of output, or of what is gathered
@@ -59,4 +59,4 @@ std::string axis_text(const std::vector<AxisPoint>& points, const ReportContext&
 std::string axis_json(const std::vector<AxisPoint>& points, const ReportContext& context);
 std::string axis_svg(const std::vector<AxisPoint>& points, const ReportContext& context);
 
-}  // namespace weft::cli
+}  // namespace weft::cli::bench

@@ -1,5 +1,5 @@
-// What people do by hand: the product in a few panels, each followed by a collective that does not block, so that a
-// panel travels while the next is made. Every figure that says "decomposed" comes from here.
+// The style `panels`: the product in a few panels, each followed by a collective that does not block, so that a panel
+// travels while the next is made. Every figure of that style (decomposed_us in JSON) comes from here.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// The judge of `weft bench` must itself be right: it agrees with the reference executor and notices a single bad element.
+// The judge of a contest must itself be right: it agrees with the reference executor and notices a single bad element.
+#include "weft/study/check.h"
+
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -12,31 +14,46 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
-#include "weft/study/check.h"
 #include "weft/study/inputs.h"
 #include "weft/study/panels.h"
 #include "weft/study/values.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/sizes.h"
-#include "cli/bench/sweep.h"
-#include "cli/op_flags.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 constexpr std::int64_t kAll = std::int64_t{1} << 40;
 
-OpSpec spec_of(const char* op, int ranks) {
-  OpFlags flags;
-  const std::string_view name = op;
-  flags.addend = name.ends_with(" addend");
-  flags.op = name.substr(0, name.find(' '));
-  flags.ranks = ranks;
-  flags.m = 11, flags.n = 6, flags.k = 5;
-  flags.tile = {4, 0};
-  flags.tables = 2, flags.rows = 9, flags.dim = 3, flags.batch = 11, flags.pooling = 2;
-  return parse_op(flags, 8);
+Producer producer_of(ProducerKind kind, bool addend) {
+  const GemmOptions product{.m = 11, .n = 6, .k = 5, .tile = {4, 0}, .addend = addend};
+  switch (kind) {
+    case ProducerKind::gemm:
+      return gemm(product);
+    case ProducerKind::gemv:
+      return gemv(product);
+    case ProducerKind::embedding_bag:
+      return embedding_bag({.tables = 2, .rows = 9, .dim = 3, .batch = 11, .tile_rows = 4});
+    default:
+      return copy({.rows = 11, .cols = 6, .tile = {4, 0}});
+  }
+}
+
+OpSpec spec_of(std::string_view words, int ranks) {
+  OpSpec spec;
+  spec.name = words.substr(0, words.find(' '));
+  const OpName name = parse_op_name(spec.name);
+  spec.producer = producer_of(name.producer, words.ends_with(" addend"));
+  spec.gathers = name.gathers;
+  spec.ranks = ranks;
+  spec.space.kind = name.space;
+  spec.space.mesh = Mesh({{"tp", ranks}});
+  spec.space.axis = "tp";
+  if (name.producer == ProducerKind::embedding_bag) {
+    spec.bags.assign(num(ranks), std::vector<BagTable>(2, {.rows = 9, .pooling = 2}));
+    spec.pooling = 2;
+    spec.space.options.stack = Stack::columns;
+  }
+  return spec;
 }
 
 std::vector<std::vector<float>> outputs(const OpSpec& spec, std::uint64_t round) {
@@ -181,61 +198,5 @@ TEST(Zipf, PopularRowsAreReadAsOftenAsTheirRankSays) {
   }
 }
 
-TEST(Sizes, AreReadAsNcclTestsWritesThem) {
-  EXPECT_EQ(parse_sizes("4K:64K"), (std::vector<std::int64_t>{4096, 16384, 65536}));
-  EXPECT_EQ(parse_sizes("8:64:2"), (std::vector<std::int64_t>{8, 16, 32, 64}));
-  EXPECT_EQ(parse_sizes("1M"), (std::vector<std::int64_t>{1 << 20}));
-  EXPECT_EQ(parse_sizes("4K:64M").size(), 8u);
-  for (const char* bad : {"", ":", "64K:4K", "1K:2K:1", "1K:2K:2:2", "x"}) EXPECT_THROW(parse_sizes(bad), Error) << bad;
-}
-
-TEST(Sizes, BusBandwidthCountsWhatALinkCarries) {
-  struct Case {
-    const char* op;
-    double factor;
-  };
-  for (const Case& one : {Case{"ar", 1.5}, Case{"rs", 0.75}, Case{"ag", 0.75}, Case{"a2a", 0.75}, Case{"bcast", 1}}) {
-    OpFlags flags;
-    flags.op = one.op;
-    flags.ranks = 4;
-    set_size(parse_op(flags, 8).space.kind, 4, 1 << 20, &flags);
-    const WireSize size = wire_size(parse_op(flags, 8));
-    EXPECT_EQ(size.bytes, 1 << 20) << one.op;
-    EXPECT_DOUBLE_EQ(size.bus_factor, one.factor) << one.op;
-  }
-}
-
-TEST(Sweep, HasFortyShapesFromThinToFat) {
-  for (const char* op : {"gemm-rs", "gemm-ar", "gemm-a2a", "ag-gemm", "embedding-a2a"}) {
-    OpFlags flags;
-    flags.op = op;
-    const auto cells = sweep_cells(flags, 8);
-    EXPECT_EQ(cells.size(), 40u) << op;
-    EXPECT_EQ(cells.front().bytes, 4096);
-    EXPECT_EQ(cells.back().bytes, 64 << 20);
-  }
-}
-
-TEST(Workload, TablesOfDlrmAreDealtAndCapped) {
-  OpFlags flags;
-  flags.op = "embedding-a2a";
-  flags.workload = "dlrm-v2";
-  flags.rows = 5000;
-  std::size_t one_hot = 0, multi_hot = 0;
-  for (const auto& [which, tables] : {std::pair{"one-hot", &one_hot}, std::pair{"multi-hot", &multi_hot}}) {
-    flags.tables_of = which;
-    const OpSpec spec = parse_op(flags, 8);
-    EXPECT_EQ(spec.producer.m, 2048);
-    EXPECT_EQ(spec.producer.dim, 128);
-    for (const auto& bags : spec.bags)
-      for (const BagTable& bag : bags) {
-        ++*tables;
-        EXPECT_LE(bag.rows, 5000);
-        EXPECT_EQ(bag.pooling == 1, flags.tables_of == "one-hot");
-      }
-  }
-  EXPECT_EQ(one_hot + multi_hot, 26u);
-}
-
 }  // namespace
-}  // namespace weft::cli
+}  // namespace weft
