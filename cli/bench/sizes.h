@@ -1,5 +1,5 @@
-// Collectives alone over a range of sizes, in the format and with the definitions of nccl-tests, so that the columns can
-// be laid beside those of another library.
+// Collectives alone over a range of sizes, in the format and with the definitions of nccl-tests, so that the columns
+// can be laid beside those of another library.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace weft::cli::bench {
 
-// "4K:64M", "4K:64M:4" or "1M": from, to, factor (4). K, M and G are powers of 1024, as nccl-tests has them; other units
-// as in base/units.h.
+// "4K:64M", "4K:64M:4" or "1M": from, to, factor (4). K, M and G are powers of 1024, as nccl-tests has them; other
+// units as in base/units.h.
 std::vector<std::int64_t> parse_sizes(std::string_view text);
 
 // What nccl-tests calls the size of a collective: the whole buffer that is reduced or sent to all, what a rank gathers,

@@ -1,6 +1,6 @@
 // Two walks over shapes. The axis: compute to communication from 0.1 to 10, one op, sequential against panels against
-// fused. The sweep: outputs of 4 KB to 64 MB, thin and fat, `auto` against every route and sequential in each cell: never
-// slower, or the cell is named.
+// fused. The sweep: outputs of 4 KB to 64 MB, thin and fat, `auto` against every route and sequential in each cell:
+// never slower, or the cell is named.
 #pragma once
 
 #include <cstdint>

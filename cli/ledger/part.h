@@ -26,7 +26,8 @@ namespace weft::cli {
 //   sequential  the product, then its collective by the fastest of its routes
 //   decomposed  in 2, 4 or 8 panels by hand, the best of the three for each part
 //   fused       one op
-//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies there
+//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies
+//   there
 enum class Style { sequential, decomposed, fused, compute };
 inline constexpr std::array kStyles{Style::sequential, Style::decomposed, Style::fused, Style::compute};
 const char* to_string(Style style);

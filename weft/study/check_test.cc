@@ -134,9 +134,8 @@ TEST(Panels, ABusyNicChangesNoOrder) {
   setenv("WEFT_WAIT_S", "5", 1);
   WorldOptions options;
   options.link = Link{.bytes_per_s = 50e6, .latency_s = 10e-6, .fabric = Fabric::nic};
-  OpFlags flags;
-  flags.op = "gemm-ar", flags.ranks = 2, flags.m = 64, flags.n = 32, flags.k = 64;
-  const OpSpec spec = parse_op(flags, 8);
+  OpSpec spec = spec_of("gemm-ar", 2);
+  spec.producer = gemm({.m = 64, .n = 32, .k = 64});
   World::local(
       2,
       [&](World& world) {

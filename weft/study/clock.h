@@ -1,7 +1,7 @@
 // How ranks start together and learn each other's times. One small all_gather op carries whole numbers between them;
-// CLOCK_MONOTONIC is the same in all processes of a machine, so the ranks agree on a moment and each waits for it alone.
-// Between machines the clocks are set against rank 0's: the shortest of some messages there and back tells how far apart
-// they are, to half the difference of the two ways.
+// CLOCK_MONOTONIC is the same in all processes of a machine, so the ranks agree on a moment and each waits for it
+// alone. Between machines the clocks are set against rank 0's: the shortest of some messages there and back tells how
+// far apart they are, to half the difference of the two ways.
 #pragma once
 
 #include <cstdint>

@@ -171,9 +171,9 @@ void Contest::choose_collective() {
 }
 
 // On a paced link a rank that waits spins first, which is no cost of the collective. So its route does not block, and
-// between looks at what has come the rank sleeps.
-// Over a wire the kernel's part, much of it done in interrupts while the rank sleeps, is charged to nobody: there the cost
-// is what it leaves of the core to somebody who wants all of it.
+// between looks at what has come the rank sleeps. Over a wire the kernel's part, much of it done in interrupts while
+// the rank sleeps, is charged to nobody: there the cost is what it leaves of the core to somebody who wants all of
+// it.
 std::int64_t Contest::comm_cpu_ns() {
   constexpr timespec kNap{0, 200'000};
   constexpr int kTurns = 5;

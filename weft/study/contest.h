@@ -1,6 +1,6 @@
 // The things a benchmark compares: the fused op, its producer alone, its collective alone, one after the other, in
-// panels, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that contestants() gives. Each is
-// checked after its turns: what it says to the other ranks is its error, in units of kErrorUnit.
+// panels, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that contestants()
+// gives. Each is checked after its turns: what it says to the other ranks is its error, in units of kErrorUnit.
 #pragma once
 
 #include <functional>

@@ -25,8 +25,8 @@ inline constexpr double kMostHidden = 1.05;  // above it a part was measured bad
 
 Hidden hidden_part(const Overlap& times);
 
-// Compute alone came out slower than compute and communication together, by more than the A/A band: it has to be measured
-// again before anything is said about it.
+// Compute alone came out slower than compute and communication together, by more than the A/A band: it has to be
+// measured again before anything is said about it.
 bool compute_is_doubtful(const Overlap& times);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// One op measured: its contest in rounds, run by every rank. The contestants take turns (a, b, c, a, b, c, ...), each from a
-// common start until its result is usable on the slowest rank, each checked.
+// One op measured: its contest in rounds, run by every rank. The contestants take turns (a, b, c, a, b, c, ...), each
+// from a common start until its result is usable on the slowest rank, each checked.
 #pragma once
 
 #include <cstdint>

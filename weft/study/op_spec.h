@@ -1,6 +1,6 @@
-// The description of an op to measure: a producer, an output space, whether the space feeds the producer, and its tables.
-// A name is a collective (rs, ar, ag, a2a, bcast), "<producer>-<space>" (gemm-rs, embedding-a2a, gemv-keep), or
-// ag-gemm, the gather on the consumer's side.
+// The description of an op to measure: a producer, an output space, whether the space feeds the producer, and its
+// tables. A name is a collective (rs, ar, ag, a2a, bcast), "<producer>-<space>" (gemm-rs, embedding-a2a, gemv-keep),
+// or ag-gemm, the gather on the consumer's side.
 #pragma once
 
 #include <cstdint>

@@ -184,7 +184,8 @@ Inputs Panels::inputs_of(const Step& step, const Inputs& inputs) const {
   return out;
 }
 
-// A reduce_scatter always; an all_reduce where every rank has as many rows to add up, for an all_gather takes no others.
+// A reduce_scatter always; an all_reduce where every rank has as many rows to add up, for an all_gather takes no
+// others.
 bool Panels::splits_sums(const Producer& panel) const {
   if (spec_.gathers || panel.m < spec_.ranks) return false;
   return spec_.space.kind == SpaceKind::reduce_scatter ||

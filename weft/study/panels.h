@@ -59,8 +59,8 @@ class Panels {
     Producer producer;
     Make make;
     std::unique_ptr<Op> collective;
-    // Sums between ranks: Weft's own routes add in run(), which waits. So the collective is an all_to_all, its blocks are
-    // added here once they have come, and an all_reduce gathers the sums.
+    // Sums between ranks: Weft's own routes add in run(), which waits. So the collective is an all_to_all, its blocks
+    // are added here once they have come, and an all_reduce gathers the sums.
     std::vector<float> sums;
     std::unique_ptr<Op> gather;
     bool added = false;

@@ -1,6 +1,6 @@
-// The one loop of interleaved rounds, run by every rank: contestants take turns (a, b, c, a, b, c, ...), each turn from a
-// common start until the slowest rank is done. One of them has a second turn in every round: how far its two medians
-// lie apart is the A/A band, and no difference below it means anything.
+// The one loop of interleaved rounds, run by every rank: contestants take turns (a, b, c, a, b, c, ...), each turn
+// from a common start until the slowest rank is done. One of them has a second turn in every round: how far its two
+// medians lie apart is the A/A band, and no difference below it means anything.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +80,8 @@ class Rounds {
   int done_ = 0, warmed_ = 0, wanted_ = 0;
 };
 
-// Who has turns in a round, in order; `again` marks the second turn of contestant `twice`. Which of its two turns is the
-// second one changes from round to round, so that neither has the better place.
+// Who has turns in a round, in order; `again` marks the second turn of contestant `twice`. Which of its two turns is
+// the second one changes from round to round, so that neither has the better place.
 struct TurnPlace {
   std::size_t contestant = 0;
   bool again = false;

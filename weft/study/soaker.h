@@ -1,5 +1,6 @@
-// What is left of a core beside something that mostly waits: a thread of the lowest priority counts how often it can do a
-// small piece of arithmetic. Time of the kernel's interrupts, which no process is charged with, is time it does not get.
+// What is left of a core beside something that mostly waits: a thread of the lowest priority counts how often it can
+// do a small piece of arithmetic. Time of the kernel's interrupts, which no process is charged with, is time it does
+// not get.
 #pragma once
 
 #include <atomic>
@@ -10,8 +11,8 @@ namespace weft {
 
 class Soaker {
  public:
-  // Only where this process has one core and no other, as on a host that is pinned to it. With more, the soaker would go
-  // to the other one; with less, what it takes of a quota would be missing elsewhere.
+  // Only where this process has one core and no other, as on a host that is pinned to it. With more, the soaker would
+  // go to the other one; with less, what it takes of a quota would be missing elsewhere.
   static bool possible();
 
   Soaker();  // measures, for some milliseconds, how fast it is alone

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// Collective: each candidate runs once to touch its memory and then `turns` times, all in turn. Gives the one whose best
-// turn, on the slowest rank, is shortest; all ranks get the same answer.
+// Collective: each candidate runs once to touch its memory and then `turns` times, all in turn. Gives the one whose
+// best turn, on the slowest rank, is shortest; all ranks get the same answer.
 std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<void()>>& candidates, int turns = 4);
 
 // Collective: one turn from a common start, as long as it takes on the slowest rank.

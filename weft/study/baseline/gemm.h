@@ -1,5 +1,5 @@
-// What the module weft_dnnl.so gives: the strongest whole product of a shape. The module is loaded when a benchmark asks
-// for it, so that the weft program itself depends on no oneDNN.
+// What the module weft_dnnl.so gives: the strongest whole product of a shape. The module is loaded when a benchmark
+// asks for it, so that the weft program itself depends on no oneDNN.
 #pragma once
 
 #include <cstdint>
