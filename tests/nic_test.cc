@@ -9,7 +9,6 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/index.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/plan/verify/verify.h"
 #include "weft/weft.h"

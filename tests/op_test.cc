@@ -9,7 +9,6 @@
 
 #include "weft/base/index.h"
 #include "weft/collective/build.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/compose.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/weft.h"

@@ -1,10 +1,13 @@
-// The real executor under a seeded scheduler that delays and permutes every store, signal and wake-up.
+// The real executor under a seeded scheduler that delays and permutes every store, signal and wake-up, with no order
+// between them, and in the orders that the fabrics of paced links allow.
 // A failing seed is printed; WEFT_SEED=n replays just that one.
 #include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -82,7 +85,9 @@ class OnOneCore {
 };
 
 // Runs one subject on thread ranks; a null scheduler is the plain executor, whose plan is proved.
-Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler) {
+Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler, std::optional<Fabric> fabric = {}) {
+  WorldOptions options{.threads = 1, .hooks = scheduler, .prove = scheduler == nullptr};
+  if (fabric) options.link = Link{.bytes_per_s = 1e9, .latency_s = 1e-6, .fabric = *fabric};
   Results all(kRuns, std::vector<std::vector<float>>(num_ranks));
   World::local(num_ranks,
                [&](World& world) {
@@ -90,7 +95,7 @@ Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler) {
                  Results mine = run_subject(world, s, scheduler, op);
                  for (int run = 0; run < kRuns; ++run) all[run][world.rank()] = std::move(mine[run][0]);
                },
-               {.threads = 1, .hooks = scheduler, .prove = scheduler == nullptr});
+               options);
   return all;
 }
 
@@ -113,20 +118,24 @@ TEST(Schedule, NoOrderOfStoresSignalsAndWakeUpsChangesTheResult) {
     for (const Subject& s : by_ranks.back()) plain.back().push_back(run_ranks(s, num_ranks, nullptr));
   }
   const OnOneCore pinned;
-  std::int64_t events = 0;
+  constexpr std::optional<Fabric> kFabrics[] = {{}, Fabric::pairs, Fabric::nic};
+  std::int64_t events = 0, refusals = 0;
   const std::uint64_t first = replay != nullptr ? std::strtoull(replay, nullptr, 10) : 1;
   for (std::uint64_t seed = first; seed <= (replay != nullptr ? first : kSeeds); ++seed) {
     const std::size_t ranks = seed % by_ranks.size();
-    const std::size_t which = seed / by_ranks.size() % by_ranks[ranks].size();
+    const std::optional<Fabric> fabric = kFabrics[seed / by_ranks.size() % std::size(kFabrics)];
+    const std::size_t which = seed / (by_ranks.size() * std::size(kFabrics)) % by_ranks[ranks].size();
     const Subject& s = by_ranks[ranks][which];
     const int num_ranks = static_cast<int>(ranks) + 2;
-    SeededScheduler scheduler(num_ranks, seed);
+    SeededScheduler scheduler(num_ranks, seed, fabric);
     Results results;
-    ASSERT_NO_THROW(results = run_ranks(s, num_ranks, &scheduler)) << s.c.name << ": WEFT_SEED=" << seed << " replays";
+    ASSERT_NO_THROW(results = run_ranks(s, num_ranks, &scheduler, fabric)) << s.c.name << ": WEFT_SEED=" << seed << " replays";
     ASSERT_TRUE(same_bits(results, plain[ranks][which])) << s.c.name << ": WEFT_SEED=" << seed << " replays";
     events += scheduler.events();
+    refusals += scheduler.refusals();
   }
-  fmt::print("{} seeds, {} stores and signals permuted\n", kSeeds, events);
+  if (replay == nullptr) EXPECT_GT(refusals, kSeeds / 10) << "no trigger ever waited for room";
+  fmt::print("{} seeds, {} stores and signals permuted, {} times no room on a link\n", kSeeds, events, refusals);
 }
 
 TEST(Schedule, TheSameSeedGivesTheSameSchedule) {

@@ -10,9 +10,10 @@
 
 namespace weft::testing {
 
-SeededScheduler::SeededScheduler(int num_ranks, std::uint64_t seed)
+SeededScheduler::SeededScheduler(int num_ranks, std::uint64_t seed, std::optional<Fabric> fabric)
     : turn_(num_ranks),
       random_(seed),
+      fabric_(fabric),
       present_(num_ranks, 0),
       blocked_(num_ranks, 0),
       runs_(num_ranks, 0),
@@ -42,7 +43,7 @@ void SeededScheduler::leave(int rank) {
 SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
   for (Parcel& p : parcels_)
     if (p.open && p.rank == rank && p.target == target) return p;
-  parcels_.push_back({rank, target, runs_[rank], true, {}, {}});
+  parcels_.push_back({rank, target, runs_[rank], true, false, {}, {}});
   return parcels_.back();
 }
 
@@ -51,7 +52,9 @@ void SeededScheduler::put(int rank, int target, std::int64_t rows, std::int64_t 
   if (target == rank) return copy(rows, cols, from, to);  // its own memory: done when the lane is done (the drain rule)
   Store store{rows, cols, std::vector<std::byte>(num(rows * row_bytes(from.dtype, cols))), from.dtype, to};
   copy(rows, cols, from, {store.values.data(), cols, from.dtype});
-  parcel(rank, target).stores.push_back(std::move(store));
+  Parcel& sent = parcel(rank, target);
+  sent.bytes = true;
+  sent.stores.push_back(std::move(store));
 }
 
 void SeededScheduler::signal(int rank, int target, std::uint32_t* counter) {
@@ -65,14 +68,33 @@ void SeededScheduler::end_lane(int rank) {
 
 void SeededScheduler::begin_run(int rank) { ++runs_[rank]; }
 
-// Which parcels are closed, and of the oldest run that their sender has under way to their target.
+// A trigger is held back at random, but only while something is under way on its link: what lands makes room.
+bool SeededScheduler::has_room(int rank, int target) {
+  const auto shares_link = [&](const Parcel& p) {
+    return p.rank == rank && (fabric_ == Fabric::nic || p.target == target) && p.target != rank;
+  };
+  const bool busy = std::any_of(parcels_.begin(), parcels_.end(), shares_link);
+  if (!fabric_ || !busy || random_() % 2 == 0) return true;
+  ++refusals_;
+  return false;
+}
+
+bool SeededScheduler::is_behind(const Parcel& later, const Parcel& earlier) const {
+  if (!fabric_ || later.rank != earlier.rank) return false;
+  return later.target == earlier.target || (fabric_ == Fabric::nic && later.bytes && earlier.bytes);
+}
+
+// Which parcels are closed, behind no other, and of the oldest run that their sender has under way to their target.
 std::vector<std::size_t> SeededScheduler::may_land() const {
   const auto pair = [&](const Parcel& p) { return num(p.rank * expected_ + p.target); };
   std::vector<int> oldest(num(expected_ * expected_), INT_MAX);
   for (const Parcel& p : parcels_) oldest[pair(p)] = std::min(oldest[pair(p)], p.run);
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < parcels_.size(); ++i)
-    if (!parcels_[i].open && parcels_[i].run == oldest[pair(parcels_[i])]) out.push_back(i);
+    if (!parcels_[i].open && parcels_[i].run == oldest[pair(parcels_[i])] &&
+        std::none_of(parcels_.begin(), parcels_.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const Parcel& earlier) { return is_behind(parcels_[i], earlier); }))
+      out.push_back(i);
   return out;
 }
 
@@ -94,7 +116,10 @@ bool SeededScheduler::land_one() {
     p.signals.erase(p.signals.begin() + static_cast<std::ptrdiff_t>(which));
     blocked_.assign(blocked_.size(), 0);  // somebody may have been waiting for it
   }
-  if (p.stores.empty() && p.signals.empty()) parcels_.erase(parcels_.begin() + static_cast<std::ptrdiff_t>(at));
+  if (p.stores.empty() && p.signals.empty()) {
+    parcels_.erase(parcels_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (fabric_) blocked_.assign(blocked_.size(), 0);  // a link may have room now
+  }
   return true;
 }
 

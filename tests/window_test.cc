@@ -13,7 +13,6 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/collective/build.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/transport/join/launch.h"
 #include "weft/weft.h"

@@ -10,7 +10,6 @@
 
 #include "weft/base/index.h"
 #include "weft/collective/build.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/clock.h"
 #include "weft/study/proof.h"

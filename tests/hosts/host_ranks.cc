@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/log.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/weft.h"
 

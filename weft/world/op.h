@@ -11,12 +11,12 @@
 #include "weft/base/dtype.h"
 #include "weft/base/index.h"
 #include "weft/exec/bindings.h"
+#include "weft/exec/sent.h"
 #include "weft/mesh/box.h"
 
 namespace weft {
 
 struct Plan;
-struct Sent;
 
 // A row-major f32 matrix in the op's memory.
 struct Matrix {

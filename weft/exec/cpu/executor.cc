@@ -62,10 +62,17 @@ struct WaitRecord {
   Event event;
 };
 
-std::optional<Links> links_of(const CpuOptions& options, int rank, const Memory& memory, const Expander& expander,
-                              Transport& transport) {
+// Whether the plan says in which order its triggers should go.
+bool has_order(const Program& program) {
+  return std::any_of(program.actions.begin(), program.actions.end(), [](const Action& a) {
+    return a.kind == ActionKind::trigger && (a.order != 0 || a.order_step != 0);
+  });
+}
+
+std::optional<Links> links_of(const CpuOptions& options, const Program& program, const Memory& memory,
+                              const Expander& expander, Transport& transport) {
   if (!options.pace) return {};
-  return Links(*options.pace, rank, memory, options.transits, expander, transport);
+  return Links(*options.pace, program.rank, memory, options.transits, expander, transport, has_order(program));
 }
 
 Wire* wire_of(Transport& transport, const Memory& memory) {
@@ -94,53 +101,61 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       glance_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kGlance)),
       turn_fires_(std::clamp<std::int64_t>(kGlanceBytes / largest_lane(program_), 1, kMostTurnFires)),
       signals_(expander_, program_, memory_, threads.size(), options_.signalling),
-      links_(links_of(options_, rank, memory_, expander_, transport_)),
+      links_(links_of(options_, program_, memory_, expander_, transport_)),
       wire_(wire_of(transport_, memory_)),
       remote_(remote_of(wire_, options_, rank, memory_, transport_)),
-      lanes_(plan_, program_, memory_,
-             {&signals_, remote_ ? &*remote_ : nullptr, links_ ? &*links_ : nullptr, options_.hooks}) {
+      channels_(memory_, program_,
+                {&signals_, remote_ ? &*remote_ : nullptr, links_ ? &*links_ : nullptr, options_.hooks}),
+      lanes_(plan_, program_, memory_, channels_) {
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(num(plan_.num_ranks));
+  list_actions();
+  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
+}
+
+// Steps and triggers as they are listed, without those that have no lanes.
+void CpuExecutor::list_actions() {
   first_lane_.push_back(0);
-  const bool ordered = std::any_of(program_.actions.begin(), program_.actions.end(), [](const Action& a) {
-    return a.kind == ActionKind::trigger && (a.order != 0 || a.order_step != 0);
-  });
   for (const Action& action : program_.actions) {
     if (action.lanes == 0) continue;
     if (action.kind == ActionKind::step) {
       steps_.push_back(&action);
       first_lane_.push_back(first_lane_.back() + action.lanes);
-      continue;
+    } else {
+      triggers_.push_back(make_trigger(action));
     }
-    auto trigger = std::make_unique<Trigger>();
-    trigger->action = &action;
-    trigger->index = static_cast<std::uint32_t>(triggers_.size());
-    // The epilogue's bias and residual are the caller's memory too.
-    const auto reads_epilogue = [](const Producer& p) { return p.bias || p.residual; };
-    const auto producer = num(std::max(action.producer, 0));
-    trigger->reads_input = (action.finish && reads_epilogue(plan_.producers[producer])) ||
-                           std::any_of(program_.sources(action).begin(), program_.sources(action).end(),
-                                       [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; });
-    trigger->sends = remote_ && std::any_of(program_.targets(action).begin(), program_.targets(action).end(),
-                                            [&](const Piece& p) { return remote_->is_remote(p.rank); });
-    // Where all that a host sends shares a NIC, or a plan has an order, what is ready waits for room on its link here.
-    for (const Piece& p : program_.targets(action))
-      if (links_ && (links_->shares_nic(p.rank) || (ordered && links_->paces(p.rank))))
-        trigger->paced.push_back(p.rank);
-    trigger->shared_waits = static_cast<std::uint32_t>(std::count_if(
-        program_.of(action).begin(), program_.of(action).end(), [](const Wait& w) { return w.per == 0; }));
-    trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(num(action.lanes));
-    triggers_.push_back(std::move(trigger));
   }
-  if (ordered) queue_lanes();
+  if (has_order(program_)) queue_lanes();
   open_ = std::vector<std::atomic<std::uint32_t>>(triggers_.size() + 1);
   for (std::uint32_t t = 0; t <= triggers_.size(); ++t) open_[t].store(t, std::memory_order_relaxed);
-  for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
 }
 
-void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
-  if (!finished()) finish();
+std::unique_ptr<CpuExecutor::Trigger> CpuExecutor::make_trigger(const Action& action) const {
+  auto trigger = std::make_unique<Trigger>();
+  trigger->action = &action;
+  trigger->index = static_cast<std::uint32_t>(triggers_.size());
+  trigger->reads_input = reads_input(action);
+  for (const Piece& p : program_.targets(action))
+    if (channels_.to(p.rank).may_fill()) trigger->may_fill.push_back(&channels_.to(p.rank));
+  const auto waits = program_.of(action);
+  trigger->shared_waits = static_cast<std::uint32_t>(
+      std::count_if(waits.begin(), waits.end(), [](const Wait& w) { return w.per == 0; }));
+  trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(num(action.lanes));
+  return trigger;
+}
+
+// Whether a trigger reads the caller's memory: an input, or the bias or residual of the epilogue.
+bool CpuExecutor::reads_input(const Action& action) const {
+  const auto is_input = [&](const Piece& p) { return plan_.buffers[p.buffer].role == Role::input; };
+  const auto sources = program_.sources(action);
+  if (std::any_of(sources.begin(), sources.end(), is_input)) return true;
+  if (!action.finish) return false;
+  const Producer& producer = plan_.producers[num(std::max(action.producer, 0))];
+  return producer.bias || producer.residual;
+}
+
+void CpuExecutor::begin_run(const Bindings& bindings, const Counts& counts) {
   bindings_.producers.assign(bindings.producers.begin(), bindings.producers.end());
   bindings_.buffers.assign(bindings.buffers.begin(), bindings.buffers.end());
   peers_.assign(counts.peers.begin(), counts.peers.end());  // triggers look at them after the caller's are gone
@@ -160,6 +175,11 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   input_triggers_left_.store(reading, std::memory_order_relaxed);
   triggers_left_.store(all, std::memory_order_release);
   steps_left_.store(first_lane_.back(), std::memory_order_relaxed);
+}
+
+void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
+  if (!finished()) finish();
+  begin_run(bindings, counts);
   threads_.run([this](int thread) {
     try {
       work(thread);
@@ -168,7 +188,7 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
       throw;
     }
   });
-  await(nullptr, 0, &input_triggers_left_, benches_[0]);
+  await({.count = &input_triggers_left_}, benches_[0]);
 }
 
 void CpuExecutor::work(int thread) {
@@ -183,7 +203,7 @@ void CpuExecutor::work(int thread) {
     const Action& action = *steps_[step];
     const std::int64_t lane = next - first_lane_[step];
     if (options_.hooks != nullptr) options_.hooks->pause(program_.rank, false);
-    if (!met(action, lane)) await(&action, lane, nullptr, bench);
+    if (!met(action, lane)) await({&action, lane}, bench);
     const std::int64_t begin = wire_ != nullptr ? ticks() : 0;
     if (lane == 0) transport_.publish_progress(static_cast<std::uint32_t>(step));
     lanes_.run(action, lane, bench);
@@ -196,44 +216,56 @@ void CpuExecutor::work(int thread) {
     if (thread == 0) glance_at_others();
   }
   // The caller's thread stays until all tiles are made: only it moves the rank's other ops meanwhile.
-  if (thread == 0) await(nullptr, 0, &steps_left_, bench);
+  if (thread == 0) await({.count = &steps_left_}, bench);
 }
 
-// Waits for an action's lane, or for a count to reach zero, firing triggers meanwhile.
-void CpuExecutor::await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until,
-                        Workbench& bench) {
-  const auto there = [&] {
-    return action != nullptr ? met(*action, lane) : until->load(std::memory_order_seq_cst) == 0;
-  };
-  std::int64_t due = Transit::kNothing;  // when a signal now under way will be there, or the NIC have room
-  bool moved = false;
-  const auto ready = [&] {
-    if (there()) return true;
-    if (wire_ != nullptr) wire_->progress();
-    while (fire_all(bench)) {
-      moved = true;
-      if (there()) return true;
-    }
-    due = links_ ? std::min(links_->deliver(), bench.held_until) : Transit::kNothing;
-    if (&bench == benches_.data()) due = std::min(due, poll_others());
-    return there();
-  };
+bool CpuExecutor::is_reached(const Goal& goal) const {
+  return goal.action != nullptr ? met(*goal.action, goal.lane) : goal.count->load(std::memory_order_seq_cst) == 0;
+}
+
+// Moves all that can be moved without waiting, as far as the goal needs it.
+bool CpuExecutor::look(const Goal& goal, Workbench& bench, Found* found) {
+  if (is_reached(goal)) return true;
+  if (wire_ != nullptr) wire_->progress();
+  while (fire_all(bench)) {
+    found->moved = true;
+    if (is_reached(goal)) return true;
+  }
+  found->due = links_ ? std::min(links_->deliver(), bench.held_until) : Transit::kNothing;
+  if (&bench == benches_.data()) found->due = std::min(found->due, poll_others());
+  return is_reached(goal);
+}
+
+bool CpuExecutor::look_briefly(const Goal& goal, Workbench& bench) {
+  if (transport_.crowded() || wire_ != nullptr) return false;
+  for (int look = 0; look < kFirstLooks; ++look) {
+    cpu_pause();
+    if (is_reached(goal) || (fire_all(bench) && is_reached(goal))) return true;
+  }
+  return false;
+}
+
+// Returns when the goal is reached, and fires triggers meanwhile.
+void CpuExecutor::await(const Goal& goal, Workbench& bench) {
   if (options_.hooks != nullptr) {
-    while (!ready()) options_.hooks->pause(program_.rank, true);
+    Found ignored;
+    while (!look(goal, bench, &ignored)) options_.hooks->pause(program_.rank, true);
     return;
   }
-  if (there()) return;
+  if (is_reached(goal)) return;
   std::optional<WaitRecord> record;
-  if (bench.record.on())
-    record.emplace(&bench.record, action == nullptr ? -1 : static_cast<std::int32_t>(action - program_.actions.data()),
-                   lane, runs_ - 1);
-  for (int look = 0; look < kFirstLooks && !transport_.crowded() && wire_ == nullptr; ++look) {
-    cpu_pause();
-    if (there() || (fire_all(bench) && there())) return;
-  }
+  const auto index = goal.action == nullptr ? -1 : goal.action - program_.actions.data();
+  if (bench.record.on()) record.emplace(&bench.record, static_cast<std::int32_t>(index), goal.lane, runs_ - 1);
+  if (!look_briefly(goal, bench)) sleep(goal, bench);
+}
+
+// Spins, then sleeps between looks, until the goal is reached or stuck() gives up.
+void CpuExecutor::sleep(const Goal& goal, Workbench& bench) {
+  Found found;
   wait_until(
-      transport_, options_.patience, ready, [&](std::chrono::nanoseconds waited) { stuck(action, lane, waited); },
-      [&] { return sleep_until(due); }, [&] { return std::exchange(moved, false); });
+      transport_, options_.patience, [&] { return look(goal, bench, &found); },
+      [&](std::chrono::nanoseconds waited) { stuck(goal, waited); }, [&] { return sleep_until(found.due); },
+      [&] { return std::exchange(found.moved, false); });
 }
 
 // Ops that were started and not yet asked for their output: their triggers fire between the tiles of this one.
@@ -253,7 +285,7 @@ std::int64_t CpuExecutor::poll_others() {
 }
 
 void CpuExecutor::finish() {
-  if (!finished()) await(nullptr, 0, &triggers_left_, benches_[0]);
+  if (!finished()) await({.count = &triggers_left_}, benches_[0]);
 }
 
 std::int64_t CpuExecutor::poll() {

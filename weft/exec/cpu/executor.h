@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "weft/exec/bindings.h"
+#include "weft/exec/cpu/channel.h"
 #include "weft/exec/cpu/lane_runner.h"
 #include "weft/exec/cpu/links.h"
 #include "weft/exec/cpu/memory.h"
 #include "weft/exec/cpu/remote.h"
 #include "weft/exec/cpu/signals.h"
+#include "weft/exec/sent.h"
 #include "weft/plan/program.h"
 #include "weft/transport/local/wait.h"
 
@@ -36,7 +38,7 @@ struct CpuOptions {
   Detail detail = Detail::flight;
   std::uint32_t segment = 0;         // the id of the op's
   std::optional<Pace> pace;          // none: signals are raised at once
-  std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), a piece a rank of the plan
+  std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), one piece per rank of the plan
 };
 
 class CpuExecutor {
@@ -67,8 +69,7 @@ class CpuExecutor {
     const Action* action;
     std::uint32_t index;  // among triggers_
     bool reads_input;
-    bool sends;                                             // to another host
-    std::vector<int> paced;                                 // ranks on whose links it waits for room
+    std::vector<const Channel*> may_fill;                   // on which it waits for room
     std::uint32_t shared_waits;                             // those that all lanes have in common: the first ones
     std::atomic<std::uint32_t> met{0};                      // of these; in a run counters only grow, so met stays met
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
@@ -114,9 +115,28 @@ class CpuExecutor {
   bool fire_in_order(Workbench& bench, Look look);
   bool held_back(const Trigger& trigger, const Look& look, Workbench& bench) const;
   void queue_lanes();
-  void await(const Action* action, std::int64_t lane, const std::atomic<std::int64_t>* until, Workbench& bench);
+  // What a wait is for: the waits of an action's lane, or a count that falls to zero.
+  struct Goal {
+    const Action* action = nullptr;
+    std::int64_t lane = 0;
+    const std::atomic<std::int64_t>* count = nullptr;
+  };
+  bool is_reached(const Goal& goal) const;
+  // What a look has found beside its goal.
+  struct Found {
+    std::int64_t due = Transit::kNothing;  // when a signal now under way will be there, or a link have room
+    bool moved = false;                    // something fired
+  };
+  bool look(const Goal& goal, Workbench& bench, Found* found);
+  bool look_briefly(const Goal& goal, Workbench& bench);
+  void await(const Goal& goal, Workbench& bench);
+  void sleep(const Goal& goal, Workbench& bench);
+  std::unique_ptr<Trigger> make_trigger(const Action& action) const;
+  bool reads_input(const Action& action) const;
+  void list_actions();
+  void begin_run(const Bindings& bindings, const Counts& counts);
   RecordContext record_context(const Moment& begin) const;
-  void stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const;
+  void stuck(const Goal& goal, std::chrono::nanoseconds waited) const;
   void judge(const Action& action, std::int64_t lane, const Wait& wait, std::chrono::nanoseconds waited) const;
   int signaler_of(std::int64_t counter) const;
 
@@ -134,6 +154,7 @@ class CpuExecutor {
   std::optional<Links> links_;
   Wire* wire_;  // null: all ranks of the plan are reached by memory
   std::optional<Remote> remote_;
+  Channels channels_;
   LaneRunner lanes_;
   std::vector<std::uint32_t> totals_;  // of this rank's counters
   std::vector<const Action*> steps_;
@@ -142,7 +163,7 @@ class CpuExecutor {
   // Of trigger i: the next from i on, itself included, that may have unclaimed lanes. One more at the end.
   mutable std::vector<std::atomic<std::uint32_t>> open_;
   std::vector<Queued> queue_;       // all lanes of triggers by order; empty: the plan does not care
-  std::vector<Workbench> benches_;  // one a thread
+  std::vector<Workbench> benches_;  // one per thread
   // Of the run under way: triggers still read them when the caller prepares the next.
   Bindings bindings_;
   std::vector<std::int64_t> peers_;

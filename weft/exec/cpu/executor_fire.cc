@@ -3,15 +3,8 @@
 #include <algorithm>
 
 #include "weft/exec/cpu/executor.h"
-#include "weft/transport/wire/wire.h"
 
 namespace weft {
-namespace {
-
-// A trigger that sends to another host waits, between tiles, while the wire has this much to send already.
-constexpr std::size_t kBacklog = std::size_t{1} << 20;
-
-}  // namespace
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
 bool CpuExecutor::met(const Wait& w, std::int64_t lane) const {
@@ -152,11 +145,10 @@ bool CpuExecutor::fire_in_order(Workbench& bench, Look look) {
   return fired;
 }
 
-// What is ready, but would only queue, is left for later: between tiles by a wire, and always by a link without room.
+// What is ready, but would only queue, is left for later.
 bool CpuExecutor::held_back(const Trigger& trigger, const Look& look, Workbench& bench) const {
-  if (trigger.sends && look.between_tiles && wire_->backlog() > kBacklog) return true;
-  for (const int target : trigger.paced)
-    if (const std::int64_t room = links_->room_at(target); room != Transit::kNothing) {
+  for (const Channel* channel : trigger.may_fill)
+    if (const std::int64_t room = channel->room_at(look.between_tiles); room != Transit::kNothing) {
       bench.held_until = std::min(bench.held_until, room);
       return true;
     }

@@ -9,10 +9,11 @@
 #include "weft/transport/transport.h"
 
 namespace weft {
-namespace {}  // namespace
 
 // After a sleep without news: is it time to give up, and on whom?
-void CpuExecutor::stuck(const Action* action, std::int64_t lane, std::chrono::nanoseconds waited) const {
+void CpuExecutor::stuck(const Goal& goal, std::chrono::nanoseconds waited) const {
+  const Action* action = goal.action;
+  std::int64_t lane = goal.lane;
   if (waited < std::min(options_.patience.silence, options_.patience.total)) return;
   if (action == nullptr) {  // some trigger has not fired: blame the first
     for (const auto& trigger : triggers_)

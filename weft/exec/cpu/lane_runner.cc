@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <type_traits>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/exec/cpu/hooks.h"
-#include "weft/exec/cpu/links.h"
-#include "weft/exec/cpu/signals.h"
 #include "weft/kernel/rows/epilogue.h"
 #include "weft/plan/price/traffic.h"
 
@@ -56,14 +52,11 @@ std::vector<std::int64_t> copied_bytes(const Plan& plan, const Program& program)
 
 }  // namespace
 
-LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Ways& ways)
+LaneRunner::LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Channels& channels)
     : plan_(plan),
       program_(program),
       memory_(memory),
-      signals_(ways.signals),
-      remote_(ways.remote),
-      links_(ways.links),
-      hooks_(ways.hooks),
+      channels_(channels),
       cards_(memory, program),
       copied_bytes_(copied_bytes(plan, program)) {
   for (std::size_t p = 0; p < plan.producers.size(); ++p)
@@ -83,7 +76,7 @@ bool LaneRunner::goes_past_caches(const Action& action, const Place& target) con
 // The sum is needed whole or more than once.
 bool LaneRunner::folds_first(const Action& action) const {
   const bool adds = action.sources.size() + (action.kind == ActionKind::step) > 1;
-  return action.finish || (adds && (hooks_ != nullptr || action.targets.size() > 1));
+  return action.finish || (adds && action.targets.size() > 1);
 }
 
 Workbench LaneRunner::workbench(Detail detail) const {
@@ -95,9 +88,9 @@ Workbench LaneRunner::workbench(Detail detail) const {
   bench.tile = aligned_array<float>(num(bench_floats_));
   bench.scratch = aligned_array<std::byte>(scratch);
   bench.sources.reserve(sources);
-  bench.parts.reserve(sources);
   bench.places.reserve(most_pieces(program_));
-  if (remote_ != nullptr) bench.outbox = remote_->outbox();
+  channels_.equip(&bench);
+  bench.outbox.parts.reserve(sources);
   return bench;
 }
 
@@ -113,6 +106,7 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
   const auto index = num(&action - program_.actions.data());
   bench.made = 0;
+  bench.run = run_;
   const auto act = [&](const LaneCard& card) {
     if (card.rows > 0 && !card.targets.empty()) move(action, card, bench);
     signal(action, card, bench);
@@ -124,47 +118,21 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   if (bench.record.on())
     bench.record.add({EventKind::lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(lane), run_, begin,
                       bench.made, ticks(), 0});
-  if (hooks_ != nullptr) hooks_->end_lane(program_.rank);
 }
 
 void LaneRunner::signal(const Action& action, const LaneCard& card, Workbench& bench) const {
-  const auto signals = program_.signals_of(action);
-  for (const Signal& signal : signals) {
-    const std::int64_t id = signal.counter + (signal.per > 0 ? card.lane / signal.per : 0);
+  for (const Signal& signal : program_.signals_of(action)) {
     bench.sent.signals += signal.rank != program_.rank;
-    if (hooks_ != nullptr) {
-      auto* counters =
-          reinterpret_cast<std::uint32_t*>(memory_.base[signal.rank] + memory_.layouts[signal.rank].counters);
-      hooks_->signal(program_.rank, signal.rank, counters + id);
-    } else if (is_remote(signal.rank)) {
-      remote_->raise(signal.rank, id, bench.outbox);
-    } else if (links_ != nullptr && links_->paces(signal.rank)) {
-      // The first signal to a rank covers the lane's bytes there; any other to the same rank travels behind it.
-      const bool first = std::none_of(signals.data(), &signal, [&](const Signal& s) { return s.rank == signal.rank; });
-      const std::int64_t bytes = first ? bytes_to(signal.rank, action, card) : 0;
-      const Passage passage = links_->signal(signal.rank, id, bytes);
-      if (bench.record.in_full() && bytes > 0)
-        bench.record.add({EventKind::link, -1, signal.rank, run_, passage.begin_ns, 0, passage.end_ns, bytes});
-    } else {
-      signals_->raise(signal.rank, id);
-    }
+    channels_.to(signal.rank).signal(signal.counter + (signal.per > 0 ? card.lane / signal.per : 0), bench);
   }
-  if (remote_ != nullptr) remote_->post(bench.outbox);
+  channels_.end_lane(bench);
 }
 
-// As traffic() counts them (plan/traffic.h).
+// As traffic() counts them (plan/price/traffic.h).
 std::int64_t LaneRunner::bytes_of(std::int64_t rows, std::int64_t cols, const Action& action, const LaneCard& card,
                                   Dtype target) {
   const bool copies = action.kind == ActionKind::trigger && !action.finish && card.sources.size() == 1;
   return rows * row_bytes(copies ? travels_as(card.sources[0].dtype, target) : target, cols);
-}
-
-std::int64_t LaneRunner::bytes_to(int rank, const Action& action, const LaneCard& card) const {
-  const std::int64_t cols = card.box.dims > 0 ? std::max<std::int64_t>(card.box.size(card.box.dims - 1), 1) : 1;
-  std::int64_t bytes = 0;
-  for (const Place& target : card.targets)
-    if (target.rank == rank) bytes += bytes_of(card.box.volume() / cols, cols, action, card, target.dtype);
-  return bytes;
 }
 
 void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& bench) const {
@@ -192,35 +160,35 @@ void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& ben
 // Rows that were written through a window are in their target already, if this host has it.
 bool LaneRunner::is_written(const Action& action) const {
   return plan_.producers[action.producer].kind == ProducerKind::window &&
-         bindings_->producers[action.producer].x == nullptr && !is_remote(program_.targets(action)[0].rank);
+         bindings_->producers[action.producer].x == nullptr &&
+         channels_.to(program_.targets(action)[0].rank).in_memory();
 }
 
-// Where a step's tile may be made: in its target or two, if no more is added than the kernel can add. Of a target on
-// another host, in what is staged for it.
-GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card, Workbench& bench) const {
-  constexpr GemmTarget kNowhere{nullptr, 0};
-  if (action.kind != ActionKind::step || action.finish || hooks_ != nullptr) return kNowhere;
+// Whether the kernel can make a step's tile in its target or two and add all that is added to it.
+bool LaneRunner::fits_in_place(const Action& action, const LaneCard& card) const {
+  if (action.kind != ActionKind::step || action.finish) return false;
   const bool adds = makers_[action.producer].adds();
   // A tile with an addend of its own is finished before a source is added to it.
   const bool adds_source = adds && !plan_.producers[action.producer].addend;
-  if (card.sources.size() > (adds_source ? 1u : 0u) || card.targets.size() > (adds ? 2u : 1u)) return kNowhere;
-  const std::int64_t rows = card.box.size(0), cols = card.box.size(1);
-  const auto fits = [&](const Place& p) {
-    return p.dtype == Dtype::f32 &&
-           (!is_remote(p.rank) || rows * cols * static_cast<std::int64_t>(sizeof(float)) <= remote_->most_bytes());
-  };
-  if (!std::all_of(card.targets.begin(), card.targets.end(), fits) ||
-      !std::all_of(card.sources.begin(), card.sources.end(), fits))
-    return kNowhere;
+  if (card.sources.size() > (adds_source ? 1u : 0u) || card.targets.size() > (adds ? 2u : 1u)) return false;
+  const std::int64_t bytes = card.box.size(0) * card.box.size(1) * static_cast<std::int64_t>(sizeof(float));
+  return std::all_of(card.targets.begin(), card.targets.end(),
+                     [&](const Place& p) {
+                       return p.dtype == Dtype::f32 && bytes <= channels_.to(p.rank).most_staged();
+                     }) &&
+         std::all_of(card.sources.begin(), card.sources.end(), [](const Place& p) { return p.dtype == Dtype::f32; });
+}
+
+// Where a step's tile is made: in its targets, or in what is staged for them. Null: on the bench.
+GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card, Workbench& bench) const {
   GemmTarget out{};
+  if (!fits_in_place(action, card)) return out;
   for (const Place& target : card.targets) {
-    ConstStrip to = target.strip(*bindings_, run_);
-    if (is_remote(target.rank)) {
-      const Strip place{const_cast<void*>(to.data), to.ld, to.dtype};
-      const Strip staged = remote_->stage(target.rank, {rows, cols, place, place.dtype}, bench.outbox);
-      to = {staged.data, staged.ld, staged.dtype};
-    }
-    (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(const_cast<void*>(to.data));
+    const ConstStrip place = target.strip(*bindings_, run_);
+    const Strip to = channels_.to(target.rank)
+                         .stage(card.box.size(0), card.box.size(1),
+                                {const_cast<void*>(place.data), place.ld, place.dtype}, bench);
+    (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(to.data);
     (out.twin == nullptr ? out.ld : out.twin_ld) = to.ld;
   }
   for (const Place& source : card.sources) {
@@ -274,46 +242,13 @@ void LaneRunner::store(const Action& action, const LaneCard& card, std::int64_t 
   for (const Place& target : card.targets) {
     const ConstStrip to = target.strip(*bindings_, run_, at);
     const Strip out{const_cast<void*>(to.data), to.ld, to.dtype};
-    if (target.rank != program_.rank) bench.sent.bytes += bytes_of(rows, cols, action, card, to.dtype);
-    if (hooks_ != nullptr)
-      hooks_->put(program_.rank, target.rank, rows, cols, bench.sources[0], out);
-    else if (is_remote(target.rank))
-      send(target.rank, rows, cols, out, bench);
-    else if (bench.sources.size() == 1 && goes_past_caches(action, target))
-      copy_past_caches(rows, cols, bench.sources[0], out);
-    else if (bench.sources.size() == 1)
-      copy(rows, cols, bench.sources[0], out);
-    else
-      sum(rows, cols, bench.sources, out);
+    const bool away = target.rank != program_.rank;
+    const std::int64_t bytes = away ? bytes_of(rows, cols, action, card, to.dtype) : 0;
+    bench.sent.bytes += bytes;
+    const bool past_caches = bench.sources.size() == 1 && goes_past_caches(action, target);
+    channels_.to(target.rank).store({rows, cols, bench.sources, out, bytes, past_caches}, bench);
     if (rounds_once && target.rank == program_.rank) bench.sources.assign(1, to);
   }
-}
-
-// To a rank of another host, in pieces that can be staged: some rows, or a part of one.
-void LaneRunner::send(int rank, std::int64_t rows, std::int64_t cols, const Strip& to, Workbench& bench) const {
-  const auto part = [](const auto& whole, std::int64_t row, std::int64_t col) {
-    auto out = whole;
-    using Byte =
-        std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(out.data)>>, const std::byte, std::byte>;
-    out.data = static_cast<Byte*>(whole.data) + row * row_bytes(whole.dtype, whole.ld) + row_bytes(whole.dtype, col);
-    return out;
-  };
-  const Dtype dtype = bench.sources.size() == 1 ? travels_as(bench.sources[0].dtype, to.dtype) : to.dtype;
-  // As many whole blocks of int8 as fit; of other formats these come to a few values less than could be.
-  const std::int64_t most = remote_->most_bytes() / row_bytes(dtype, kInt8Block) * kInt8Block;
-  const std::int64_t wide = std::min(cols, most);
-  const std::int64_t high = std::min(rows, std::max<std::int64_t>(remote_->most_bytes() / row_bytes(dtype, wide), 1));
-  for (std::int64_t row = 0; row < rows; row += high)
-    for (std::int64_t col = 0; col < cols; col += wide) {
-      const std::int64_t m = std::min(high, rows - row), n = std::min(wide, cols - col);
-      const Strip staged = remote_->stage(rank, {m, n, part(to, row, col), dtype}, bench.outbox);
-      bench.parts.clear();
-      for (const ConstStrip& source : bench.sources) bench.parts.push_back(part(source, row, col));
-      if (bench.parts.size() == 1)
-        copy(m, n, bench.parts[0], staged);
-      else
-        sum(m, n, bench.parts, staged);
-    }
 }
 
 }  // namespace weft

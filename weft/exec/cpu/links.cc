@@ -34,8 +34,8 @@ std::size_t Links::bytes_of(const Expander& expander, int rank, int num_ranks) {
 }
 
 Links::Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
-             const Expander& expander, Transport& transport)
-    : pace_(pace), rank_(rank), memory_(memory), transport_(transport), outbound_(transits.size()) {
+             const Expander& expander, Transport& transport, bool ordered)
+    : pace_(pace), ordered_(ordered), rank_(rank), memory_(memory), transport_(transport), outbound_(transits.size()) {
   const auto between = [&](int target, int source) {
     const std::uint32_t slots = slots_of(expander, target);
     return Transit(transits[target] + num(source) * Transit::bytes_for(slots), slots);

@@ -20,20 +20,22 @@ class Links {
   static std::uint32_t slots_of(const Expander& expander, int rank);
   static std::size_t bytes_of(const Expander& expander, int rank, int num_ranks);
 
-  // transits[q] is rank q's memory of bytes_of(), with a Transit from every rank.
+  // transits[q] is rank q's memory of bytes_of(), with a Transit from every rank. `ordered`: the plan says in which order
+  // its triggers should go.
   Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
-        const Expander& expander, Transport& transport);
+        const Expander& expander, Transport& transport, bool ordered);
 
   bool paces(int target) const { return outbound_[target].transit.has_value(); }
   // Hands a signal to the link, after `bytes` that it covers. Where too many are under way, waits for some to arrive;
   // throws where a rank has failed meanwhile.
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);
 
-  // Where all that this host sends shares a NIC, or a plan has an order, what is ready waits for the link here, not in its
-  // queue, which serves in the order of issue: so that what is listed first and ready a little later still goes first. Only
-  // as much as keeps the link busy until this rank will have looked again is handed over. Returns when there is room on
-  // the link to a paced target, or kNothing: now.
-  bool shares_nic(int target) const { return outbound_[target].their_nic != nullptr; }
+  // Where all that this host sends shares a NIC, or a plan has an order, a trigger that is ready waits here, and not in
+  // the link's queue, which serves in the order of issue. So what is listed first and is ready a little later still goes
+  // first. Only so much is handed over as keeps the link busy until this rank looks again. Waiting cannot block a plan:
+  // the link's clock is a time, and nothing moves it on but what was handed over before.
+  bool holds_back(int target) const { return paces(target) && (ordered_ || pace_.fabric == Fabric::nic); }
+  // When there is room on the link to a paced target, or kNothing: now.
   std::int64_t room_at(int target) const;
 
   // Raises what is due here. Returns when to look again, or Transit::kNothing.
@@ -49,6 +51,7 @@ class Links {
   std::int64_t deliver_in_turn();
 
   Pace pace_;
+  bool ordered_;
   int rank_;
   const Memory& memory_;
   Transport& transport_;

@@ -1,11 +1,28 @@
 #include "weft/exec/cpu/remote.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "weft/base/index.h"
 #include "weft/transport/transport.h"
 
 namespace weft {
+namespace {
+
+// A trigger that sends to another host waits, between tiles, while the wire has this much to send already.
+constexpr std::size_t kBacklog = std::size_t{1} << 20;
+
+// What begins at a row and a column of a strip.
+template <typename AnyStrip>
+AnyStrip part_of(const AnyStrip& whole, std::int64_t row, std::int64_t col) {
+  AnyStrip out = whole;
+  using Byte =
+      std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(out.data)>>, const std::byte, std::byte>;
+  out.data = static_cast<Byte*>(whole.data) + row * row_bytes(whole.dtype, whole.ld) + row_bytes(whole.dtype, col);
+  return out;
+}
+
+}  // namespace
 
 Remote::Remote(const Memory& memory, std::uint32_t segment, int rank, Transport& transport)
     : memory_(memory), segment_(segment), wire_(*transport.wire()), world_rank_(memory.world_rank) {
@@ -49,6 +66,28 @@ Strip Remote::stage(int target, const Outgoing& outgoing, Outbox& out) const {
   out.bytes += bytes;
   return {data, outgoing.cols, outgoing.dtype};
 }
+
+void Remote::store(int target, std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources,
+                   const Strip& to, Outbox& out) const {
+  const Dtype dtype = sources.size() == 1 ? travels_as(sources[0].dtype, to.dtype) : to.dtype;
+  // As many whole blocks of int8 as fit; of other formats these come to a few values less than could be.
+  const std::int64_t most = most_bytes_ / row_bytes(dtype, kInt8Block) * kInt8Block;
+  const std::int64_t wide = std::min(cols, most);
+  const std::int64_t high = std::min(rows, std::max<std::int64_t>(most_bytes_ / row_bytes(dtype, wide), 1));
+  for (std::int64_t row = 0; row < rows; row += high)
+    for (std::int64_t col = 0; col < cols; col += wide) {
+      const std::int64_t m = std::min(high, rows - row), n = std::min(wide, cols - col);
+      const Strip staged = stage(target, {m, n, part_of(to, row, col), dtype}, out);
+      out.parts.clear();
+      for (const ConstStrip& source : sources) out.parts.push_back(part_of(source, row, col));
+      if (out.parts.size() == 1)
+        copy(m, n, out.parts[0], staged);
+      else
+        sum(m, n, out.parts, staged);
+    }
+}
+
+bool Remote::is_backed_up() const { return wire_.backlog() > kBacklog; }
 
 void Remote::raise(int target, std::int64_t counter, Outbox& out) const {
   const std::size_t offset = memory_.layouts[target].counters + num(counter) * sizeof(std::uint32_t);

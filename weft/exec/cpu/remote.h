@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "weft/base/index.h"
@@ -26,7 +27,7 @@ struct Outgoing {
   std::size_t bytes() const { return num(rows * row_bytes(dtype, cols)); }
 };
 
-// What the lane under way has for other hosts; a thread's own.
+// What the lane under way has for other hosts. Every thread has its own.
 struct Outbox {
   struct Staged {
     int target;
@@ -37,9 +38,10 @@ struct Outbox {
     int target;
     RemoteCounter counter;
   };
-  std::vector<Staged> staged;  // one a target at the most, in the order they were staged
+  std::vector<Staged> staged;  // at most one per target, in the order they were staged
   std::vector<Raise> raises;
   std::vector<RemoteCounter> counters;  // scratch of post()
+  std::vector<ConstStrip> parts;        // scratch of store()
   std::size_t bytes = 0;                // of `staged`
 };
 
@@ -52,9 +54,15 @@ class Remote {
   // The most that can be staged in one piece.
   std::int64_t most_bytes() const { return most_bytes_; }
 
+  // Whether the wire has so much to send that triggers wait between tiles.
+  bool is_backed_up() const;
+
   Outbox outbox() const;
   // Memory for it, to be filled before the lane signals.
   Strip stage(int target, const Outgoing& outgoing, Outbox& out) const;
+  // Stores the sum of the sources at `to`, in pieces that can be staged: some rows, or a part of one.
+  void store(int target, std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sources, const Strip& to,
+             Outbox& out) const;
   void raise(int target, std::int64_t counter, Outbox& out) const;
   // The lane is done: sends what it staged, with its signals.
   void post(Outbox& out) const;

@@ -5,7 +5,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/mesh/box.h"
 

@@ -7,7 +7,6 @@
 #include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/collective/build.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/epilogue.h"
 #include "weft/llm/engine/parallel_rows.h"

@@ -8,7 +8,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/parallel_rows.h"
 #include "weft/llm/engine/reduction.h"
