@@ -1,5 +1,5 @@
-// The one table: producers x spaces x routes x ranks 1-8 x shapes x transports x fabrics, against the reference executor;
-// and bit for bit between runs, transports, fabrics and flat routes.
+// The one table: producers x spaces x routes x ranks 1-8 x shapes x transports x fabrics, against the reference
+// executor; and bit for bit between runs, transports, fabrics and flat routes.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -86,15 +86,16 @@ std::vector<std::string> run_all(World& world, References* references, Digests* 
 Digests on_threads(int num_ranks, const WorldOptions& options, References* references) {
   Digests all;
   std::mutex mutex;
-  World::local(num_ranks,
-               [&](World& world) {
-                 Digests mine;
-                 const auto problems = run_all(world, references, &mine);
-                 const std::lock_guard lock(mutex);
-                 for (const std::string& problem : problems) ADD_FAILURE() << problem;
-                 all.merge(mine);
-               },
-               options);
+  World::local(
+      num_ranks,
+      [&](World& world) {
+        Digests mine;
+        const auto problems = run_all(world, references, &mine);
+        const std::lock_guard lock(mutex);
+        for (const std::string& problem : problems) ADD_FAILURE() << problem;
+        all.merge(mine);
+      },
+      options);
   return all;
 }
 

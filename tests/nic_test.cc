@@ -40,8 +40,8 @@ WorldOptions paced(int ranks_per_host = 1, Fabric fabric = Fabric::nic, double l
   return options;
 }
 
-// When each rank had its rows, from the first rank's start on. The shortest of up to forty runs whose last rank needs no
-// more than `enough`: what is longer is up to the machine.
+// When each rank had its rows, from the first rank's start on. The shortest of up to forty runs whose last rank needs
+// no more than `enough`: what is longer is up to the machine.
 using Ended = std::vector<double>;
 using Hook = std::function<void(int rank)>;
 const Hook kNothing = [](int) {};
@@ -130,8 +130,8 @@ TEST(Nic, ExchangesInBothDirectionsAtOnce) {
   EXPECT_LT(last, kSlack * expected + begin);
 }
 
-// Senders issue all they have at once, one three times as much as the other: neither waits for the other's last byte. The
-// smaller part is there after twice its own time; rank 2 hands it on, so that rank 3 tells when.
+// Senders issue all they have at once, one three times as much as the other: neither waits for the other's last byte.
+// The smaller part is there after twice its own time; rank 2 hands it on, so that rank 3 tells when.
 TEST(Nic, SendersTakeTurns) {
   const Moves moves = moves_of(4, {{0, 2, 0, 48}, {1, 2, 48, 16}, {2, 3, 48, 16, 1}});
   const double tile = kPass * kTileRows / kRows, limit = kSlack * (kPass / 2 + 4 * tile);

@@ -89,13 +89,14 @@ Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler, s
   WorldOptions options{.threads = 1, .hooks = scheduler, .prove = scheduler == nullptr};
   if (fabric) options.link = Link{.bytes_per_s = 1e9, .latency_s = 1e-6, .fabric = *fabric};
   Results all(kRuns, std::vector<std::vector<float>>(num_ranks));
-  World::local(num_ranks,
-               [&](World& world) {
-                 Op op = compile(world, s.c);
-                 Results mine = run_subject(world, s, scheduler, op);
-                 for (int run = 0; run < kRuns; ++run) all[run][world.rank()] = std::move(mine[run][0]);
-               },
-               options);
+  World::local(
+      num_ranks,
+      [&](World& world) {
+        Op op = compile(world, s.c);
+        Results mine = run_subject(world, s, scheduler, op);
+        for (int run = 0; run < kRuns; ++run) all[run][world.rank()] = std::move(mine[run][0]);
+      },
+      options);
   return all;
 }
 
@@ -129,7 +130,8 @@ TEST(Schedule, NoOrderOfStoresSignalsAndWakeUpsChangesTheResult) {
     const int num_ranks = static_cast<int>(ranks) + 2;
     SeededScheduler scheduler(num_ranks, seed, fabric);
     Results results;
-    ASSERT_NO_THROW(results = run_ranks(s, num_ranks, &scheduler, fabric)) << s.c.name << ": WEFT_SEED=" << seed << " replays";
+    ASSERT_NO_THROW(results = run_ranks(s, num_ranks, &scheduler, fabric))
+        << s.c.name << ": WEFT_SEED=" << seed << " replays";
     ASSERT_TRUE(same_bits(results, plain[ranks][which])) << s.c.name << ": WEFT_SEED=" << seed << " replays";
     events += scheduler.events();
     refusals += scheduler.refusals();

@@ -1,10 +1,10 @@
 // A scheduler that owns all timing: one rank runs at a time, and a seed decides who is next and when each store and
 // each signal lands. Stores of a lane land before its signals to the same rank, and at once in the rank's own memory;
-// what a rank sends to another in one run lands before what it sends there in the next. Nothing else is ordered, unless a
-// fabric orders it, as paced links do (transport/local/pace.h): what one rank sends to another lands in the order of
-// issue, and on fabric nic so do all bytes that leave a rank, whereas signals without bytes pass those to other ranks. A
-// fabric also says now and then that a link has no room, but never where nothing is under way on it.
-// The same seed gives the same schedule, so a failing seed replays.
+// what a rank sends to another in one run lands before what it sends there in the next. Nothing else is ordered, unless
+// a fabric orders it, as paced links do (transport/local/pace.h): what one rank sends to another lands in the order of
+// issue, and on fabric nic so do all bytes that leave a rank, whereas signals without bytes pass those to other ranks.
+// A fabric also says now and then that a link has no room, but never where nothing is under way on it. The same seed
+// gives the same schedule, so a failing seed replays.
 #pragma once
 
 #include <semaphore.h>
@@ -53,7 +53,7 @@ class SeededScheduler : public Hooks {
   // What one lane sends to one rank: its stores, and then its signals.
   struct Parcel {
     int rank, target, run;
-    bool open = true;     // the lane is still adding to it
+    bool open = true;    // the lane is still adding to it
     bool bytes = false;  // it had stores
     std::vector<Store> stores;
     std::vector<std::uint32_t*> signals;

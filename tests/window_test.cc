@@ -1,5 +1,6 @@
 // Windows: what is written through plain pointers arrives as if it had been copied, bit for bit, run after run, on
-// thread ranks and on process ranks; a window opens only when its rows may be written; and what cannot be a window says so.
+// thread ranks and on process ranks; a window opens only when its rows may be written; and what cannot be a window says
+// so.
 #include "weft/world/window.h"
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // Narrow wires (SpaceOptions::wire and wire_sums): every rank ends with the same bits, those of the reference executor,
-// over memory, paced links and the wire; within the stated distance of the f32 result; and with the bytes that were meant.
+// over memory, paced links and the wire; within the stated distance of the f32 result; and with the bytes that were
+// meant.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -153,8 +154,8 @@ float block_most(const std::vector<float>& values, std::int64_t cols, std::int64
   return most;
 }
 
-// A value is within 1/254 of its block's largest, and 1 in 128 of that for the scale that is rounded up. By two_shot and
-// one_shot each contribution is rounded once, then the sum; by a ring of N ranks N - 1 partial sums and the sum.
+// A value is within 1/254 of its block's largest, and 1 in 128 of that for the scale that is rounded up. By two_shot
+// and one_shot each contribution is rounded once, then the sum; by a ring of N ranks N - 1 partial sums and the sum.
 TEST(Int8Wire, IsWithinItsBoundOfTheF32Sum) {
   constexpr double kStep = 1.0 / 254 * (1 + 1.0 / 128);
   const std::int64_t m = 16, n = 200;

@@ -6,7 +6,6 @@
 
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
-#include "weft/exec/cpu/lane_runner.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/contest.h"
 #include "weft/study/rounds.h"

@@ -122,8 +122,8 @@ Channels::Channels(const Memory& memory, const Program& program, const Ways& way
   for (int target = 0; target < int_size(memory.base); ++target) {
     const bool paced = links_ != nullptr && links_->paces(target);
     if (hooks_ != nullptr)
-      to_.push_back(std::make_unique<HookedChannel>(rank_, target, memory, *hooks_,
-                                                    paced && links_->holds_back(target)));
+      to_.push_back(
+          std::make_unique<HookedChannel>(rank_, target, memory, *hooks_, paced && links_->holds_back(target)));
     else if (remote_ != nullptr && remote_->is_remote(target))
       to_.push_back(std::make_unique<WireChannel>(target, *remote_));
     else if (paced)

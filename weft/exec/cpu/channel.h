@@ -36,9 +36,9 @@ struct LaneStore {
 class Channel {
  public:
   struct Traits {
-    bool in_memory = true;                // what is written at an address of the target is there
+    bool in_memory = true;                 // what is written at an address of the target is there
     std::int64_t most_staged = INT64_MAX;  // the largest tile, in bytes, that stage() takes; 0: none
-    bool may_fill = false;                // room_at() may name a time
+    bool may_fill = false;                 // room_at() may name a time
   };
   explicit Channel(const Traits& traits) : traits_(traits) {}
   virtual ~Channel() = default;
@@ -55,8 +55,8 @@ class Channel {
   virtual void store(const LaneStore& store, Workbench& bench) = 0;
   // Raises a counter of the target, after all that this lane has stored there.
   virtual void signal(std::int64_t counter, Workbench& bench) = 0;
-  // What a trigger would store now might only queue. When there will be room, or Transit::kNothing: there is. Time alone
-  // makes room, or what is under way already, never what the trigger itself would send.
+  // What a trigger would store now might only queue. When there will be room, or Transit::kNothing: there is. Time
+  // alone makes room, or what is under way already, never what the trigger itself would send.
   virtual std::int64_t room_at(bool /*between_tiles*/) const { return Transit::kNothing; }
 
  private:

@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-// Where a lane moves much, fewer fire between two tiles, and not after every tile: eight copies of 256 KB in a row take the
-// caches and the memory from the next tiles (ag-gemm 2048 x 128 x 1024: 1.09 x compute with eight, 1.06 to 1.08 with one,
-// 1.05 with one after every second tile).
+// Where a lane moves much, fewer fire between two tiles, and not after every tile: eight copies of 256 KB in a row take
+// the caches and the memory from the next tiles (ag-gemm 2048 x 128 x 1024: 1.09 x compute with eight, 1.06 to 1.08
+// with one, 1.05 with one after every second tile).
 constexpr std::int64_t kRarely = 2;
 constexpr std::int64_t kGlanceBytes = std::int64_t{1} << 18;
 
@@ -44,8 +44,8 @@ Program with_shared_waits_first(Program program) {
 // A tile that takes longer than this (ticks, about 1 ms) leaves the wire to its own thread meanwhile.
 constexpr std::int64_t kLongTile = 3'000'000;
 
-// Looks at this op alone before a wait begins to look at the rank's others and at the clock: what two ranks in step wait
-// for is a fraction of a microsecond away.
+// Looks at this op alone before a wait begins to look at the rank's others and at the clock: what two ranks in step
+// wait for is a fraction of a microsecond away.
 constexpr int kFirstLooks = 64;
 
 // Records a wait when it ends, by success or by an exception.
@@ -139,8 +139,8 @@ std::unique_ptr<CpuExecutor::Trigger> CpuExecutor::make_trigger(const Action& ac
   for (const Piece& p : program_.targets(action))
     if (channels_.to(p.rank).may_fill()) trigger->may_fill.push_back(&channels_.to(p.rank));
   const auto waits = program_.of(action);
-  trigger->shared_waits = static_cast<std::uint32_t>(
-      std::count_if(waits.begin(), waits.end(), [](const Wait& w) { return w.per == 0; }));
+  trigger->shared_waits =
+      static_cast<std::uint32_t>(std::count_if(waits.begin(), waits.end(), [](const Wait& w) { return w.per == 0; }));
   trigger->claimed = std::make_unique<std::atomic<std::uint32_t>[]>(num(action.lanes));
   return trigger;
 }

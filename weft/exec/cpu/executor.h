@@ -89,7 +89,8 @@ class CpuExecutor {
   void glance_at_others();
   std::int64_t poll_triggers();
   std::int64_t poll_others();
-  // Returns what was there before. On x86-64 every locked instruction waits until all earlier stores have left the core.
+  // Returns what was there before. On x86-64 every locked instruction waits until all earlier stores have left the
+  // core.
   template <typename T>
   T add(std::atomic<T>& value, T amount) const {
     if (!solo_) return value.fetch_add(amount, std::memory_order_seq_cst);

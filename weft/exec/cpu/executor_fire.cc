@@ -1,5 +1,5 @@
-// Which triggers a thread fires when it looks at them: those whose waits are met, in listed order or in the plan's, and none
-// that would only queue at a link.
+// Which triggers a thread fires when it looks at them: those whose waits are met, in listed order or in the plan's, and
+// none that would only queue at a link.
 #include <algorithm>
 
 #include "weft/exec/cpu/executor.h"

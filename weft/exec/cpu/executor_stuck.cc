@@ -1,5 +1,5 @@
-// When a wait has lasted long: whether to give up, on whom, and in which words. Nothing here is on the way of a run that
-// goes well.
+// When a wait has lasted long: whether to give up, on whom, and in which words. Nothing here is on the way of a run
+// that goes well.
 #include <algorithm>
 
 #include "weft/base/clock.h"

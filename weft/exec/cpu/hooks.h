@@ -21,8 +21,8 @@ class Hooks {
   // What follows lands after all that the rank has sent to the same target (the drain rule of plan.h).
   virtual void begin_run(int rank) = 0;
 
-  // Whether a trigger of `rank` may fire that sends to `target` by a link that holds triggers back (links.h). It must be
-  // true where nothing of the rank is under way.
+  // Whether a trigger of `rank` may fire that sends to `target` by a link that holds triggers back (links.h). It must
+  // be true where nothing of the rank is under way.
   virtual bool has_room(int /*rank*/, int /*target*/) { return true; }
 
   // Called before every lane and, again and again, while nothing that `rank` waits for has happened.

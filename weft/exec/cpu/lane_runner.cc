@@ -25,14 +25,14 @@ std::int64_t bench_ld(const Action& action) {
   return action.box.dims == 2 && action.tile[1] > 0 ? action.tile[1] : action.box.size(action.box.dims - 1);
 }
 
-// A trigger that copies this much to a rank fills no cache with it: lines need not be read to be written (ag-gemm 2048 x
-// 128 x 1024, 2 ranks, 8.4 MB each way: 1.10 x compute through the caches, 1.06 to 1.08 past them).
+// A trigger that copies this much to a rank fills no cache with it: lines need not be read to be written (ag-gemm 2048
+// x 128 x 1024, 2 ranks, 8.4 MB each way: 1.10 x compute through the caches, 1.06 to 1.08 past them).
 constexpr std::int64_t kPastCaches = std::int64_t{1} << 22;
 
 // What each action copies to another rank, or, where a program has triggers alone, what all of them together do. That
-// holds for relays too, which read what has just come: 64 MB along a chain of three ranks in tiles of 128, 256 and 512 KB
-// go at 4.7, 5.4 and 5.9 GB/s past the caches, and at 3.9, 4.1 and 4.5 through them; in 256 triggers of one tile each to
-// one rank at 7.0 against 5.2.
+// holds for relays too, which read what has just come: 64 MB along a chain of three ranks in tiles of 128, 256 and 512
+// KB go at 4.7, 5.4 and 5.9 GB/s past the caches, and at 3.9, 4.1 and 4.5 through them; in 256 triggers of one tile
+// each to one rank at 7.0 against 5.2.
 std::vector<std::int64_t> copied_bytes(const Plan& plan, const Program& program) {
   std::vector<std::int64_t> out;
   for (const Action& action : program.actions) {
@@ -172,10 +172,9 @@ bool LaneRunner::fits_in_place(const Action& action, const LaneCard& card) const
   const bool adds_source = adds && !plan_.producers[action.producer].addend;
   if (card.sources.size() > (adds_source ? 1u : 0u) || card.targets.size() > (adds ? 2u : 1u)) return false;
   const std::int64_t bytes = card.box.size(0) * card.box.size(1) * static_cast<std::int64_t>(sizeof(float));
-  return std::all_of(card.targets.begin(), card.targets.end(),
-                     [&](const Place& p) {
-                       return p.dtype == Dtype::f32 && bytes <= channels_.to(p.rank).most_staged();
-                     }) &&
+  return std::all_of(
+             card.targets.begin(), card.targets.end(),
+             [&](const Place& p) { return p.dtype == Dtype::f32 && bytes <= channels_.to(p.rank).most_staged(); }) &&
          std::all_of(card.sources.begin(), card.sources.end(), [](const Place& p) { return p.dtype == Dtype::f32; });
 }
 
@@ -185,9 +184,9 @@ GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card,
   if (!fits_in_place(action, card)) return out;
   for (const Place& target : card.targets) {
     const ConstStrip place = target.strip(*bindings_, run_);
-    const Strip to = channels_.to(target.rank)
-                         .stage(card.box.size(0), card.box.size(1),
-                                {const_cast<void*>(place.data), place.ld, place.dtype}, bench);
+    const Strip to =
+        channels_.to(target.rank)
+            .stage(card.box.size(0), card.box.size(1), {const_cast<void*>(place.data), place.ld, place.dtype}, bench);
     (out.data == nullptr ? out.data : out.twin) = static_cast<float*>(to.data);
     (out.twin == nullptr ? out.ld : out.twin_ld) = to.ld;
   }

@@ -1,6 +1,6 @@
 // Runs one lane: makes the tile, adds the listed sources, finishes, stores to every target, signals. How a target is
-// reached is up to its channel. Nothing here allocates (but for hooks) or locks, or waits unless a wire's staging is full.
-// Threads share a runner, and each brings its own Workbench.
+// reached is up to its channel. Nothing here allocates (but for hooks) or locks, or waits unless a wire's staging is
+// full. Threads share a runner, and each brings its own Workbench.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kMostSlots = 1 << 16;
 
 // How far a link's queue may reach ahead: what a sleeper that is due may be late by on a busy machine. Had it all been
-// issued at once, three hosts that exchange with each other in listed order took 1.26 x their time, since whose y opened
-// first got all first.
+// issued at once, three hosts that exchange with each other in listed order took 1.26 x their time, since whose y
+// opened first got all first.
 constexpr std::int64_t kAheadNs = 2'000'000;
 
 }  // namespace

@@ -20,8 +20,8 @@ class Links {
   static std::uint32_t slots_of(const Expander& expander, int rank);
   static std::size_t bytes_of(const Expander& expander, int rank, int num_ranks);
 
-  // transits[q] is rank q's memory of bytes_of(), with a Transit from every rank. `ordered`: the plan says in which order
-  // its triggers should go.
+  // transits[q] is rank q's memory of bytes_of(), with a Transit from every rank. `ordered`: the plan says in which
+  // order its triggers should go.
   Links(const Pace& pace, int rank, const Memory& memory, const std::vector<std::byte*>& transits,
         const Expander& expander, Transport& transport, bool ordered);
 
@@ -31,9 +31,9 @@ class Links {
   Passage signal(int target, std::int64_t counter, std::int64_t bytes);
 
   // Where all that this host sends shares a NIC, or a plan has an order, a trigger that is ready waits here, and not in
-  // the link's queue, which serves in the order of issue. So what is listed first and is ready a little later still goes
-  // first. Only so much is handed over as keeps the link busy until this rank looks again. Waiting cannot block a plan:
-  // the link's clock is a time, and nothing moves it on but what was handed over before.
+  // the link's queue, which serves in the order of issue. So what is listed first and is ready a little later still
+  // goes first. Only so much is handed over as keeps the link busy until this rank looks again. Waiting cannot block a
+  // plan: the link's clock is a time, and nothing moves it on but what was handed over before.
   bool holds_back(int target) const { return paces(target) && (ordered_ || pace_.fabric == Fabric::nic); }
   // When there is room on the link to a paced target, or kNothing: now.
   std::int64_t room_at(int target) const;

@@ -1,6 +1,6 @@
 // One op's stores and signals to ranks of other hosts, as one rank makes them (transport/wire.h). A lane's rows go into
-// the wire's staging, where they are made or copied to, and stay in the thread's Outbox until the lane signals: the last
-// rows to a rank take the lane's signals to that rank along, so that data and signal are one message.
+// the wire's staging, where they are made or copied to, and stay in the thread's Outbox until the lane signals: the
+// last rows to a rank take the lane's signals to that rank along, so that data and signal are one message.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace weft {
 class Transport;
 
 // A part of a lane for another host: rows x cols, to be stored at `place`, an address of the target's segment (a range
-// without memory here). Values travel as `dtype`, int8 in whole blocks; bf16 ones are widened where they land, if f32 is kept there.
+// without memory here). Values travel as `dtype`, int8 in whole blocks; bf16 ones are widened where they land, if f32
+// is kept there.
 struct Outgoing {
   std::int64_t rows = 0, cols = 0;
   Strip place;

@@ -1,5 +1,5 @@
-// What one thread of a rank works with while it runs the lanes of one op: scratch memory, what the lane under way has for
-// other hosts, and the thread's own record. Allocated once; no two threads share one.
+// What one thread of a rank works with while it runs the lanes of one op: scratch memory, what the lane under way has
+// for other hosts, and the thread's own record. Allocated once; no two threads share one.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace weft {
 struct Workbench {
   std::unique_ptr<float[], void (*)(void*)> tile{nullptr, nullptr};
   std::unique_ptr<std::byte[], void (*)(void*)> scratch{nullptr, nullptr};
-  std::vector<ConstStrip> sources;  // of the strip under way
-  std::vector<Place> places;        // of the lane under way, where it has no card from before
-  Outbox outbox;                    // for ranks of other hosts
+  std::vector<ConstStrip> sources;        // of the strip under way
+  std::vector<Place> places;              // of the lane under way, where it has no card from before
+  Outbox outbox;                          // for ranks of other hosts
   std::vector<std::int64_t> unsignalled;  // bytes stored over each paced link that no signal has covered yet
   Sent sent;
   Recorder record;

@@ -1,7 +1,7 @@
-// What people do by hand: the product in panels of rows, each sent on its way by collectives that do not block, so that a
-// panel travels while the next is made. Weft's own all_reduce routes add while they run, which waits for peers; so a panel
-// is an all_to_all of its parts, added here once they have come, and an all_gather of the sums (as cli/bench/panels.h has
-// it for single ops).
+// What people do by hand: the product in panels of rows, each sent on its way by collectives that do not block, so that
+// a panel travels while the next is made. Weft's own all_reduce routes add while they run, which waits for peers; so a
+// panel is an all_to_all of its parts, added here once they have come, and an all_gather of the sums (as
+// cli/bench/panels.h has it for single ops).
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -42,9 +42,9 @@ class Panels final : public ReducedProduct {
     for (std::size_t p = 0; p < used; ++p) {
       make(in, static_cast<std::int64_t>(p) * panel_rows_, rows, steps_[p]);
       steps_[p].exchange->run(steps_[p].made.data());
-      // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the next
-      // panel. Started whenever its parts are there, it comes before that exchange on one rank and behind it on another,
-      // and each waits until the other opens.
+      // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the
+      // next panel. Started whenever its parts are there, it comes before that exchange on one rank and behind it on
+      // another, and each waits until the other opens.
       if (p > 0) add_up(steps_[p - 1]);
       for (std::size_t before = 0; before < p; ++before) steps_[before].gather->ready();
     }
