@@ -44,7 +44,7 @@ MAY_INCLUDE = {
 SHARED_IN_CLI = {"baseline"}
 STILL_INCLUDED = {
     "demo": ["bench"],
-    "ledger": ["bench", "info", "sim"],
+    "ledger": ["bench", "sim"],
     "reshard": ["bench"],
     "shared": ["bench"],
 }

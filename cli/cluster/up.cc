@@ -1,6 +1,5 @@
 // `weft cluster up`: makes the hosts, measures a link, and writes down what estimates need. All or nothing.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/units.h"
@@ -51,15 +51,6 @@ void watch_signals() {
     sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-}
-
-std::vector<int> usable_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
 }
 
 std::optional<double> read_rate(const std::string& text) {
@@ -123,8 +114,8 @@ VirtualHosts described(const UpFlags& flags, const std::vector<int>& cores) {
   return all;
 }
 
-// This machine's rates and these links; a rank a host (`run` divides the cores among more). Where the link is shaped the
-// model has the rate that it lets TCP carry, not the one just seen: somebody else may have been on the cores.
+// This machine's rates and these links; a rank a host (`run` divides the cores among more). Where the link is shaped
+// the model has the rate that it lets TCP carry, not the one just seen: somebody else may have been on the cores.
 void write_model(const VirtualHosts& hosts, const Link& link) {
   Cluster model = with_wire(find_cluster());
   model.name = "virtual cluster " + hosts.name;
@@ -160,7 +151,7 @@ void report(const UpFlags& flags, VirtualHosts& all, const Link& link) {
 }
 
 int up(const UpFlags& flags) {
-  const auto cores = usable_cores();
+  const auto cores = own_cores();
   check(flags, cores.size());
   const HostsLock lock;
   check(flags, cores.size());  // somebody else may have been faster

@@ -1,10 +1,9 @@
 // `weft demo`: the whole idea on one screen. A gemm fused with a reduce-scatter is planned, proved, run on local ranks,
 // checked and timed against doing one after the other.
-#include <sched.h>
-
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "weft/base/cores.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/plan/price/traffic.h"
@@ -24,10 +23,7 @@ namespace {
 
 constexpr int kRounds = 15;
 
-int default_ranks() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= 4 ? 4 : 2;
-}
+int default_ranks() { return own_cores().size() >= 4 ? 4 : 2; }
 
 OpFlags demo_op(int ranks) {
   OpFlags flags;

@@ -1,5 +1,4 @@
 // `weft info`: what this build and this machine can do, and with --calibrate how fast.
-#include <sched.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,18 +8,20 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/isa.h"
+#include "weft/study/calibrate/calibrate.h"
 #include "weft/transport/join/pmix_job.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/wire/ucx_wire.h"
 #include "weft/virtual/tools.h"
 
 #include "cli/command.h"
-#include "cli/info/calibrate.h"
 #include "cli/table.h"
 
 namespace weft::cli {
@@ -30,11 +31,6 @@ struct Flags {
   bool json = false, calibrate = false, saves = false;
   std::string save;
 };
-
-int usable_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
 
 std::string gemm_kernel() {
   const std::int64_t size = 64;
@@ -101,7 +97,7 @@ void print_json(const Cluster* rates) {
                              {"pmix", hosts.pmix},
                              {"mpi", text_or_false(hosts.mpirun)},
                              {"virtual_hosts", hosts.lacks.empty()},
-                             {"cores", usable_cores()},
+                             {"cores", int_size(own_cores())},
                              {"available_memory_bytes", available_memory_bytes()},
                              {"rates", nullptr}};
   if (rates != nullptr) {  // all that a cluster holds beside its layout
@@ -116,7 +112,7 @@ void print_text(const Cluster* rates) {
   fmt::print("weft {}\n", WEFT_VERSION);
   fmt::print(
       "{}",
-      aligned({{"cores", fmt::format("{}", usable_cores())},
+      aligned({{"cores", fmt::format("{}", int_size(own_cores()))},
                {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
                {"isa", isa()},
                {"gemm tiles", gemm_kernel()},
@@ -160,7 +156,7 @@ int run(Flags flags) {
   if (flags.saves && flags.save.empty())
     bad_input("--save has no file, and neither XDG_CACHE_HOME nor HOME says where");
   Cluster rates;
-  if (flags.calibrate) rates = calibrate(usable_cores());
+  if (flags.calibrate) rates = calibrate(int_size(own_cores()));
   if (flags.json)
     print_json(flags.calibrate ? &rates : nullptr);
   else

@@ -16,6 +16,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
+#include "weft/study/calibrate/calibrate.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
@@ -23,7 +24,6 @@
 #include "weft/world/world.h"
 
 #include "cli/command.h"
-#include "cli/info/calibrate.h"
 #include "cli/ledger/block.h"
 #include "cli/ledger/hardware.h"
 #include "cli/ledger/measure.h"
@@ -88,8 +88,8 @@ void check(const Flags& flags, const Workload& workload) {
     bad_input("{} cannot be written; name a file in a folder that is there and yours", svg);
 }
 
-// What the ranks price and predict with: the file that WEFT_CLUSTER names, or the rates of this machine now. They travel
-// in a file without a name, so that nothing is left behind.
+// What the ranks price and predict with: the file that WEFT_CLUSTER names, or the rates of this machine now. They
+// travel in a file without a name, so that nothing is left behind.
 void tell_rates(int ranks) {
   if (std::getenv("WEFT_CLUSTER") != nullptr) return;
   Progress progress(Progress::Who::speaks);
@@ -173,7 +173,8 @@ void check_and_print_title(const Flags& flags) {
 
 int run(Flags flags) {
   flags.rounds = flags.asked_rounds.value_or(flags.of_model() ? kModelRounds : kBlockRounds);
-  if (under_mpirun()) {  // nobody came before these ranks to measure: they have the rates that were saved, or the default
+  if (under_mpirun()) {  // nobody came before these ranks to measure: they have the rates that were saved, or the
+                         // default
     flags.ranks = launched_size();
     check_and_print_title(flags);
     return run_rank(flags);

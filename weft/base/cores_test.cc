@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,13 @@ class Cores : public testing::Test {
 
   std::string root_;
 };
+
+TEST(OwnCores, AreThoseThatThisProcessMayUse) {
+  const std::vector<int> cores = own_cores();
+  ASSERT_FALSE(cores.empty());
+  EXPECT_TRUE(std::is_sorted(cores.begin(), cores.end()));
+  EXPECT_LE(usable_cores(), static_cast<double>(cores.size()));
+}
 
 TEST_F(Cores, VersionOneQuotaOfTheOwnGroup) {
   write("/proc/self/cgroup", "3:cpuset:/\n1:cpu,cpuacct:/virtual/host\n");
