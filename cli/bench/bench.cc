@@ -21,10 +21,10 @@
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/report.h"
 #include "cli/bench/sizes.h"
 #include "cli/bench/sweep.h"
 #include "cli/command.h"
+#include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"

@@ -9,7 +9,7 @@
 
 #include "weft/study/measure.h"
 
-#include "cli/bench/report.h"
+#include "cli/measured.h"
 #include "cli/op_flags.h"
 
 namespace weft::cli::bench {

@@ -10,7 +10,7 @@
 
 #include "weft/study/measure.h"
 
-#include "cli/bench/report.h"
+#include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/progress.h"
 

@@ -13,8 +13,8 @@
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/report.h"
 #include "cli/command.h"
+#include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/ranks.h"
 
@@ -52,7 +52,7 @@ void print_plan(const OpSpec& spec) {
 }
 
 void print_result(const Measurement& m) {
-  fmt::print("{}\n{}", bench::time_table(m), bench::verdict_sentence(m));
+  fmt::print("{}\n{}", time_table(m), verdict_sentence(m));
   fmt::print("Checked against float64 on a sample of elements, every round (largest error {:.1e}).\n\n", m.max_rel_err);
   fmt::print("Try next:\n");
   fmt::print("  build/weft ledger                          a whole model on links that cost something\n");
@@ -75,7 +75,7 @@ int run(const RankFlags& flags, bool json) {
   const auto body = [&](World& world) {
     const OpSpec spec = parse_op(demo_op(world.size()), kMaxLocalRanks);
     const Measurement m = measure(world, spec, {.rounds = kRounds});
-    if (world.rank() == 0 && json) fmt::print("{}", bench::json_report(spec, {world.size(), 1}, m));
+    if (world.rank() == 0 && json) fmt::print("{}", json_report(spec, {world.size(), 1}, m));
     if (world.rank() == 0 && !json) print_result(m);
     return 0;
   };

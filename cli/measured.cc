@@ -1,4 +1,4 @@
-#include "cli/bench/report.h"
+#include "cli/measured.h"
 
 #include <cmath>
 #include <vector>
@@ -10,7 +10,7 @@
 
 #include "cli/table.h"
 
-namespace weft::cli::bench {
+namespace weft::cli {
 namespace {
 
 nlohmann::ordered_json or_null(const std::optional<double>& value) {
@@ -172,4 +172,4 @@ std::string text_report(const OpSpec& spec, const ReportContext& context, const 
   return out;
 }
 
-}  // namespace weft::cli::bench
+}  // namespace weft::cli

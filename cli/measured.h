@@ -1,4 +1,4 @@
-// A measurement for people and for programs.
+// What was measured of one op, for people and for programs: the report that `weft bench` and `weft demo` share.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 #include "weft/study/measure.h"
 #include "weft/study/paired.h"
 
-namespace weft::cli::bench {
+namespace weft::cli {
 
 struct ReportContext {
   int ranks = 1, threads = 1;
@@ -21,4 +21,4 @@ std::string text_report(const OpSpec& spec, const ReportContext& context, const 
 std::string time_table(const Measurement& m);
 std::string verdict_sentence(const Measurement& m);
 
-}  // namespace weft::cli::bench
+}  // namespace weft::cli
