@@ -1,20 +1,19 @@
 // `weft spd ablate`: the paper's ablation of the order of sums. One block is dropped with its partial sums, or its
 // bias, on the right and on the wrong side of the all-reduce; perplexity of each.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/ablation.h"
 
 #include "cli/progress.h"
+#include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
 #include "cli/table.h"
 
@@ -65,7 +64,7 @@ std::string rows_text(const std::vector<AblationRow>& rows, bool of_bias) {
 int run(AblateFlags flags) {
   if (flags.tp < 2 || flags.tp > 64) bad_input("--tp is {}; use 2 to 64", flags.tp);
   if (flags.samples < 1) bad_input("--samples is {}; use 1 or more", flags.samples);
-  if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores())));
+  if (flags.threads == 0) flags.threads = threads_sharing_cores(1);
   const ModelSource source = open_model(flags.model);
   const std::vector<int> stream = read_stream(*Tokenizer::load(flags.model), flags.text);
   const std::int64_t window = window_length(source.config, flags.window);

@@ -4,7 +4,6 @@
 #include "cli/spd/analyze.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 
@@ -12,7 +11,6 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/llm/spd/spd_model.h"
 #include "weft/transport/join/mpirun.h"
@@ -20,6 +18,7 @@
 #include "weft/world/world.h"
 
 #include "cli/progress.h"
+#include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
 #include "cli/write_file.h"
 
@@ -139,8 +138,8 @@ Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& i
 }
 
 int run(AnalyzeFlags flags) {
-  if (launched()) flags.tp = launched_size();
-  if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / flags.tp)));
+  flags.tp = num_ranks(flags.tp);
+  if (flags.threads == 0) flags.threads = threads_sharing_cores(flags.tp);
   check_flags(flags);
   flags.options.curve = !flags.no_curve;
   if (!flags.max_loss.empty()) flags.options.max_loss = parse_loss(flags.max_loss);

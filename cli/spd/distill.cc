@@ -2,7 +2,6 @@
 // this process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0
 // writes.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/clock.h"
-#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/text/tokenizer.h"
@@ -22,6 +20,7 @@
 #include "weft/world/world.h"
 
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/spd/spd.h"
 
 namespace weft::cli::spd {
@@ -127,10 +126,9 @@ void make_folder(const std::string& path) {
 int run(DistillFlags flags) {
   const std::int64_t start = now_ns();
   const ModelSource model = open_model(flags.model);
-  if (launched()) flags.tp = launched_size();
+  flags.tp = num_ranks(flags.tp);
   const std::optional<SpdFile> spd = read_spd(&flags, model.config);
-  if (flags.options.threads == 0)
-    flags.options.threads = std::max(1, static_cast<int>(std::floor(usable_cores() / std::max(flags.tp, 1))));
+  if (flags.options.threads == 0) flags.options.threads = threads_sharing_cores(flags.tp);
   check_flags(flags);
   flags.options.inputs = parse_distill_inputs(flags.inputs);
   const DistillChoice choice = choose_blocks(flags.choice, model.config.blocks, spd ? &*spd : nullptr);
@@ -142,17 +140,15 @@ int run(DistillFlags flags) {
   if (speaks) make_folder(job.folder);
   Progress progress(speaks ? Progress::Who::speaks : Progress::Who::is_silent);
   std::vector<DistilledBlock> blocks;
-  const auto body = [&](World& world, SharedActivations* shared) {
-    auto done = distill(world, job, shared, [&](const DistillProgress& at) { show(progress, flags, at); });
+  std::optional<SharedActivations> shared;  // of ranks that are threads of this process
+  if (!launched()) shared.emplace(job, flags.tp);
+  const auto body = [&](World& world) {
+    const auto tell = [&](const DistillProgress& at) { show(progress, flags, at); };
+    auto done = distill(world, job, shared ? &*shared : nullptr, tell);
     if (world.rank() == 0) blocks = std::move(done);
+    return 0;
   };
-  if (launched()) {
-    World world = World::init();
-    body(world, nullptr);
-  } else {
-    SharedActivations shared(job, flags.tp);
-    World::local(flags.tp, [&](World& world) { body(world, &shared); });
-  }
+  on_ranks({.count = flags.tp, .threads = 0, .transport = "threads"}, body);
   if (!speaks) return 0;
   write_distilled(flags.out, {job, choice, blocks, flags.tp, spd ? spd->sensitivity : std::vector<double>{},
                               flags.dtype == "bf16" ? StoredDtype::bf16 : StoredDtype::f32});
