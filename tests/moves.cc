@@ -39,7 +39,7 @@ Plan plan_of(const Moves& moves) {
   plan.buffers = {{"x", moves.source, Role::input, {moves.rows, moves.cols}, 1, {}},
                   {"y", moves.target, Role::output, {moves.rows, moves.cols}, 1, {}}};
   const auto num_moves = static_cast<std::int64_t>(moves.list.size());
-  plan.counters = {{"full", moves.rows / moves.tile_rows, 1}, {"open", num_moves, 1}};
+  plan.counters = {{"full", moves.rows / moves.tile_rows, 1}, {"open", num_moves, 1, Purpose::open}};
   for (std::int64_t i = 0; i < num_moves; ++i) {
     const Move& move = moves.list[static_cast<std::size_t>(i)];
     const bool relays = move.origin >= 0 && move.origin != move.from;

@@ -181,7 +181,7 @@ std::vector<std::int64_t> get_ints(const Json& object, std::string_view key, std
   return result;
 }
 
-void check_fields(const Json& object, std::initializer_list<std::string_view> known, std::string_view where) {
+void check_fields(const Json& object, std::span<const std::string_view> known, std::string_view where) {
   if (!object.is_object()) bad_input("{}: {} stands where an object {{...}} should", where, shown(object));
   for (const auto& item : object.items())
     if (std::find(known.begin(), known.end(), item.key()) == known.end())

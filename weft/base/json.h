@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ std::vector<std::int64_t> get_ints(const Json& object, std::string_view key, std
 const Json* find_field(const Json& object, std::string_view key, std::string_view where);
 
 // Throws bad_input on a field that is not in `known`: a mistyped optional field must not pass in silence.
-void check_fields(const Json& object, std::initializer_list<std::string_view> known, std::string_view where);
+void check_fields(const Json& object, std::span<const std::string_view> known, std::string_view where);
+inline void check_fields(const Json& object, std::initializer_list<std::string_view> known, std::string_view where) {
+  check_fields(object, std::span(known.begin(), known.size()), where);
+}
 
 }  // namespace weft

@@ -69,7 +69,7 @@ constexpr std::int64_t kOpenAheadBytes = std::int64_t{1} << 20;
 void open_ahead(Plan* plan) {
   for (Rule& rule : plan->rules)
     for (WaitRule& wait : rule.waits)
-      if (const std::string& name = plan->counters[wait.counter].name; name == "open" || name == "credit") ++wait.lag;
+      if (plan->counters[wait.counter].purpose != Purpose::data) ++wait.lag;
   for (Buffer& buffer : plan->buffers)
     if (buffer.role != Role::input) buffer.depth = 2;
 }

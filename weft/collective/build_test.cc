@@ -118,6 +118,40 @@ TEST(Build, OneRankKeepsItsOutput) {
   EXPECT_EQ(build(space_of(SpaceKind::all_gather, 1), gemm({.m = 8, .n = 8, .k = 8})).name, "all_gather gemm local");
 }
 
+// Nothing has to read a plan's name or its reason to know by which route it goes.
+TEST(Build, PlansSayTheirRoute) {
+  const Producer p = gemm({.m = 24, .n = 16, .k = 8});
+  for (const SpaceKind kind : kMoving) {
+    EXPECT_EQ(build(p, space_of(kind, 1)).route, Route::local);
+    for (const Route route : routes(kind)) EXPECT_EQ(build(p, by_route(kind, 4, route)).route, route);
+    const Plan chosen = build(p, space_of(kind, 4));
+    EXPECT_EQ(chosen.why.rfind(std::string(to_string(chosen.route.value())) + ":", 0), 0u) << chosen.why;
+  }
+  for (const Route route : gather_routes())
+    EXPECT_EQ(build(by_route(SpaceKind::all_gather, 4, route), p).route, route);
+  EXPECT_EQ(build(p, keep()).route, Route::local);
+  EXPECT_EQ(build(window({.m = 24, .n = 16}), space_of(SpaceKind::reduce_scatter, 4)).route, Route::direct);
+  Cluster hosts;
+  hosts.num_hosts = 2, hosts.ranks_per_host = 2;
+  EXPECT_EQ(build(p, by_route(SpaceKind::all_reduce, 4, Route::two_level), hosts).route, Route::two_level);
+}
+
+// A wait that looks back a run, or that holds a store back until an output is open, is for a counter that says so.
+TEST(Build, CountersSayTheirPurpose) {
+  const Producer p = gemm({.m = 24, .n = 16, .k = 8});
+  for (const SpaceKind kind : kMoving)
+    for (const Route route : routes(kind)) {
+      const Plan plan = build(p, by_route(kind, 4, route));
+      for (const Counter& c : plan.counters) {
+        const bool opens = c.name == "open", credits = c.name == "credit";
+        EXPECT_EQ(c.purpose, opens ? Purpose::open : credits ? Purpose::credit : Purpose::data) << plan.name << c.name;
+      }
+      for (const Rule& rule : plan.rules)
+        for (const WaitRule& w : rule.waits)
+          EXPECT_EQ(w.lag > 0, plan.counters[w.counter].purpose == Purpose::credit) << plan.name;
+    }
+}
+
 TEST(Build, AutoTakesTheCheapestAndSaysWhy) {
   const Producer p = gemm({.m = 256, .n = 256, .k = 64});
   for (const int ranks : {2, 4, 8, 48})

@@ -7,8 +7,9 @@ namespace weft {
 
 using namespace var;  // NOLINT: the vocabulary of rules
 
-Draft::Draft(std::string name, const Producer& producer_in, int num_ranks) : producer(producer_in) {
-  plan.name = std::move(name);
+Draft::Draft(std::string_view what, Route route, const Producer& producer_in, int num_ranks) : producer(producer_in) {
+  plan.name = fmt::format("{} {}", what, to_string(route));
+  plan.route = route;
   plan.num_ranks = num_ranks;
   plan.producers = {producer};
   param("m", producer.m);
@@ -26,6 +27,18 @@ int Draft::buffer(Buffer b) {
 int Draft::counter(std::string name, Expr count, Expr total) {
   plan.counters.push_back({std::move(name), std::move(count), std::move(total)});
   return int_size(plan.counters) - 1;
+}
+
+int Draft::open_counter(Expr count) {
+  const int open = counter("open", std::move(count), 1);
+  plan.counters[open].purpose = Purpose::open;
+  return open;
+}
+
+int Draft::credit_counter(Expr count) {
+  const int credit = counter("credit", std::move(count), 1);
+  plan.counters[credit].purpose = Purpose::credit;
+  return credit;
 }
 
 int Draft::output(Expr rows, Expr columns) {

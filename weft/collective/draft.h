@@ -32,11 +32,13 @@ struct Draft {
   Plan plan;
   Producer producer;
 
-  Draft(std::string name, const Producer& producer, int num_ranks);
+  Draft(std::string_view what, Route route, const Producer& producer, int num_ranks);  // the name is both words
 
   void param(const std::string& name, std::int64_t value) { plan.params.push_back({name, value}); }
   int buffer(Buffer b);
   int counter(std::string name, Expr count, Expr total);
+  int open_counter(Expr count);    // "open": that outputs may be written; one signal per run
+  int credit_counter(Expr count);  // "credit": that inboxes may be written again; one signal per run
   int output(Expr rows, Expr cols);                               // "y", what the caller reads
   int inbox(Expr slots, Dtype wire, std::string name = "inbox");  // slots of `cap` rows, tile by tile
   Rule step(std::string name, BoxRule box);                       // of the producer, limited by run-time rows
@@ -83,7 +85,7 @@ inline constexpr int kMaxOneShotRanks = 64;  // N x N slots of memory and N^3 st
 
 inline constexpr int kMaxStagedRanks = 16;  // several ranks share a tile, so its proof goes tile by tile
 
-// One builder a collective. `route` is never automatic here.
+// One builder per collective. `route` is never automatic here.
 Plan build_keep(const Producer& producer, int num_ranks);
 Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);
 Plan build_all_reduce(const Producer& producer, const Space& space, Route route);

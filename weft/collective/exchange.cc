@@ -87,7 +87,7 @@ struct Exchange {
   int y = -1, open = -1, got = -1;
 
   Exchange(const Producer& p, const Space& space, Route route)
-      : draft(fmt::format("{} all_to_all {}", to_string(p.kind), to_string(route)), p, space.num_ranks()),
+      : draft(fmt::format("{} all_to_all", to_string(p.kind)), route, p, space.num_ranks()),
         parts(place_rows(draft, space.options)),
         columns(place_columns(draft)),
         side_by_side(space.options.stack == Stack::columns) {
@@ -102,7 +102,7 @@ struct Exchange {
   BoxRule part(const Expr& to) const { return {{parts.sent(r, to), 0}, {parts.sent(r, to + 1), columns.size(r)}}; }
 
   void add_counters(const Expr& lanes_of_i) {
-    open = draft.counter("open", N, 1), got = draft.counter("got", N, lanes_of_i);
+    open = draft.open_counter(N), got = draft.counter("got", N, lanes_of_i);
     draft.open({signal(other(j), open).index(r).each(N - 1)});
   }
 
@@ -178,7 +178,8 @@ Plan staged_exchange(const Producer& p, const Space& space) {
 }  // namespace
 
 Plan build_keep(const Producer& p, int num_ranks) {
-  Draft draft(fmt::format("{} keep", to_string(p.kind)), p, num_ranks);
+  Draft draft(to_string(p.kind), Route::local, p, num_ranks);
+  draft.plan.name = fmt::format("{} keep", to_string(p.kind));
   const Columns columns = place_columns(draft);
   const int y = draft.output(m, columns.size(r));
   const BoxRule whole{{0, 0}, {m, columns.size(r)}};

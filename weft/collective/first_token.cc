@@ -80,7 +80,7 @@ class Block {
     block->sequential += kept(layer, addend) + estimate(alone, cluster_).seconds;
     const double sent = static_cast<double>(traffic(fused).ranks[0].bytes_to_peers);
     block->bytes += static_cast<std::int64_t>(spec_.wire == Dtype::int8 ? sent : sent / kShrink);
-    out_.route = fused.why.substr(0, fused.why.find(':'));
+    out_.route = to_string(fused.route.value());
   }
 
   const FirstTokenSpec& spec_;

@@ -10,13 +10,13 @@ using namespace var;  // NOLINT: the vocabulary of rules
 Plan build_all_gather(const Producer& p, const Space& space, Route route) {
   check_same_width(p);
   if (p.residual) bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
-  Draft draft(fmt::format("{} all_gather {}", to_string(p.kind), to_string(route)), p, space.num_ranks());
+  Draft draft(fmt::format("{} all_gather", to_string(p.kind)), route, p, space.num_ranks());
   draft.param("slot", ceil_div(p.m, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   const int y = draft.output(N * m, n);
   Rule rule = draft.step("make", rows(0, m));
   rule.finish = p.has_epilogue();
   if (route == Route::direct) {
-    const int open = draft.counter("open", N, 1), got = draft.counter("got", N, slot);
+    const int open = draft.open_counter(N), got = draft.counter("got", N, slot);
     draft.open({signal(other(j), open).index(r).each(N - 1)});
     rule.waits = {wait(open).index(other(j)).each(N - 1)};
     rule.targets = {piece(y, stacked(r)).of((r + j) % N).each(N)};
@@ -26,7 +26,7 @@ Plan build_all_gather(const Producer& p, const Space& space, Route route) {
     arrive.waits = {wait(got).index(other(j)).reaches(slot).each(N - 1)};
     draft.add(arrive);
   } else if (route == Route::ring) {
-    const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
+    const int open = draft.open_counter(1), got = draft.counter("got", N * slot, 1);
     draft.open({signal(previous, open)});
     rule.waits = {wait(open)};
     rule.targets = {piece(y, stacked(r)), piece(y, stacked(r)).of(next)};
@@ -53,12 +53,12 @@ Plan build_broadcast(const Producer& p, const Space& space) {
   const int num_ranks = space.num_ranks();
   if (space.options.root < 0 || space.options.root >= num_ranks)
     bad_input("broadcast has root {}, but ranks are 0 to {}", space.options.root, num_ranks - 1);
-  Draft draft(fmt::format("{} broadcast chain", to_string(p.kind)), p, num_ranks);
+  Draft draft(fmt::format("{} broadcast", to_string(p.kind)), Route::chain, p, num_ranks);
   draft.param("root", space.options.root);
   const Expr root = Expr::name("root"), onward = lt((r - root) % N, N - 1);
   draft.param("slot", ceil_div(p.m, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   const int y = draft.output(m, n);
-  const int open = draft.counter("open", 1, 1), got = draft.counter("got", slot, 1);
+  const int open = draft.open_counter(1), got = draft.counter("got", slot, 1);
   draft.open({signal(previous, open)}, ne(r, root));
 
   Rule rule = draft.step("make", rows(0, m));
@@ -89,7 +89,7 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
     bad_input("route staged is for at most {} ranks, not {}; use auto, ring or direct", kMaxStagedRanks,
               space.num_ranks());
   if (route == Route::staged) return build_gather_first(p, space);
-  Draft draft(fmt::format("all_gather gemm {}", to_string(route)), p, space.num_ranks());
+  Draft draft("all_gather gemm", route, p, space.num_ranks());
   draft.param("k", p.k);
   draft.param("strips", ceil_div(p.m, p.tile[0]));  // of rows, each with a counter
   const Expr strips = Expr::name("strips");
@@ -99,7 +99,7 @@ Plan build_gather_gemm(const Producer& p, const Space& space, Route route) {
   const bool ring = route == Route::ring;
   const Expr reads = (N - 1) * strips * cols + (ring ? (N - 2) * strips : Expr(0));
   const int full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
-  const int credit = draft.counter("credit", ring ? Expr(1) : N, 1);
+  const int credit = draft.credit_counter(ring ? Expr(1) : N);
 
   Rule send = draft.trigger("send", whole);
   send.tile = {p.tile[0], 0};

@@ -19,7 +19,7 @@ Plan build_gather_first(const Producer& p, const Space& space) {
   const int num_ranks = space.num_ranks();
   // Rows of several ranks share a tile, unless tiles are smaller than what one rank has.
   const std::int64_t height = p.tile[0] < p.m ? p.tile[0] : std::min(std::max(kTileRows, p.m), p.m * num_ranks);
-  Draft draft("all_gather gemm staged", p, num_ranks);
+  Draft draft("all_gather gemm", Route::staged, p, num_ranks);
   draft.param("k", p.k);
   draft.param("strips", ceil_div(p.m, p.tile[0]));  // of the rows that one rank sends
   draft.param("tall", ceil_div(p.m * num_ranks, height));
@@ -28,7 +28,7 @@ Plan build_gather_first(const Producer& p, const Space& space) {
   const auto part = [](const Expr& rank) { return BoxRule{{rank * m, 0}, {rank * m + m, k}}; };
   const auto [input, gathered, y] = gather_buffers(&draft);
   const int full = draft.counter("full", N, strips), used = draft.counter("used", 1, lanes);
-  const int credit = draft.counter("credit", N, 1);
+  const int credit = draft.credit_counter(N);
 
   Rule send = draft.trigger("send", own);
   send.tile = {p.tile[0], 0};

@@ -4,7 +4,7 @@
 //   ring      chunk c visits the ranks c + 1, c + 2, ..., c. A rank makes its tile, adds the inbox tile, and stores the
 //             sum into the next rank's inbox: no reduction pass, no copy. Rank r starts with chunk r - 1, its right
 //             neighbour's last need but its own first send, so that every rank sends from the first tile on.
-//   direct    every rank stores its tiles into the owner's inbox, one slot a source; the owner adds them all to its own.
+//   direct    every rank stores its tiles into the owner's inbox, one slot per source; the owner adds them all to its own.
 //   two_shot  direct, then the owner stores the sums to everybody; in slices, so that the sums of one travel while the
 //             next is made.
 //   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes. Where a tile
@@ -34,7 +34,7 @@ std::int64_t all_tiles(const Producer& p, int num_ranks) {
 Draft reduce_draft(const char* name, const Producer& p, const Space& space, Route route, std::int64_t slot_rows) {
   if (!p.n_of.empty()) bad_input("outputs of different widths cannot be summed; give every rank the same n");
   const int num_ranks = space.num_ranks();
-  Draft draft(fmt::format("{} {} {}", to_string(p.kind), name, to_string(route)), p, num_ranks);
+  Draft draft(fmt::format("{} {}", to_string(p.kind), name), route, p, num_ranks);
   draft.param("cap", slot_rows);
   draft.param("slot", ceil_div(slot_rows, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   draft.param("tiles", all_tiles(p, num_ranks));
@@ -87,7 +87,7 @@ Ring ring_parts(Draft& draft, const Space& space, int slices) {
   ring.inbox = draft.inbox(N - 1, space.options.wire);
   ring.full = draft.counter("full", (N - 1) * slot, 1);
   ring.used = draft.counter("used", 1, tiles - chunk_tiles(previous));
-  ring.credit = draft.counter("credit", 1, 1);
+  ring.credit = draft.credit_counter(1);
   return ring;
 }
 
@@ -104,7 +104,7 @@ Direct direct_parts(Draft& draft, const Space& space) {
   parts.inbox = draft.inbox(N - 1, space.options.wire);
   parts.full = draft.counter("full", (N - 1) * slot, 1);
   parts.used = draft.counter("used", 1, chunk_tiles(r));
-  parts.credit = draft.counter("credit", N, 1);
+  parts.credit = draft.credit_counter(N);
   return parts;
 }
 
@@ -151,7 +151,7 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   Draft draft = reduce_draft("all_reduce", p, space, Route::ring);
   const Ring ring = ring_parts(draft, space, slices);
   const int y = draft.output(m, n);
-  const int open = draft.counter("open", 1, 1), got = draft.counter("got", N * slot, 1);
+  const int open = draft.open_counter(1), got = draft.counter("got", N * slot, 1);
   draft.open({signal(previous, open)});
 
   const bool narrow = sums_format(space) != Dtype::f32;
@@ -214,7 +214,7 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space, int slices) {
   const Direct parts = direct_parts(draft, space);
   const int y = draft.output(m, n);
   const bool narrow = sums_format(space) != Dtype::f32;
-  const int open = draft.counter("open", N, 1);
+  const int open = draft.open_counter(N);
   const int got = narrow ? draft.counter("got", N * slot, 1) : draft.counter("got", N, chunk_tiles(i));
   draft.open({signal(other(j), open).index(r).each(N - 1)});
 
@@ -254,7 +254,7 @@ Plan one_shot_all_reduce(const Producer& p, const Space& space) {
   const Expr slots = whole ? N : N * N;
   const int inbox = draft.inbox(slots, space.options.wire);
   const int full = draft.counter("full", slots * slot, 1), used = draft.counter("used", 1, tiles);
-  const int credit = draft.counter("credit", N, 1);
+  const int credit = draft.credit_counter(N);
   const int y = draft.output(m, n);
   const std::vector<Let> chunk = {{"c", (r + s) % N}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
   const auto place = [&](const Expr& from) { return whole ? from : c * N + from; };

@@ -20,7 +20,7 @@ void check_hosts(int num_ranks, int ranks_per_host) {
 }
 
 Spread::Spread(Draft& draft, TilesOf tiles_of, int buffer) : draft_(draft), tiles_of_(tiles_of), buffer_(buffer) {
-  open_ = draft.counter("open", L + H, 1);
+  open_ = draft.open_counter(L + H);
   came_ = draft.counter("came", H * slot, 1);
   got_ = draft.counter("got", N, tiles_of(i));
   draft.open({signal(gate(j), open_).index(L + host).each(H - 1), signal(mate(j), open_).index(place).each(L - 1)});

@@ -11,7 +11,7 @@ using namespace var;  // NOLINT: the vocabulary of rules
 Draft gather_draft(const std::string& name, const Producer& producer, const Space& space, int ranks_per_host) {
   check_same_width(producer);
   check_hosts(space.num_ranks(), ranks_per_host);
-  Draft draft(name, producer, space.num_ranks());
+  Draft draft(name, Route::two_level, producer, space.num_ranks());
   draft.param("L", ranks_per_host);
   draft.param("H", space.num_ranks() / ranks_per_host);
   draft.param("slot", ceil_div(producer.m, producer.tile[0]) * ceil_div(producer.n, producer.tile[1]));
@@ -34,7 +34,7 @@ struct GatherGemm {
     const GatherBuffers buffers = gather_buffers(&draft);
     x = buffers.x, a = buffers.a, y = buffers.y;
     full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
-    credit = draft.counter("credit", L + H, 1);
+    credit = draft.credit_counter(L + H);
   }
 
   // Strips of the rows of rank `from`, to this rank's mates.
@@ -66,7 +66,7 @@ struct GatherGemm {
     draft.add(forward);
   }
 
-  // Its own rows first, then its mates', then those that cross, a host after another.
+  // Its own rows first, then its mates', then those that cross, one host after another.
   void add_gemm() {
     Rule rule = draft.step("gemm", stacked(c));
     rule.limit = Limit::peer;
@@ -97,7 +97,7 @@ Plan build_two_level_all_gather(const Producer& producer, const Space& space, in
   if (producer.residual)
     bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
   Draft draft =
-      gather_draft(fmt::format("{} all_gather two_level", to_string(producer.kind)), producer, space, ranks_per_host);
+      gather_draft(fmt::format("{} all_gather", to_string(producer.kind)), producer, space, ranks_per_host);
   const int y = draft.output(N * m, n);
   Spread spread(
       draft, [](const Expr&) { return slot; }, draft.plan.buffer("y"));
@@ -120,14 +120,14 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
   if (space.options.root < 0 || space.options.root >= num_ranks)
     bad_input("broadcast has root {}, but ranks are 0 to {}", space.options.root, num_ranks - 1);
   Draft draft =
-      gather_draft(fmt::format("{} broadcast two_level", to_string(producer.kind)), producer, space, ranks_per_host);
+      gather_draft(fmt::format("{} broadcast", to_string(producer.kind)), producer, space, ranks_per_host);
   draft.param("root", space.options.root);
   const Expr root = Expr::name("root"), gates = eq(place, root % L), turn = (host - root / L) % H;
   const Expr onward = lt(turn, H - 1);
   const BoxRule whole = rows(0, m);
   const int y = draft.output(m, n);
   // Opened by mates at their place, by the next host's gate at L.
-  const int open = draft.counter("open", L + 1, 1);
+  const int open = draft.open_counter(L + 1);
   const int came = draft.counter("came", slot, 1), got = draft.counter("got", 1, slot);
   draft.open({signal((r - L) % N, open).index(L)}, gates * ne(r, root));
   draft.open({signal(host * L + root % L, open).index(place)}, ne(place, root % L));
@@ -161,7 +161,7 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
 Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, int ranks_per_host) {
   if (producer.kind != ProducerKind::gemm)
     bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
-  GatherGemm gather(gather_draft("all_gather gemm two_level", producer, space, ranks_per_host));
+  GatherGemm gather(gather_draft("all_gather gemm", producer, space, ranks_per_host));
   gather.add_moves();
   gather.add_gemm();
   return gather.finished();

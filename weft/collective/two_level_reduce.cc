@@ -1,7 +1,7 @@
 // Reductions on two levels. Chunk c belongs to place p of host g. On every host the rank at place p folds the chunk: its
 // mates store their tiles into slots of its memory as they make them, and it adds its own tile to them. On the other
 // hosts that sum is the host's partial, and its tiles cross to the owner as they are made; the owner adds the partials
-// and its own host's tiles. So of each element one partial a host crosses, and no pass over memory is made only to add.
+// and its own host's tiles. So of each element one partial per host crosses, and no pass over memory is made only to add.
 //
 //   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host g's
 //           tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
@@ -31,7 +31,7 @@ Draft reduce_draft(const char* name, const Producer& producer, const Space& spac
   if (!producer.n_of.empty()) bad_input("outputs of different widths cannot be summed; give every rank the same n");
   const int num_ranks = space.num_ranks();
   check_hosts(num_ranks, ranks_per_host);
-  Draft draft(fmt::format("{} {} two_level", to_string(producer.kind), name), producer, num_ranks);
+  Draft draft(fmt::format("{} {}", to_string(producer.kind), name), Route::two_level, producer, num_ranks);
   const std::int64_t most_rows = ceil_div(producer.m, num_ranks);
   draft.param("L", ranks_per_host);
   draft.param("H", num_ranks / ranks_per_host);
@@ -47,7 +47,7 @@ Fold fold_parts(Draft& draft, const Space& space) {
   fold.near = draft.counter("near", H * (L - 1) * slot, 1);
   fold.full = draft.counter("full", (H - 1) * slot, 1);
   fold.used = draft.counter("used", H, chunk_tiles(i * L + place));
-  fold.credit = draft.counter("credit", L + H, 1);
+  fold.credit = draft.credit_counter(L + H);
   return fold;
 }
 

@@ -1,4 +1,4 @@
-// The reduce-scatter of a window. Every owner has one slot a source, its own too, row-major and never packed, so that
+// The reduce-scatter of a window. Every owner has one slot per source, its own too, row-major and never packed, so that
 // the rows of a window can be the pages of the slots (world/window.h). A step has no work: by the time it runs, the
 // caller has written the rows through the window, and it only says so to the owner, which sums its N slots in the
 // order in which all routes do: o + 1, o + 2, ..., o.
@@ -10,7 +10,7 @@ using namespace var;  // NOLINT: the vocabulary of rules
 
 Plan build_window_reduce_scatter(const Producer& p, const Space& space) {
   const int num_ranks = space.num_ranks();
-  Draft draft("window reduce_scatter direct", p, num_ranks);
+  Draft draft("window reduce_scatter", Route::direct, p, num_ranks);
   draft.param("cap", ceil_div(p.m, num_ranks));
   Buffer slots;
   slots.name = "inbox";
@@ -19,7 +19,7 @@ Plan build_window_reduce_scatter(const Producer& p, const Space& space) {
   const int y = draft.output(chunk_rows(r), n);
   const int full = draft.counter("full", N, gt(chunk_rows(r), 0));
   const int used = draft.counter("used", 1, chunk_tiles(r));
-  const int credit = draft.counter("credit", N, 1);
+  const int credit = draft.credit_counter(N);
   const auto slot_at = [](const Expr& at) { return rows(at * cap, at * cap + (b - a)); };
 
   // Rank r is the s-th of the sources of chunk c. The credit is of the run before: the caller waits for it when it

@@ -59,6 +59,7 @@ class Joiner {
   Plan join() {
     out_.name = fmt::format("{}, then {}", first_.name, second_.name);
     if (!second_.why.empty()) out_.why += (out_.why.empty() ? "" : "; ") + second_.why;
+    if (second_.route != first_.route) out_.route.reset();
     if (second_.sum == Sum::any) out_.sum = Sum::any;
     merge_names();
     merge_buffers();

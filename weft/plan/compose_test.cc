@@ -114,6 +114,19 @@ TEST(Then, ChunksOfDifferentSizesNeedATable) {
   EXPECT_EQ(plan.tables.at(0).values, (Table{3, 3, 2, 2}));
 }
 
+TEST(Then, KeepsPurposesAndTheRouteWhereThereIsOne) {
+  const Producer first = small_gemm(12, 20, 5, 2), second = small_gemm(6, 11, 20, 2);
+  const auto joined = [&](Route one, Route two) {
+    return then(reduce_scatter_plan(first, 2, one), gather_gemm_plan(second, 2, two));
+  };
+  EXPECT_EQ(joined(Route::direct, Route::direct).route, Route::direct);
+  const Plan mixed = joined(Route::ring, Route::direct);
+  EXPECT_FALSE(mixed.route);
+  EXPECT_EQ(mixed.counters[mixed.counter("credit")].purpose, Purpose::credit);
+  EXPECT_EQ(mixed.counters[mixed.counter("credit.2")].purpose, Purpose::credit);
+  EXPECT_EQ(mixed.counters[mixed.counter("y.full")].purpose, Purpose::data);
+}
+
 TEST(Then, ADroppedWaitIsRefused) {
   Plan plan = then(reduce_scatter_plan(small_gemm(52, 29, 5, 4), 4, Route::ring),
                    all_gather_plan(small_copy(13, 29, 4), 4, Route::ring));

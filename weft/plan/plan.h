@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,11 @@
 #include "weft/mesh/box.h"
 #include "weft/plan/expr.h"
 #include "weft/plan/producer.h"
+#include "weft/plan/space.h"
 
 namespace weft {
 
-inline constexpr int kPlanFormat = 1;
+inline constexpr int kPlanFormat = 2;
 
 enum class Role {
   input,
@@ -53,10 +55,17 @@ struct Buffer {
   Packing packing;
 };
 
+// What a counter counts.
+//   data    that something is there, or has been used
+//   open    that an output may be written in this run: its rank has begun it
+//   credit  that an inbox may be written again: its rank has used what was in it
+enum class Purpose { data, open, credit };
+
 struct Counter {
-  std::string name;
-  Expr count = 1;  // counters of this family on rank r
-  Expr total = 1;  // growth of counter i of rank r in one run
+  std::string name;  // for people
+  Expr count = 1;    // counters of this family on rank r
+  Expr total = 1;    // growth of counter i of rank r in one run
+  Purpose purpose = Purpose::data;
 };
 
 struct Let {
@@ -144,7 +153,8 @@ struct Param {
 };
 
 struct Plan {
-  std::string name;
+  std::string name;            // for people
+  std::optional<Route> route;  // none: a plan that has several, or none, as a reshard
   int num_ranks = 1;
   std::vector<Param> params;
   std::vector<NamedTable> tables;
@@ -154,15 +164,20 @@ struct Plan {
   std::vector<Rule> rules;  // a rank's steps are claimed in this order
   std::vector<Owed> owed;
   Sum sum = Sum::listed;
-  std::string why;  // why this route
+  std::string why;  // why this route, for people
 
   int buffer(std::string_view name) const;  // index, -1 where there is none
   int counter(std::string_view name) const;
+  std::vector<std::string> outputs() const;  // names of the buffers that the caller reads, in their order
 };
 
+std::string_view to_string(ActionKind kind);
+std::string_view to_string(Purpose purpose);
 std::string_view to_string(Role role);
 std::string_view to_string(Sum sum);
 std::string_view to_string(Limit limit);
+ActionKind parse_action_kind(std::string_view name);
+Purpose parse_purpose(std::string_view name);
 Role parse_role(std::string_view name);
 Sum parse_sum(std::string_view name);
 Limit parse_limit(std::string_view name);

@@ -14,6 +14,8 @@ constexpr Names<ProducerKind, 5> kKinds{{{ProducerKind::gemm, "gemm"},
                                          {ProducerKind::copy, "copy"},
                                          {ProducerKind::window, "window"}}};
 
+constexpr Names<WeightLayout, 2> kLayouts{{{WeightLayout::kn, "kn"}, {WeightLayout::nk, "nk"}}};
+
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
 void check_size(const char* what, std::int64_t value) {
@@ -46,6 +48,8 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
 }  // namespace
 
 std::string_view to_string(ProducerKind kind) { return name_of(kKinds, kind); }
+std::string_view to_string(WeightLayout layout) { return name_of(kLayouts, layout); }
+WeightLayout parse_weight_layout(std::string_view name) { return parse_name(kLayouts, "layout of weights", name); }
 ProducerKind parse_producer_kind(std::string_view name) { return parse_name(kKinds, "producer", name); }
 
 Producer validated(Producer p, int num_ranks) {
@@ -59,7 +63,7 @@ Producer validated(Producer p, int num_ranks) {
   }
   if (!p.n_of.empty()) {
     if (p.n_of.size() != num(num_ranks))
-      bad_input("columns are given for {} ranks, but there are {}; give one number a rank", p.n_of.size(), num_ranks);
+      bad_input("columns are given for {} ranks, but there are {}; give one number per rank", p.n_of.size(), num_ranks);
     for (const std::int64_t n : p.n_of) check_size("columns of a rank", n);
   }
   if (p.weight != Dtype::f32 && p.weight != Dtype::bf16)

@@ -12,15 +12,18 @@
 namespace weft {
 
 enum class ProducerKind { gemm, gemv, embedding_bag, copy, window };
+enum class WeightLayout { kn, nk };  // w is (k, n) or (n, k), row-major
 
 std::string_view to_string(ProducerKind kind);
+std::string_view to_string(WeightLayout layout);
 ProducerKind parse_producer_kind(std::string_view name);
+WeightLayout parse_weight_layout(std::string_view name);
 
 // Every producer makes an m x n output on each rank, in tiles of `tile` rows and columns.
 //   gemm           x (m, k) times w (k, n)
 //   gemv           x (m, k) times w (n, k) transposed: w row-major by output, as linear layers keep it. Few rows read it
 //                  once, as it lies; more are made as a gemm's are, from panels packed in every run
-//   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table a tile column
+//   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table per tile column
 //   copy           x (m, n) as it is: a collective alone
 //   window         whatever the caller writes, straight into the steps' targets (world/window.h): a step's work is done
 //                  when its waits have been met and the caller says so, and only its signals are left. Without pages to
@@ -42,6 +45,12 @@ struct Producer {
   bool residual = false;
   Activation activation = Activation::none;
 
+  // What it reads and makes follows from its kind: rows x of f32 (of an embedding_bag i64 indices), weights or tables w
+  // (of a table k is its rows and n its dim), and an output y of f32.
+  Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : Dtype::f32; }
+  Dtype y() const { return Dtype::f32; }
+  bool has_w() const { return kind != ProducerKind::copy && kind != ProducerKind::window; }
+  WeightLayout layout() const { return kind == ProducerKind::gemv ? WeightLayout::nk : WeightLayout::kn; }
   bool has_epilogue() const { return bias || residual || activation != Activation::none; }
   std::int64_t columns(int rank) const { return n_of.empty() ? n : n_of[rank]; }
 };

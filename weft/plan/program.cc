@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/plan/rule_words.h"
 
 namespace weft {
 
@@ -73,15 +74,18 @@ void add_written_out(const Plan& plan, const Expander& expander, const Program& 
   if (!by_lane) rule.tile = action.tile;
   for (const Wait& w : program.of(action)) {
     const auto [family, index] = family_of(plan, expander, w.counter, program.rank);
-    rule.waits.push_back({family, index_of(index, w.per), w.at, w.lag, by_lane ? 0 : w.per});
+    const int per = by_lane ? 0 : w.per;
+    rule.waits.push_back(wait(family).index(index_of(index, w.per)).reaches(w.at).lag(w.lag).per_lanes(per));
   }
   for (const Piece& p : program.reads(action))
-    rule.reads.push_back({p.rank, p.buffer, constant(by_lane ? lane_rows(p.box, action, lane) : p.box)});
-  for (const Piece& p : program.sources(action)) rule.sources.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
-  for (const Piece& p : program.targets(action)) rule.targets.push_back({p.rank, p.buffer, constant(cut_piece(p.box))});
+    rule.reads.push_back(piece(p.buffer, constant(by_lane ? lane_rows(p.box, action, lane) : p.box)).of(p.rank));
+  for (const Piece& p : program.sources(action))
+    rule.sources.push_back(piece(p.buffer, constant(cut_piece(p.box))).of(p.rank));
+  for (const Piece& p : program.targets(action))
+    rule.targets.push_back(piece(p.buffer, constant(cut_piece(p.box))).of(p.rank));
   for (const Signal& g : program.signals_of(action)) {
     const auto [family, index] = family_of(plan, expander, g.counter, g.rank);
-    rule.signals.push_back({g.rank, family, index_of(index, g.per), by_lane ? 0 : g.per});
+    rule.signals.push_back(signal(g.rank, family).index(index_of(index, g.per)).per_lanes(by_lane ? 0 : g.per));
   }
   rule.finish = action.finish;
   rule.limit = action.limit;

@@ -1,6 +1,54 @@
 #include "weft/plan/rename.h"
 
+#include "weft/plan/fields.h"
+
 namespace weft {
+namespace {
+
+// Visits the fields of a part and renames in those that hold expressions.
+class Renamer {
+ public:
+  explicit Renamer(const Renaming& to) : to_(to) {}
+
+  void expr(const char*, Expr& e, std::int64_t = 0) { e = renamed(e, to_); }
+  void rank(const char*, Expr& e) { e = renamed(e, to_); }
+  void own_rank(const char*, Expr& e) { e = renamed(e, to_); }
+  void exprs(const char*, std::vector<Expr>& list) {
+    for (Expr& e : list) e = renamed(e, to_);
+  }
+  void box(const char*, BoxRule& box, bool = false) { box = renamed(box, to_); }
+  // Lets hide the names they define from there on.
+  void lets(const char*, std::vector<Let>& lets) {
+    for (Let& let : lets) {
+      let.value = renamed(let.value, to_);
+      to_.names.erase(let.name);
+    }
+  }
+  template <typename T>
+  void part(const char*, T& part) {
+    fields(*this, part);
+  }
+  template <typename T>
+  void list(const char*, std::vector<T>& parts) {
+    for (T& part : parts) fields(*this, part);
+  }
+
+  void name(const char*, const std::string&) {}
+  void number(const char*, int, int, int, int) {}
+  template <typename... T>
+  void choice(const char*, T...) {}
+  void flag(const char*, bool) {}
+  void tile(const char*, const std::array<std::int64_t, 2>&) {}
+  void buffer(const char*, int) {}
+  void counter(const char*, int) {}
+  void producer(const char*, int) {}
+  void leaf(int) {}
+
+ private:
+  Renaming to_;
+};
+
+}  // namespace
 
 Expr renamed(const Expr& expr, const Renaming& to) {
   const Expr::Node& node = expr.node();
@@ -24,48 +72,15 @@ BoxRule renamed(const BoxRule& box, const Renaming& to) {
 }
 
 PieceRule renamed(PieceRule piece, const Renaming& to) {
-  piece.rank = renamed(piece.rank, to);
-  piece.box = renamed(piece.box, to);
-  piece.each = renamed(piece.each, to);
-  piece.when = renamed(piece.when, to);
+  Renamer(to).part("piece", piece);
   return piece;
 }
-
-std::vector<Let> renamed(std::vector<Let> lets, Renaming* to) {
-  for (Let& let : lets) {
-    let.value = renamed(let.value, *to);
-    to->names.erase(let.name);
-  }
-  return lets;
-}
-
-Rule renamed(Rule rule, Renaming to) {
-  rule.count = renamed(rule.count, to);
-  rule.let = renamed(std::move(rule.let), &to);
-  rule.when = renamed(rule.when, to);
-  rule.box = renamed(rule.box, to);
-  for (WaitRule& w : rule.waits)
-    for (Expr* e : {&w.index, &w.at, &w.per, &w.each, &w.when}) *e = renamed(*e, to);
-  for (auto* list : {&rule.reads, &rule.sources, &rule.targets})
-    for (PieceRule& p : *list) p = renamed(std::move(p), to);
-  for (SignalRule& g : rule.signals)
-    for (Expr* e : {&g.rank, &g.index, &g.per, &g.each, &g.when}) *e = renamed(*e, to);
-  rule.finish = renamed(rule.finish, to);
-  rule.limit_peer = renamed(rule.limit_peer, to);
-  rule.order = renamed(rule.order, to);
-  rule.order_step = renamed(rule.order_step, to);
+Rule renamed(Rule rule, const Renaming& to) {
+  Renamer(to).part("rule", rule);
   return rule;
 }
-
-Owed renamed(Owed owed, Renaming to) {
-  owed.count = renamed(owed.count, to);
-  owed.let = renamed(std::move(owed.let), &to);
-  owed.when = renamed(owed.when, to);
-  owed.piece = renamed(std::move(owed.piece), to);
-  for (Expr& e : owed.origin) e = renamed(e, to);
-  owed.first = renamed(owed.first, to);
-  owed.contributors = renamed(owed.contributors, to);
-  owed.ranks_per_host = renamed(owed.ranks_per_host, to);
+Owed renamed(Owed owed, const Renaming& to) {
+  Renamer(to).part("owed", owed);
   return owed;
 }
 

@@ -17,9 +17,8 @@ struct Renaming {
 Expr renamed(const Expr& expr, const Renaming& to);
 BoxRule renamed(const BoxRule& box, const Renaming& to);
 PieceRule renamed(PieceRule piece, const Renaming& to);
-// Lets hide the names they define from there on: those leave `to`.
-std::vector<Let> renamed(std::vector<Let> lets, Renaming* to);
-Rule renamed(Rule rule, Renaming to);
-Owed renamed(Owed owed, Renaming to);
+// Lets hide the names they define from there on.
+Rule renamed(Rule rule, const Renaming& to);
+Owed renamed(Owed owed, const Renaming& to);
 
 }  // namespace weft

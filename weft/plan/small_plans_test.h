@@ -37,7 +37,7 @@ inline Plan pair_plan() {
   Plan plan = small_plan("pair", 2, 8);
   plan.buffers = {{"inbox", Dtype::f32, Role::internal, {4, e("n")}, 1, {4, 2, 4}},
                   {"y", Dtype::f32, Role::output, {4, e("n")}, 1, {}}};
-  plan.counters = {{"full", 4, 1}, {"used", 1, 4}, {"credit", 1, 1}};
+  plan.counters = {{"full", 4, 1}, {"used", 1, 4}, {"credit", 1, 1, Purpose::credit}};
   const Expr r = e("r"), other = e("1 - r");
   Rule send = small_rule("send", ActionKind::step, rows("4 * (1 - r)", "4 * (1 - r) + 4"));
   send.waits = {wait(2).lag(1)};
@@ -68,7 +68,7 @@ inline Plan shot_plan() {
   Plan plan = small_plan("shot", 3, 4);
   plan.buffers = {{"inbox", Dtype::f32, Role::internal, {12, e("n")}, 1, {4, 2, 4}},
                   {"y", Dtype::f32, Role::output, {4, e("n")}, 1, {}}};
-  plan.counters = {{"full", 12, 1}, {"used", 1, 4}, {"credit", 3, 1}};
+  plan.counters = {{"full", 12, 1}, {"used", 1, 4}, {"credit", 3, 1, Purpose::credit}};
   const Expr r = e("r"), peer = e("(r + j) % N"), other = e("(r + 1 + j) % N");
   Rule scatter = small_rule("scatter", ActionKind::step, rows("0", "4"));
   scatter.waits = {wait(2).index(other).lag(1).each(2)};

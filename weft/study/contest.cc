@@ -23,8 +23,7 @@ constexpr std::int64_t kLaterTerms = 200'000;
 
 }  // namespace
 
-// A plan's reason begins with its route.
-std::string route_of(const Plan& plan) { return plan.why.substr(0, plan.why.find(':')); }
+std::string route_of(const Plan& plan) { return plan.route ? std::string(to_string(*plan.route)) : ""; }
 
 Contest::Contest(World& world, const OpSpec& spec, CommonClock& clock, const ContestOptions& options)
     : world_(world),

@@ -46,11 +46,10 @@ Producer fused_producer(const ReductionShape& shape) {
   return p;
 }
 
-// A plan's name ends in its route.
 Route best_route(World& world, ReductionShape shape, std::int64_t priced_k) {
   shape.k = priced_k;
   const Plan plan = build(fused_producer(shape), space_of(world, shape, Route::automatic), world.cluster(world.size()));
-  return parse_route(plan.name.substr(plan.name.rfind(' ') + 1));
+  return plan.route.value();
 }
 
 // Product into all_reduce, one op. Two copies take turns, so that one's output can be the other's residual.

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/plan/fields.h"
 
 namespace weft {
 namespace {
@@ -23,160 +24,107 @@ Ordered value_of(const Expr& e) {
   if (e.node().op == Expr::Op::number) return e.node().value;
   return e.str();
 }
-
-// A field that is left out where it has its default value.
-void put(Ordered* out, const char* key, const Expr& value, std::int64_t unless) {
-  if (!value.is_number(unless)) (*out)[key] = value_of(value);
-}
-template <typename T>
-void put(Ordered* out, const char* key, const T& value, const T& unless) {
-  if (value != unless) (*out)[key] = value;
-}
-void put(Ordered* out, const char* key, const Ordered& list) {
-  if (!list.empty()) (*out)[key] = list;
-}
-
-template <typename List>
-const std::string& name_at(const List& list, int index, const char* what) {
-  if (index < 0 || index >= int_size(list))
-    bad_input("the plan names {} {}, but has {}; only plans that verify can be saved", what, index, list.size());
-  return list[index].name;
-}
-
-Ordered box_of(const BoxRule& box) {
+Ordered value_of(const std::vector<Expr>& list) {
   Ordered out = Ordered::array();
-  for (std::size_t d = 0; d < box.lo.size() && d < box.hi.size(); ++d)
-    out.push_back(box.lo[d].str() + ":" + box.hi[d].str());
+  for (const Expr& e : list) out.push_back(value_of(e));
   return out;
 }
 
-Ordered lets_of(const std::vector<Let>& lets) {
-  Ordered out = Ordered::array();
-  for (const Let& let : lets) out.push_back(let.name + " = " + let.value.str());
-  return out;
-}
-
-Ordered producer_of(const Producer& p) {
-  const Producer plain;
-  Ordered out;
-  out["kind"] = to_string(p.kind);
-  out["m"] = p.m;
-  out["n"] = p.n;
-  put(&out, "k", p.k, plain.k);
-  if (!p.n_of.empty()) out["n_of"] = p.n_of;
-  out["tile"] = p.tile;
-  if (p.weight != plain.weight) out["weight"] = to_string(p.weight);
-  put(&out, "dim", p.dim, plain.dim);
-  put(&out, "rows", p.rows, plain.rows);
-  if (p.pooling != plain.pooling) out["pooling"] = to_string(p.pooling);
-  put(&out, "addend", p.addend, plain.addend);
-  put(&out, "bias", p.bias, plain.bias);
-  put(&out, "residual", p.residual, plain.residual);
-  if (p.activation != plain.activation) out["activation"] = to_string(p.activation);
-  return out;
-}
-
-Ordered buffer_of(const Buffer& b) {
-  Ordered out;
-  out["name"] = b.name;
-  if (b.role != Role::internal) out["role"] = to_string(b.role);
-  if (b.dtype != Dtype::f32) out["dtype"] = to_string(b.dtype);
-  out["shape"] = Ordered::array();
-  for (const Expr& e : b.shape) out["shape"].push_back(value_of(e));
-  put(&out, "depth", b.depth, 1);
-  if (b.packing.tile_rows != 0 || b.packing.tile_cols != 0)
-    out["packing"] = {{"block_rows", value_of(b.packing.block_rows)},
-                      {"tile", {b.packing.tile_rows, b.packing.tile_cols}}};
-  return out;
-}
-
-class RuleWriter {
+// Writes the fields of one part as an object; what equals its default is left out.
+class FieldWriter {
  public:
-  explicit RuleWriter(const Plan& plan) : plan_(plan) {}
+  explicit FieldWriter(const Plan& plan) : plan_(plan) {}
 
-  Ordered rule(const Rule& r) const {
-    Ordered out;
-    out["name"] = r.name;
-    out["kind"] = r.kind == ActionKind::step ? "step" : "trigger";
-    put(&out, "producer", r.producer, -1);
-    put(&out, "count", r.count, 1);
-    put(&out, "when", r.when, 1);
-    put(&out, "let", lets_of(r.let));
-    put(&out, "box", box_of(r.box));
-    if (r.tile[0] != 0 || r.tile[1] != 0) out["tile"] = r.tile;
-    Ordered waits = Ordered::array(), signals = Ordered::array();
-    for (const WaitRule& w : r.waits) waits.push_back(wait(w));
-    for (const SignalRule& g : r.signals) signals.push_back(signal(g));
-    put(&out, "waits", waits);
-    put(&out, "reads", pieces(r.reads));
-    put(&out, "sources", pieces(r.sources));
-    put(&out, "targets", pieces(r.targets));
-    put(&out, "signals", signals);
-    put(&out, "finish", r.finish, 0);
-    if (r.limit != Limit::none) out["limit"] = to_string(r.limit);
-    put(&out, "limit_peer", r.limit_peer, 0);
-    put(&out, "order", r.order, 0);
-    put(&out, "order_step", r.order_step, 0);
+  template <typename T>
+  Ordered object(const T& part) const {
+    FieldWriter writer(plan_);
+    fields(writer, part);
+    return std::move(writer.out_);
+  }
+  template <typename T>
+  Ordered objects(const std::vector<T>& parts) const {
+    Ordered out = Ordered::array();
+    for (const T& part : parts) out.push_back(object(part));
     return out;
   }
 
-  Ordered owed(const Owed& o) const {
-    Ordered out;
-    put(&out, "count", o.count, 1);
-    put(&out, "when", o.when, 1);
-    put(&out, "let", lets_of(o.let));
-    out["piece"] = piece(o.piece);
-    out["origin"] = Ordered::array();
-    for (const Expr& e : o.origin) out["origin"].push_back(value_of(e));
-    if (o.leaf >= 0)
-      out["producer"] = o.leaf;
+  void name(const char* key, const std::string& text) { out_[key] = text; }
+  void expr(const char* key, const Expr& e, std::int64_t otherwise) {
+    if (!e.is_number(otherwise)) out_[key] = value_of(e);
+  }
+  void rank(const char* key, const Expr& e) { out_[key] = value_of(e); }
+  void own_rank(const char* key, const Expr& e) {
+    if (e.str() != "r") rank(key, e);
+  }
+  void exprs(const char* key, const std::vector<Expr>& list) { out_[key] = value_of(list); }
+  void box(const char* key, const BoxRule& box, bool may_be_empty = false) {
+    if (may_be_empty && box.lo.empty()) return;
+    Ordered& out = out_[key] = Ordered::array();
+    for (std::size_t d = 0; d < box.lo.size() && d < box.hi.size(); ++d)
+      out.push_back(box.lo[d].str() + ":" + box.hi[d].str());
+  }
+  void lets(const char* key, const std::vector<Let>& lets) {
+    for (const Let& let : lets) out_[key].push_back(let.name + " = " + let.value.str());
+  }
+  void number(const char* key, std::int64_t value) { out_[key] = value; }
+  void number(const char* key, std::int64_t value, std::int64_t otherwise, std::int64_t, std::int64_t) {
+    if (value != otherwise) out_[key] = value;
+  }
+  void sizes(const char* key, const std::vector<std::int64_t>& list) {
+    if (!list.empty()) out_[key] = list;
+  }
+  void tile(const char* key, const std::array<std::int64_t, 2>& tile) {
+    if (tile[0] != 0 || tile[1] != 0) out_[key] = tile;
+  }
+  template <typename T>
+  void choice(const char* key, T value) {
+    out_[key] = to_string(value);
+  }
+  template <typename T>
+  void choice(const char* key, T value, T otherwise) {
+    if (value != otherwise) choice(key, value);
+  }
+  void flag(const char* key, bool value) {
+    if (value) out_[key] = true;
+  }
+  void buffer(const char* key, int index) { out_[key] = name_at(plan_.buffers, index, key); }
+  void counter(const char* key, int index) { out_[key] = name_at(plan_.counters, index, key); }
+  void producer(const char* key, int index) { number(key, index, -1, 0, 0); }
+  void leaf(int leaf) {
+    if (leaf >= 0)
+      out_["producer"] = leaf;
     else
-      out["input"] = name_at(plan_.buffers, -1 - o.leaf, "buffer");
-    put(&out, "first", o.first, 0);
-    put(&out, "contributors", o.contributors, 1);
-    put(&out, "ranks_per_host", o.ranks_per_host, 1);
-    put(&out, "finished", o.finished, false);
-    return out;
+      out_["input"] = name_at(plan_.buffers, -1 - leaf, "buffer");
+  }
+  template <typename T>
+  void part(const char* key, const T& part) {
+    out_[key] = object(part);
+  }
+  template <typename T>
+  void list(const char* key, const std::vector<T>& parts) {
+    if (!parts.empty()) out_[key] = objects(parts);
+  }
+  void purpose(const Counter& c) { choice("purpose", c.purpose); }
+  void operands(const Producer& p) {
+    choice("x", p.x());
+    if (p.has_w()) choice("w", p.weight), choice("layout", p.layout());
+    choice("y", p.y());
+  }
+  void packing(const Packing& p) {
+    if (p.tile_rows != 0 || p.tile_cols != 0)
+      out_["packing"] = {{"block_rows", value_of(p.block_rows)}, {"tile", {p.tile_rows, p.tile_cols}}};
   }
 
  private:
-  Ordered wait(const WaitRule& w) const {
-    Ordered out;
-    out["counter"] = name_at(plan_.counters, w.counter, "counter");
-    put(&out, "index", w.index, 0);
-    put(&out, "at", w.at, 1);
-    put(&out, "lag", w.lag, 0);
-    put(&out, "per", w.per, 0);
-    put(&out, "each", w.each, 1);
-    put(&out, "when", w.when, 1);
-    return out;
-  }
-  Ordered signal(const SignalRule& g) const {
-    Ordered out;
-    out["rank"] = value_of(g.rank);
-    out["counter"] = name_at(plan_.counters, g.counter, "counter");
-    put(&out, "index", g.index, 0);
-    put(&out, "per", g.per, 0);
-    put(&out, "each", g.each, 1);
-    put(&out, "when", g.when, 1);
-    return out;
-  }
-  Ordered piece(const PieceRule& p) const {
-    Ordered out;
-    if (p.rank.str() != "r") out["rank"] = value_of(p.rank);
-    out["buffer"] = name_at(plan_.buffers, p.buffer, "buffer");
-    out["box"] = box_of(p.box);
-    put(&out, "each", p.each, 1);
-    put(&out, "when", p.when, 1);
-    return out;
-  }
-  Ordered pieces(const std::vector<PieceRule>& list) const {
-    Ordered out = Ordered::array();
-    for (const PieceRule& p : list) out.push_back(piece(p));
-    return out;
+  template <typename List>
+  static const std::string& name_at(const List& list, int index, const char* what) {
+    if (index < 0 || index >= int_size(list))
+      bad_input("the plan names {} {}, but has {}; only plans that verify can be saved", what, index, list.size());
+    return list[index].name;
   }
 
   const Plan& plan_;
+  Ordered out_ = Ordered::object();
 };
 
 std::string scalar(const Ordered& v) { return v.dump(-1, ' ', false, Ordered::error_handler_t::replace); }
@@ -230,34 +178,28 @@ void write(const Ordered& v, std::size_t indent, std::size_t used, std::string* 
 }  // namespace
 
 std::string to_json(const Plan& plan) {
+  const FieldWriter writer(plan);
   Ordered out;
+  const auto put = [&](const char* key, Ordered list) {
+    if (!list.empty()) out[key] = std::move(list);
+  };
   out["format"] = kPlanFormat;
   out["name"] = plan.name;
+  if (plan.route) out["route"] = to_string(*plan.route);
   out["ranks"] = plan.num_ranks;
   if (plan.sum != Sum::listed) out["sum"] = to_string(plan.sum);
   if (!plan.why.empty()) out["why"] = plan.why;
-  Ordered params = Ordered::array(), tables = params, producers = params, buffers = params, counters = params;
-  Ordered rules = params, owed = params;
+  Ordered params = Ordered::array(), tables = Ordered::array();
   for (const Param& p : plan.params) params.push_back(fmt::format("{} = {}", p.name, p.value));
   for (const NamedTable& t : plan.tables) tables.push_back({{"name", t.name}, {"values", t.values}});
-  for (const Producer& p : plan.producers) producers.push_back(producer_of(p));
-  for (const Buffer& b : plan.buffers) buffers.push_back(buffer_of(b));
-  for (const Counter& c : plan.counters) {
-    Ordered counter{{"name", c.name}};
-    put(&counter, "count", c.count, 1);
-    put(&counter, "total", c.total, 1);
-    counters.push_back(counter);
-  }
-  const RuleWriter writer(plan);
-  for (const Rule& r : plan.rules) rules.push_back(writer.rule(r));
-  for (const Owed& o : plan.owed) owed.push_back(writer.owed(o));
-  put(&out, "params", params);
-  put(&out, "tables", tables);
-  out["producers"] = producers;
-  out["buffers"] = buffers;
-  put(&out, "counters", counters);
-  out["rules"] = rules;
-  out["owed"] = owed;
+  put("params", std::move(params));
+  put("tables", std::move(tables));
+  out["producers"] = writer.objects(plan.producers);
+  out["buffers"] = writer.objects(plan.buffers);
+  out["outputs"] = plan.outputs();
+  put("counters", writer.objects(plan.counters));
+  out["rules"] = writer.objects(plan.rules);
+  out["owed"] = writer.objects(plan.owed);
   std::string text;
   write(out, 0, 0, &text);
   return text + "\n";

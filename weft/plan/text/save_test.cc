@@ -96,7 +96,8 @@ TEST(LoadPlan, RefusalsNameFileAndField) {
   const auto says = [](const std::string& text, std::initializer_list<const char*> parts) {
     for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
   };
-  says(with("/format", 2), {"p.json", "format 2", "format 1"});
+  says(with("/format", 3), {"p.json", "format 3", "formats 1 to 2"});
+  says(with("/format", 0), {"p.json", "format 0", "formats 1 to 2"});
   says(with("/ranks", 0), {"p.json", "ranks"});
   says(with("/ranks", 1e300), {"p.json", "ranks"});
   says(with("/ranks", "4"), {"p.json", "ranks"});
@@ -106,7 +107,7 @@ TEST(LoadPlan, RefusalsNameFileAndField) {
   says(with("/rules/0/sources/0/box", Json::array({"1;2"})), {"p.json", "box[0]", "lo:hi"});
   says(with("/rules/0/count", "N *"), {"p.json", "rules[0]", "count"});
   says(with("/rules/0/count", 1.5), {"p.json", "rules[0]", "count"});
-  says(with("/rules/0/kind", "leap"), {"p.json", "step or trigger"});
+  says(with("/rules/0/kind", "leap"), {"p.json", "rules[0]", "leap", "step, trigger"});
   says(with("/rules/0/let/0", "no equals sign"), {"p.json", "let[0]", "name = expression"});
   says(with("/rules/0/let/1", "i = 1"), {"p.json", "two lets named \"i\""});
   says(with("/rules/0/waits/0/at", "9223372036854775807 + 1"), {"p.json", "waits[0]", "64-bit"});

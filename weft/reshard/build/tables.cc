@@ -123,6 +123,7 @@ class Writer {
     const bool relays = std::any_of(nodes_.num_full.begin(), nodes_.num_full.end(), [](auto n) { return n > 0; });
     full_ = relays ? family("full", rank_rows(nodes_.num_full).count(), 1) : -1;
     open_ = family("open", rank_rows(nodes_.num_open).count(), 1);
+    plan_.counters[open_].purpose = Purpose::open;
     done_ = table(kDone).empty() ? -1 : family("done", done_rows_.count(), done_total(i));
   }
   Expr done_total(const Expr& counter) const { return Expr::table("done", done_rows_.first() + counter); }
