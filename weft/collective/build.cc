@@ -30,8 +30,8 @@ using Builder = std::function<Plan(const Producer&, const Space&, Route, int ran
 
 // A message costs CPU time at both ends: tiles that travel between hosts are four times as large, as long as every rank
 // still has enough of them to begin sending early. An all_reduce forwards tiles between those it makes, and does better
-// with half that: gemm-ar 2048 x 2048, 2 hosts, 1 Gbit/s, in tiles of 64 / 128 / 256 rows: k 1832 177, 173, 184 ms, k 3674
-// 330, 315, 345; gemm-rs k 900 97.9, 99.0, 95.0.
+// with half that: gemm-ar 2048 x 2048, 2 hosts, 1 Gbit/s, in tiles of 64 / 128 / 256 rows: k 1832 177, 173, 184 ms, k
+// 3674 330, 315, 345; gemm-rs k 900 97.9, 99.0, 95.0.
 constexpr std::int64_t kWireTileRows = 256, kForwardedTileRows = 128;
 constexpr std::int64_t kLeastWireTiles = 16;
 
@@ -50,8 +50,8 @@ Producer with_wire_tiles(Producer p, SpaceKind kind, int num_ranks, const Cluste
   return p;
 }
 
-// What a gather sends is strips of rows, however many columns are made of them: with few there is nothing to do while the
-// first is under way. ag-gemm of 256 rows in one strip, 2 hosts, 50 Mbit/s: hidden 0.54.
+// What a gather sends is strips of rows, however many columns are made of them: with few there is nothing to do while
+// the first is under way. ag-gemm of 256 rows in one strip, 2 hosts, 50 Mbit/s: hidden 0.54.
 constexpr std::int64_t kLeastStrips = 8;
 
 Producer with_wire_strips(Producer p, int num_ranks, const Cluster& cluster) {
@@ -62,8 +62,9 @@ Producer with_wire_strips(Producer p, int num_ranks, const Cluster& cluster) {
   return p;
 }
 
-// Between hosts, hearing that memory may be written takes as long as writing it, where that is little. With two copies of
-// outputs and inboxes, what a rank opens or gives back in one run is written in the next but one, and nobody waits for it.
+// Between hosts, hearing that memory may be written takes as long as writing it, where that is little. With two copies
+// of outputs and inboxes, what a rank opens or gives back in one run is written in the next but one, and nobody waits
+// for it.
 constexpr std::int64_t kOpenAheadBytes = std::int64_t{1} << 20;
 
 void open_ahead(Plan* plan) {
@@ -233,9 +234,9 @@ std::string remark(const Space& space, Route route) {
   return route == Route::two_level && sums(space.kind) ? "; sums go host by host, so bits differ from flat routes" : "";
 }
 
-// Between hosts prices so near are alike: what they leave out (interrupts, cores that are throttled) grows with the bytes
-// sent. gemm-ar 1024 x 1024 x 10215, 4 hosts of half a core: 466 ms by ring and by one_shot, which sends twice as much and
-// took 635 ms.
+// Between hosts prices so near are alike: what they leave out (interrupts, cores that are throttled) grows with the
+// bytes sent. gemm-ar 1024 x 1024 x 10215, 4 hosts of half a core: 466 ms by ring and by one_shot, which sends twice as
+// much and took 635 ms.
 constexpr double kAlike = 1.03;
 
 // What the ranks of the first host send to others.

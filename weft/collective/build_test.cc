@@ -127,8 +127,7 @@ TEST(Build, PlansSayTheirRoute) {
     const Plan chosen = build(p, space_of(kind, 4));
     EXPECT_EQ(chosen.why.rfind(std::string(to_string(chosen.route.value())) + ":", 0), 0u) << chosen.why;
   }
-  for (const Route route : gather_routes())
-    EXPECT_EQ(build(by_route(SpaceKind::all_gather, 4, route), p).route, route);
+  for (const Route route : gather_routes()) EXPECT_EQ(build(by_route(SpaceKind::all_gather, 4, route), p).route, route);
   EXPECT_EQ(build(p, keep()).route, Route::local);
   EXPECT_EQ(build(window({.m = 24, .n = 16}), space_of(SpaceKind::reduce_scatter, 4)).route, Route::direct);
   Cluster hosts;

@@ -67,14 +67,14 @@ int Draft::inbox(Expr slots, Dtype wire, std::string name) {
   return buffer(std::move(b));
 }
 
-Rule Draft::step(std::string name, BoxRule box) {
+Rule Draft::step(std::string name, BoxRule box) const {
   Rule rule = trigger(std::move(name), std::move(box));
   rule.kind = ActionKind::step;
   rule.producer = 0;
   return rule;
 }
 
-Rule Draft::trigger(std::string name, BoxRule box) {
+Rule Draft::trigger(std::string name, BoxRule box) const {
   Rule rule;
   rule.name = std::move(name);
   rule.box = std::move(box);
@@ -132,15 +132,6 @@ Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished) {
   owed.first = std::move(from);
   owed.finished = finished;
   return owed;
-}
-
-GatherBuffers gather_buffers(Draft* draft) {
-  Buffer buffer;
-  buffer.name = "x", buffer.role = Role::input, buffer.shape = {m, k};
-  const int x = draft->buffer(buffer);
-  buffer.name = "a", buffer.role = Role::internal, buffer.shape = {N * m, k};
-  const int a = draft->buffer(buffer);
-  return {x, a, draft->output(N * m, n)};
 }
 
 }  // namespace weft

@@ -37,12 +37,12 @@ struct Draft {
   void param(const std::string& name, std::int64_t value) { plan.params.push_back({name, value}); }
   int buffer(Buffer b);
   int counter(std::string name, Expr count, Expr total);
-  int open_counter(Expr count);    // "open": that outputs may be written; one signal per run
-  int credit_counter(Expr count);  // "credit": that inboxes may be written again; one signal per run
-  int output(Expr rows, Expr cols);                               // "y", what the caller reads
+  int open_counter(Expr count);      // "open": that outputs may be written; one signal per run
+  int credit_counter(Expr count);    // "credit": that inboxes may be written again; one signal per run
+  int output(Expr rows, Expr cols);  // "y", what the caller reads
   int inbox(Expr slots, Dtype wire, std::string name = "inbox");  // slots of `cap` rows, tile by tile
-  Rule step(std::string name, BoxRule box);                       // of the producer, limited by run-time rows
-  Rule trigger(std::string name, BoxRule box = {});
+  Rule step(std::string name, BoxRule box) const;                 // of the producer, limited by run-time rows
+  Rule trigger(std::string name, BoxRule box = {}) const;
   void add(Rule rule) { plan.rules.push_back(std::move(rule)); }
 
   // Opens this rank's output to the ranks that write it: a trigger that only signals.
@@ -57,8 +57,8 @@ inline Expr tiles_of(Expr rows) { return up(std::move(rows), var::tm) * var::col
 inline Expr chunk_rows(const Expr& c) { return cut(var::m, var::N, c + 1) - cut(var::m, var::N, c); }
 inline Expr chunk_tiles(const Expr& c) { return tiles_of(chunk_rows(c)); }
 
-// A slice of a chunk is a range of its tile columns or of its tile rows: rows lo to hi and columns x to z of the chunk's
-// a to b, its tiles numbered from u on.
+// A slice of a chunk is a range of its tile columns or of its tile rows: rows lo to hi and columns x to z of the
+// chunk's a to b, its tiles numbered from u on.
 enum class SlicedBy { rows, columns };
 std::vector<Let> slice_lets(SlicedBy by);
 // By columns, unless there are too few.
@@ -69,11 +69,6 @@ void check_same_width(const Producer& producer);
 BoxRule stacked(const Expr& rank);
 // `count` boxes of a buffer, each a copy of what rank `from` made.
 Owed owed_copy(int buffer, Expr count, Expr from, BoxRule box, bool finished);
-// A gather that feeds a gemm: m rows of x on every rank become N * m rows of a, and y is made from those.
-struct GatherBuffers {
-  int x, a, y;
-};
-GatherBuffers gather_buffers(Draft* draft);
 
 // The format in which an all_reduce's sums go to everybody.
 inline Dtype sums_format(const Space& space) {

@@ -1,6 +1,7 @@
 // Gathers and broadcasts on two levels: what a rank makes goes to its mates through shared memory and once to every
 // other host, where the rank that it crosses to, its gate, copies it to its own mates as it comes.
 #include "weft/base/error.h"
+#include "weft/collective/gather_gemm.h"
 #include "weft/collective/two_level.h"
 
 namespace weft {
@@ -18,86 +19,38 @@ Draft gather_draft(const std::string& name, const Producer& producer, const Spac
   return draft;
 }
 
-const Expr strips = Expr::name("strips");  // of a rank's rows, each with a counter
-const BoxRule whole_x{{0, 0}, {m, k}};
-BoxRule part_of_a(const Expr& rank) { return {{rank * m, 0}, {rank * m + m, k}}; }
+// Strips of the rows of rank `from`, to this rank's mates.
+Rule to_mates(const GatherGemm& gather, const char* name, const Expr& from) {
+  Rule rule = gather.move(name, from);
+  rule.waits = {wait(gather.credit).index(of_mate(j)).lag(1).each(L - 1)};
+  rule.targets = {piece(gather.a, rows_of_a(from)).of(mate(j)).each(L - 1)};
+  rule.signals = {signal(mate(j), gather.full).index(from * strips).per_lane().each(L - 1)};
+  return rule;
+}
 
-// A gather that feeds a gemm: m rows of x on every rank become N * m rows of a; chunk c of y needs the rows of rank c.
-struct GatherGemm {
-  Draft draft;
-  int x, a, y, full, used, credit;
-  Expr reads = (N - 1) * strips * cols + (H - 1) * strips;  // of a, by lanes
-
-  explicit GatherGemm(Draft begun) : draft(std::move(begun)) {
-    draft.param("k", draft.producer.k);
-    draft.param("strips", ceil_div(draft.producer.m, draft.producer.tile[0]));
-    const GatherBuffers buffers = gather_buffers(&draft);
-    x = buffers.x, a = buffers.a, y = buffers.y;
-    full = draft.counter("full", N * strips, 1), used = draft.counter("used", 1, reads);
-    credit = draft.credit_counter(L + H);
-  }
-
-  // Strips of the rows of rank `from`, to this rank's mates.
-  Rule move(const char* name, const Expr& from) {
-    Rule rule = draft.trigger(name, whole_x);
-    rule.tile = {draft.producer.tile[0], 0};
-    rule.limit = Limit::peer;
-    rule.limit_peer = from;
-    rule.waits = {wait(credit).index(of_mate(j)).lag(1).each(L - 1)};
-    rule.targets = {piece(a, part_of_a(from)).of(mate(j)).each(L - 1)};
-    rule.signals = {signal(mate(j), full).index(from * strips).per_lane().each(L - 1)};
-    return rule;
-  }
-
-  void add_moves() {
-    Rule send = move("send", r);
-    send.sources = {piece(x, whole_x)};
-    send.waits.push_back(wait(credit).index(of_gate(j)).lag(1).each(H - 1));
-    // What crosses goes first.
-    send.targets.insert(send.targets.begin(), piece(a, part_of_a(r)).of(gate(j)).each(H - 1));
-    send.signals.insert(send.signals.begin(), signal(gate(j), full).index(r * strips).per_lane().each(H - 1));
-    draft.add(send);
-    Rule forward = move("spread", c);
-    forward.count = H - 1;
-    forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
-    forward.sources = {piece(a, part_of_a(c))};
-    forward.waits.push_back(wait(full).index(c * strips).per_lane());
-    forward.signals.push_back(signal(r, used));
-    draft.add(forward);
-  }
-
-  // Its own rows first, then its mates', then those that cross, one host after another.
-  void add_gemm() {
-    Rule rule = draft.step("gemm", stacked(c));
-    rule.limit = Limit::peer;
-    rule.limit_peer = c;
-    rule.count = N;
-    rule.let = {{"c", (host + s / L) % H * L + (r + s) % L}};
-    rule.waits = {wait(full).index(c * strips).per_lanes(cols).when(gt(s, 0))};
-    rule.reads = {piece(x, whole_x).when(eq(s, 0)), piece(a, part_of_a(c)).when(gt(s, 0))};
-    rule.targets = {piece(y, stacked(c))};
-    rule.signals = {signal(r, used).when(gt(s, 0))};
-    rule.finish = draft.producer.has_epilogue();
-    draft.add(rule);
-  }
-
-  Plan finished() {
-    draft.credit(wait(used).reaches(reads), {signal(gate(j), credit).index(L + host).each(H - 1),
-                                             signal(mate(j), credit).index(place).each(L - 1)});
-    Owed rows_owed = owed_copy(a, N - 1, other(s), part_of_a(other(s)), false);
-    rows_owed.leaf = -1 - x;
-    draft.plan.owed = {owed_copy(y, 1, r, rows(0, N * m), draft.producer.has_epilogue()), rows_owed};
-    return draft.plan;
-  }
-};
+void add_moves(GatherGemm& gather) {
+  Rule send = to_mates(gather, "send", r);
+  send.sources = {piece(gather.x, rows_of_x())};
+  send.waits.push_back(wait(gather.credit).index(of_gate(j)).lag(1).each(H - 1));
+  // What crosses goes first.
+  send.targets.insert(send.targets.begin(), piece(gather.a, rows_of_a(r)).of(gate(j)).each(H - 1));
+  send.signals.insert(send.signals.begin(), signal(gate(j), gather.full).index(r * strips).per_lane().each(H - 1));
+  gather.draft.add(send);
+  Rule forward = to_mates(gather, "spread", c);
+  forward.count = H - 1;
+  forward.let = {{"g", (host + 1 + s) % H}, {"c", g * L + place}};
+  forward.sources = {piece(gather.a, rows_of_a(c))};
+  forward.waits.push_back(wait(gather.full).index(c * strips).per_lane());
+  forward.signals.push_back(signal(r, gather.used));
+  gather.draft.add(forward);
+}
 
 }  // namespace
 
 Plan build_two_level_all_gather(const Producer& producer, const Space& space, int ranks_per_host) {
   if (producer.residual)
     bad_input("all_gather has no residual: the rows that a rank makes are a part of those it keeps");
-  Draft draft =
-      gather_draft(fmt::format("{} all_gather", to_string(producer.kind)), producer, space, ranks_per_host);
+  Draft draft = gather_draft(fmt::format("{} all_gather", to_string(producer.kind)), producer, space, ranks_per_host);
   const int y = draft.output(N * m, n);
   Spread spread(
       draft, [](const Expr&) { return slot; }, draft.plan.buffer("y"));
@@ -119,8 +72,7 @@ Plan build_two_level_broadcast(const Producer& producer, const Space& space, int
   const int num_ranks = space.num_ranks();
   if (space.options.root < 0 || space.options.root >= num_ranks)
     bad_input("broadcast has root {}, but ranks are 0 to {}", space.options.root, num_ranks - 1);
-  Draft draft =
-      gather_draft(fmt::format("{} broadcast", to_string(producer.kind)), producer, space, ranks_per_host);
+  Draft draft = gather_draft(fmt::format("{} broadcast", to_string(producer.kind)), producer, space, ranks_per_host);
   draft.param("root", space.options.root);
   const Expr root = Expr::name("root"), gates = eq(place, root % L), turn = (host - root / L) % H;
   const Expr onward = lt(turn, H - 1);
@@ -162,9 +114,13 @@ Plan build_two_level_gather_gemm(const Producer& producer, const Space& space, i
   if (producer.kind != ProducerKind::gemm)
     bad_input("rows are gathered for a gemm, not for {}; use gemm", to_string(producer.kind));
   GatherGemm gather(gather_draft("all_gather gemm", producer, space, ranks_per_host));
-  gather.add_moves();
-  gather.add_gemm();
-  return gather.finished();
+  const Expr reads = (N - 1) * strips * cols + (H - 1) * strips;
+  gather.add_counters(reads, L + H);
+  add_moves(gather);
+  gather.add_gemm((host + s / L) % H * L + (r + s) % L);  // its own rows, its mates', then what crosses, host by host
+  gather.draft.credit(wait(gather.used).reaches(reads), {signal(gate(j), gather.credit).index(L + host).each(H - 1),
+                                                         signal(mate(j), gather.credit).index(place).each(L - 1)});
+  return gather.finished(N - 1, other(s));
 }
 
 }  // namespace weft

@@ -1,11 +1,14 @@
-// Reductions on two levels. Chunk c belongs to place p of host g. On every host the rank at place p folds the chunk: its
-// mates store their tiles into slots of its memory as they make them, and it adds its own tile to them. On the other
-// hosts that sum is the host's partial, and its tiles cross to the owner as they are made; the owner adds the partials
-// and its own host's tiles. So of each element one partial per host crosses, and no pass over memory is made only to add.
+// Reductions on two levels. Chunk c belongs to place p of host g. On every host the rank at place p folds the chunk:
+// its mates store their tiles into slots of its memory as they make them, and it adds its own tile to them. On the
+// other hosts that sum is the host's partial, and its tiles cross to the owner as they are made; the owner adds the
+// partials and its own host's tiles. So of each element one partial per host crosses, and no pass over memory is made
+// only to add.
 //
-//   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host g's
+//   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host
+//   g's
 //           tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
-//   slices  reduce_scatter makes what crosses first, slice by slice, so that the link is in use from the first slice on,
+//   slices  reduce_scatter makes what crosses first, slice by slice, so that the link is in use from the first slice
+//   on,
 //           and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice d - 1 of
 //           its own host's: the sums of a slice are spread while the next are made.
 #include <algorithm>
@@ -51,8 +54,8 @@ Fold fold_parts(Draft& draft, const Space& space) {
   return fold;
 }
 
-// A turn goes over all hosts, this one last, and over a host's places, this one last: the mates' tiles of the chunk that
-// this rank folds are made while it makes theirs.
+// A turn goes over all hosts, this one last, and over a host's places, this one last: the mates' tiles of the chunk
+// that this rank folds are made while it makes theirs.
 Rule fold_step(Draft& draft, const Fold& fold, int slices) {
   const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + lo - a, x}, {at * cap + hi - a, z}}; };
   const Expr v = Expr::name("v"), w = Expr::name("w"), t = i / L;  // v: slots of the chunk's host begin there

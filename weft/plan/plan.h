@@ -8,10 +8,10 @@
 //   signal   adds 1 to a counter of some rank after each lane; it covers what that lane wrote to that rank
 //   wait     in run e: counter >= (e - lag) * total + at; only counters of the waiting rank; before every lane
 //
-// A rank starts run e + 1 of a plan only when all its own steps and triggers of run e have ended, and what it sends to a
-// rank in run e lands there before what it sends there in run e + 1 (the drain rule). So `output complete` means `my own
-// actions are done`, and everything of run e precedes everything of run e + 1 on a rank.
-// docs/plan.md has the format, the promises and their proof.
+// A rank starts run e + 1 of a plan only when all its own steps and triggers of run e have ended, and what it sends to
+// a rank in run e lands there before what it sends there in run e + 1 (the drain rule). So `output complete` means `my
+// own actions are done`, and everything of run e precedes everything of run e + 1 on a rank. docs/plan.md has the
+// format, the promises and their proof.
 #pragma once
 
 #include <array>
@@ -114,8 +114,8 @@ struct Rule {
   BoxRule box;        // the logical box of output that this action is about; empty: one lane, no data
   std::array<std::int64_t, 2> tile{0, 0};  // lanes cut dimensions 0 and 1 of the box; 0: uncut
   std::vector<WaitRule> waits;
-  // Steps whose producer takes its rows x from a buffer: cut by rows only. Rows of an input keep their number, or, where
-  // the output has more than m rows, are stacked by rank: output row q * m + i is made from row i of rank q.
+  // Steps whose producer takes its rows x from a buffer: cut by rows only. Rows of an input keep their number, or,
+  // where the output has more than m rows, are stacked by rank: output row q * m + i is made from row i of rank q.
   std::vector<PieceRule> reads;
   std::vector<PieceRule> sources;
   std::vector<PieceRule> targets;
@@ -129,10 +129,10 @@ struct Rule {
 };
 
 // What a rank must find in a buffer at the end of a run: for s in 0 .. count - 1, `piece` of rank r holds the
-// sum over the ranks first, first + 1, ... (mod N), `contributors` of them, folded in that order, of `leaf` at `origin`.
-// Where ranks share hosts, L = `ranks_per_host` of them each, a sum over all ranks may go host by host. Rank `first` is
-// l of host h. The sums of the hosts h, h + 1, ... but the last, each folded over its ranks l, l + 1, ... (mod L), are
-// folded in that order, and then the last host's contributions one by one. L = 1 is the flat order.
+// sum over the ranks first, first + 1, ... (mod N), `contributors` of them, folded in that order, of `leaf` at
+// `origin`. Where ranks share hosts, L = `ranks_per_host` of them each, a sum over all ranks may go host by host. Rank
+// `first` is l of host h. The sums of the hosts h, h + 1, ... but the last, each folded over its ranks l, l + 1, ...
+// (mod L), are folded in that order, and then the last host's contributions one by one. L = 1 is the flat order.
 struct Owed {
   Expr count = 1, when = 1;
   std::vector<Let> let;

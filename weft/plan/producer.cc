@@ -24,8 +24,8 @@ void check_size(const char* what, std::int64_t value) {
 
 // A gemv this short takes some ten microseconds: cut into tiles it would spend a tenth of that on signals.
 constexpr std::int64_t kShortGemv = 1 << 18;
-// Of longer ones a tile has this many products at least: with k 8 and tiles of 256 an all-reduce of 4 MB took 15 ms, with
-// tiles of 4096 7 ms (2 ranks; the gemv alone 6).
+// Of longer ones a tile has this many products at least: with k 8 and tiles of 256 an all-reduce of 4 MB took 15 ms,
+// with tiles of 4096 7 ms (2 ranks; the gemv alone 6).
 constexpr std::int64_t kGemvTile = 1 << 15;
 
 std::array<std::int64_t, 2> default_tile(const Producer& p) {

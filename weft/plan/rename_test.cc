@@ -27,9 +27,9 @@ TEST(Rename, ReachesEveryExpressionOfARule) {
   rule = renamed(rule, kToN);
   const WaitRule& w = rule.waits[0];
   const SignalRule& g = rule.signals[0];
-  std::vector<Expr> all = {rule.count, rule.when,   rule.finish, rule.limit_peer, rule.order, rule.order_step,
-                           w.index,    w.at,        w.per,       w.each,          w.when,     rule.let[0].value,
-                           g.rank,     g.index,     g.per,       g.each,          g.when,     rule.box.lo[0],
+  std::vector<Expr> all = {rule.count,    rule.when, rule.finish, rule.limit_peer, rule.order, rule.order_step,
+                           w.index,       w.at,      w.per,       w.each,          w.when,     rule.let[0].value,
+                           g.rank,        g.index,   g.per,       g.each,          g.when,     rule.box.lo[0],
                            rule.box.hi[0]};
   for (const auto* list : {&rule.reads, &rule.sources, &rule.targets})
     for (const PieceRule& p : *list) all.insert(all.end(), {p.rank, p.box.lo[0], p.box.hi[0], p.each, p.when});

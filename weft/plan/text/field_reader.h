@@ -189,8 +189,7 @@ class FieldReader {
   }
   void producer(const char* key, int& out) { number(key, out, -1, -1, int_size(plan_.producers) - 1); }
   void leaf(int& out) {
-    if (find("input") && find("producer"))
-      bad_input("{}: both \"producer\" and \"input\" are given; give one", where_);
+    if (find("input") && find("producer")) bad_input("{}: both \"producer\" and \"input\" are given; give one", where_);
     if (find("input")) {
       buffer("input", out);
       out = -1 - out;

@@ -145,10 +145,8 @@ TEST(LoadPlan, RefusesWhatThisWeftDoesNotMake) {
 
 TEST(LoadPlan, Format1HasNoFieldsOfFormat2) {
   const Json old = in_format_1(ring_plan());
-  const std::vector<std::pair<const char*, Json>> newer = {{"/route", "ring"},
-                                                           {"/outputs", Json::array({"y"})},
-                                                           {"/producers/0/x", "f32"},
-                                                           {"/counters/0/purpose", "data"}};
+  const std::vector<std::pair<const char*, Json>> newer = {
+      {"/route", "ring"}, {"/outputs", Json::array({"y"})}, {"/producers/0/x", "f32"}, {"/counters/0/purpose", "data"}};
   for (const auto& [pointer, value] : newer)
     EXPECT_NE(with_field(pointer, value, old).find("unknown field"), std::string::npos) << pointer;
 }

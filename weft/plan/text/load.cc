@@ -58,8 +58,8 @@ class PlanReader {
       bad_input("{}: the plan has format {}, but this Weft reads formats 1 to {}; build the plan again with this Weft",
                 where_, format, kPlanFormat);
     format_ = static_cast<int>(format);
-    std::vector<std::string_view> known = {"format",    "name",    "ranks",    "sum",   "why", "params", "tables",
-                                           "producers", "buffers", "counters", "rules", "owed"};
+    std::vector<std::string_view> known = {"format", "name",      "ranks",   "sum",      "why",   "params",
+                                           "tables", "producers", "buffers", "counters", "rules", "owed"};
     if (format_ > 1) known.insert(known.end(), {"route", "outputs"});
     check_fields(json, known, where_);
     plan_.name = name_in(json, "name", where_);
