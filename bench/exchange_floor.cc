@@ -3,9 +3,9 @@
 //
 //   exchange_floor [--json]     microseconds a run for 256, 1024 and 4096 floats; the median of 9 blocks of 2,000 runs
 //
-// Two figures each. `alone` is the exchange in a tight loop. `added` is what it adds to a gemv with k 64 before it, blocks
-// with and without the exchange in turn: beside the exchange it holds what nobody can avoid who needs the other's result
-// in every run, waiting for whichever of the two gemvs took longer this time.
+// Two figures each. `alone` is the exchange in a tight loop. `added` is what it adds to a gemv with k 64 before it,
+// blocks with and without the exchange in turn: beside the exchange it holds what nobody can avoid who needs the
+// other's result in every run, waiting for whichever of the two gemvs took longer this time.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

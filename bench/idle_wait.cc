@@ -1,5 +1,5 @@
-// What a rank takes of a core while it waits for another: rank 0 comes some seconds late to an all-reduce, and all others
-// wait in Op::output() meanwhile. Their user and system time, of all threads, over the time they waited.
+// What a rank takes of a core while it waits for another: rank 0 comes some seconds late to an all-reduce, and all
+// others wait in Op::output() meanwhile. Their user and system time, of all threads, over the time they waited.
 //
 //   weft run -n 2 -- idle_wait [--seconds 3] [--json]
 //   weft cluster run -n 2 -- idle_wait --json         between hosts, where a wire is waited on too

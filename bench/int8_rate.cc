@@ -1,6 +1,6 @@
-// How quickly partial sums become int8 blocks and floats again (weft/kernel/rows/variant_blocks.inc), one thread, tiles of 64 x
-// 64 that stay in the cache, and rows that do not: GB of f32 values a second, the best of many turns. At 10 Gbit/s a link
-// takes 1.25 GB/s; what the kernels take beside it is what int8 costs.
+// How quickly partial sums become int8 blocks and floats again (weft/kernel/rows/variant_blocks.inc), one thread, tiles
+// of 64 x 64 that stay in the cache, and rows that do not: GB of f32 values a second, the best of many turns. At 10
+// Gbit/s a link takes 1.25 GB/s; what the kernels take beside it is what int8 costs.
 //   cmake --build --preset release --target int8_rate && build/bench/int8_rate
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 // What language models are made of, beside what bounds it: products with weights (n, k) beside a loop that only reads
-// them (few rows) and beside weights (k, n) (many rows), attention over a cache, and what calling a pool's threads costs.
-// Weights rotate through copies larger than the caches. Usage: linear_floor [THREADS] [bandwidth|rows|attention|pool]
+// them (few rows) and beside weights (k, n) (many rows), attention over a cache, and what calling a pool's threads
+// costs. Weights rotate through copies larger than the caches. Usage: linear_floor [THREADS]
+// [bandwidth|rows|attention|pool]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// How good and how quick is the planner of resharding? Three tables: the nine cases of the literature with every choice;
-// many random cases (meshes up to 4x8, 1 to 3 dimensions), with the worst of them named by seed; and 64x8 to 64x8 devices.
-// Exits 1 where ours is longer than another choice or than the exact search.
+// How good and how quick is the planner of resharding? Three tables: the nine cases of the literature with every
+// choice; many random cases (meshes up to 4x8, 1 to 3 dimensions), with the worst of them named by seed; and 64x8 to
+// 64x8 devices. Exits 1 where ours is longer than another choice or than the exact search.
 //   cmake --build build --target reshard_cases && build/bench/reshard_cases --cases 10000
 #include <algorithm>
 #include <chrono>

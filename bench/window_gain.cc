@@ -1,9 +1,9 @@
 // What a window saves: one unmodified sgemm whose rows belong to several owners, written straight to them, against the
 // same sgemm into private memory followed by a copy of each owner's rows into the owner's memory. Both are timed in the
 // same rounds, in turn, twice each (the second pair is the A/A band); every round checks that the owners hold the
-// same bits. The copy is made by the thread that called sgemm, as people write it, and, where the BLAS has more threads,
-// once more by as many. Every timing begins with cold caches: more than twice the last level is read before it. Owners
-// are thread ranks: their memory is shared memory either way.
+// same bits. The copy is made by the thread that called sgemm, as people write it, and, where the BLAS has more
+// threads, once more by as many. Every timing begins with cold caches: more than twice the last level is read before
+// it. Owners are thread ranks: their memory is shared memory either way.
 //
 //   build/bench/window_gain --m 2048 --n 2048 --k 128 --owners 4 --threads 2 --rounds 41 [--busy] [--huge] [--json]
 //

@@ -1,5 +1,6 @@
-// What the wire between hosts costs: latency of put + signal, bandwidth, and CPU time a byte, between two processes that
-// may be in two network namespaces. Beside it, the same bytes through a plain socket: send() and recv(), nothing else.
+// What the wire between hosts costs: latency of put + signal, bandwidth, and CPU time a byte, between two processes
+// that may be in two network namespaces. Beside it, the same bytes through a plain socket: send() and recv(), nothing
+// else.
 //
 //   wire_floor --serve PORT [--device DEV]            the one end
 //   wire_floor --connect HOST:PORT [--device DEV]     the other; prints the tables

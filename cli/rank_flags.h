@@ -1,5 +1,6 @@
-// The flags that say how many ranks a command has, what they are and what lies between them: one spelling, one check and
-// one meaning for all commands. A command adds those that it takes; on_ranks (cli/ranks.h) starts what they ask for.
+// The flags that say how many ranks a command has, what they are and what lies between them: one spelling, one check
+// and one meaning for all commands. A command adds those that it takes; on_ranks (cli/ranks.h) starts what they ask
+// for.
 #pragma once
 
 #include <optional>
@@ -37,13 +38,15 @@ bool is_paced(const std::string& link);
 // That link; none where there is nothing to pace. Throws bad_input where it is no link at all.
 std::optional<Link> paced_link(const std::string& link);
 
-// Throws bad_input for threads, transport, link and hosts that cannot be. How many ranks may be is the command's to say.
+// Throws bad_input for threads, transport, link and hosts that cannot be. How many ranks may be is the command's to
+// say.
 void check_rank_flags(const RankFlags& flags);
 void check_num_ranks(int ranks, int least = 1);  // least to kMaxLocalRanks
 
 WorldOptions world_options(const RankFlags& flags);
 
-// The ranks that there will be: those of the launcher where one has started this process, else those that are asked for.
+// The ranks that there will be: those of the launcher where one has started this process, else those that are asked
+// for.
 int num_ranks(int asked);
 // Threads of each rank that share the cores of this machine, at least one.
 int threads_sharing_cores(int ranks);

@@ -1,5 +1,5 @@
-// The one place that starts ranks. A command calls on_ranks, and the same words on the command line play every role: the
-// launcher that checks and waits, and the ranks that work.
+// The one place that starts ranks. A command calls on_ranks, and the same words on the command line play every role:
+// the launcher that checks and waits, and the ranks that work.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ struct AroundRanks {
   std::function<WorldOptions()> options;
 };
 
-// Runs `body` on every rank and returns the exit code. Where a launcher (mpirun, weft run) has started this process, it is
-// a rank. Otherwise flags.count ranks are started here: processes, whose rank 0 owns standard output, or threads.
+// Runs `body` on every rank and returns the exit code. Where a launcher (mpirun, weft run) has started this process, it
+// is a rank. Otherwise flags.count ranks are started here: processes, whose rank 0 owns standard output, or threads.
 int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around = {});
 
-// Launches this very command line as `num_ranks` processes and waits for them, for on_ranks. Rank 0 owns standard output.
-// Says on standard error what no rank could say itself. Returns the exit code.
+// Launches this very command line as `num_ranks` processes and waits for them, for on_ranks. Rank 0 owns standard
+// output. Says on standard error what no rank could say itself. Returns the exit code.
 int relaunch(int num_ranks);
 
-// Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's, and
-// the launcher of ranks that died or hung.
+// Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's,
+// and the launcher of ranks that died or hung.
 bool speaks_of(const Error& error);
 
 }  // namespace weft::cli

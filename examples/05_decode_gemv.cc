@@ -1,5 +1,5 @@
-// Decoding: a few vectors times a large matrix, summed over the ranks. The op is compiled once, for as many sequences as
-// may ever be decoded together; each run says how many there are, which costs nothing to change.
+// Decoding: a few vectors times a large matrix, summed over the ranks. The op is compiled once, for as many sequences
+// as may ever be decoded together; each run says how many there are, which costs nothing to change.
 //
 //   weft run -n 2 -- 05_decode_gemv
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Plans that only move rows between ranks, listed by hand: what resharding is made of, small enough to reckon when each
-// row must be there. Every rank has an input `x` and an output `y`, both rows x cols; a move copies rows of one rank's x
-// to the same rows of another's y, tile by tile, or goes on from there: a relay copies what has come into its own y.
+// row must be there. Every rank has an input `x` and an output `y`, both rows x cols; a move copies rows of one rank's
+// x to the same rows of another's y, tile by tile, or goes on from there: a relay copies what has come into its own y.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Random reshards with values that tell every element of every run apart, and checks of what arrived. Everything comes from
-// a seed, so that every process makes the same.
+// Random reshards with values that tell every element of every run apart, and checks of what arrived. Everything comes
+// from a seed, so that every process makes the same.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct ReshardCase {
   std::string name;
 };
 
-// Scalars and 1 to 3 dimensions, sizes that do not divide, meshes that overlap, replication on both sides, tensors fused from three,
-// all dtypes and the changes between them. `num_ranks` 0: 2 to 9.
+// Scalars and 1 to 3 dimensions, sizes that do not divide, meshes that overlap, replication on both sides, tensors
+// fused from three, all dtypes and the changes between them. `num_ranks` 0: 2 to 9.
 ReshardCase random_reshard(std::uint64_t seed, int num_ranks = 0);
 
 Network network_of(const ReshardCase& c);

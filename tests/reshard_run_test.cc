@@ -1,5 +1,5 @@
-// Reshards, run: over threads, processes, paced links and the wire, against the reference executor, every element of every
-// destination checked.
+// Reshards, run: over threads, processes, paced links and the wire, against the reference executor, every element of
+// every destination checked.
 #include <cstring>
 
 #include <gtest/gtest.h>

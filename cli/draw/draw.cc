@@ -1,4 +1,5 @@
-// `weft draw`: a chart described in JSON becomes a picture, in the style of all others. The pages of docs/results use it.
+// `weft draw`: a chart described in JSON becomes a picture, in the style of all others. The pages of docs/results use
+// it.
 #include <iostream>
 #include <iterator>
 #include <memory>

@@ -1,6 +1,6 @@
-// One block of a workload on this rank, forward: its sub-layers in order, each fed by the one before. The same data flows
-// in every style, so that their results can be compared. ledger_transformer.cc, ledger_moe.cc and ledger_dlrm.cc fill
-// in what each kind of workload computes.
+// One block of a workload on this rank, forward: its sub-layers in order, each fed by the one before. The same data
+// flows in every style, so that their results can be compared. ledger_transformer.cc, ledger_moe.cc and ledger_dlrm.cc
+// fill in what each kind of workload computes.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ class Block {
   const Mesh& mesh() const { return mesh_; }
   const SubLayer& layer(const std::string& name) const;
   float* buffer(std::int64_t elements);  // zeros; lives as long as the block
-  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A transformer's
-  // are loaded from another sharding.
+  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A
+  // transformer's are loaded from another sharding.
   const float* weights(std::int64_t k, std::int64_t n, std::int64_t sum_k);
   Part& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
   Part& local(const std::string& name, const GemmOptions& product) { return part(name, gemm(product), keep()); }

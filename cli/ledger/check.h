@@ -1,6 +1,6 @@
-// Are the products and their collectives right? A few elements of every part that communicates, in float64 from its real
-// inputs: each rank computes its share of a sampled element, the ranks tell each other, and whoever owns the element
-// compares. Shapes and owners come from plan/space.h; no plan, builder or executor has a part in it.
+// Are the products and their collectives right? A few elements of every part that communicates, in float64 from its
+// real inputs: each rank computes its share of a sampled element, the ranks tell each other, and whoever owns the
+// element compares. Shapes and owners come from plan/space.h; no plan, builder or executor has a part in it.
 #pragma once
 
 #include <cstdint>

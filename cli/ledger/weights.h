@@ -1,5 +1,6 @@
-// The block's weights, as they come from a checkpoint: every matrix cut by rows over the ranks, as sharded optimisers keep
-// it, and moved by a reshard plan to the columns or rows that a rank multiplies with. What is in place does not travel.
+// The block's weights, as they come from a checkpoint: every matrix cut by rows over the ranks, as sharded optimisers
+// keep it, and moved by a reshard plan to the columns or rows that a rank multiplies with. What is in place does not
+// travel.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class WeightLoader {
 
   WeightLoader(World& world, CommonClock& clock) : world_(world), clock_(clock) {}
 
-  // Collective. This rank's k x n part, in memory that lives as long as the loader; values are uniform in [-scale, scale),
-  // the same for any number of ranks, and every one of them is checked.
+  // Collective. This rank's k x n part, in memory that lives as long as the loader; values are uniform in [-scale,
+  // scale), the same for any number of ranks, and every one of them is checked.
   const float* load(std::int64_t k, std::int64_t n, Split split, float scale);
   const WeightLoad& done() const { return done_; }
 

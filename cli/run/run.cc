@@ -1,5 +1,5 @@
-// `weft run -n N -- PROG`: N local ranks of a program that uses the library; with --rendezvous, as part of a world whose
-// other ranks the same command starts on other hosts.
+// `weft run -n N -- PROG`: N local ranks of a program that uses the library; with --rendezvous, as part of a world
+// whose other ranks the same command starts on other hosts.
 #include <algorithm>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// `weft spd distill` as its users see it: on the bundled model it writes an spd file whose weights fit, goes on after it was
-// killed, and refuses what it cannot do.
+// `weft spd distill` as its users see it: on the bundled model it writes an spd file whose weights fit, goes on after
+// it was killed, and refuses what it cannot do.
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// `weft eval` as its users see it: the figures of models/weft-16/eval.json, the same at any number of ranks, and a paired
-// comparison.
+// `weft eval` as its users see it: the figures of models/weft-16/eval.json, the same at any number of ranks, and a
+// paired comparison.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,7 +41,8 @@ std::string all_dropped(const Scratch& scratch, int tp) {
   return scratch.file("all.spd");
 }
 
-// tools/weft16_eval.py computed these with PyTorch: perplexity on the first windows is not in the file, but the whole is.
+// tools/weft16_eval.py computed these with PyTorch: perplexity on the first windows is not in the file, but the whole
+// is.
 TEST(Eval, HasItsKeysAndTheModelsFigures) {
   const Json found =
       parsed(weft("eval --model " + kModel + " --limit 60 --text " + kModel + "/heldout.txt --window 256 --json"));

@@ -1,5 +1,5 @@
-// The flags of ranks: what they refuse, what world they ask for, and that on_ranks does what they say with threads. Processes
-// and mpirun are cli_test's.
+// The flags of ranks: what they refuse, what world they ask for, and that on_ranks does what they say with threads.
+// Processes and mpirun are cli_test's.
 #include "cli/rank_flags.h"
 
 #include <atomic>

@@ -14,8 +14,8 @@ namespace weft::testing {
 bool is_host_rank(int argc, char** argv);
 int run_host_rank(int argc, char** argv);
 
-// All ops with all routes, three runs each back to back: this rank's outputs, one after the other. The same bits wherever
-// the ranks are.
+// All ops with all routes, three runs each back to back: this rank's outputs, one after the other. The same bits
+// wherever the ranks are.
 std::vector<float> smoke_outputs(World& world);
 
 double now_s();  // of a clock that all processes of the machine share

@@ -1,5 +1,6 @@
-// Virtual clusters: links and quotas are what was asked for, clusters are apart, and nothing stays behind, whatever died
-// when. Needs root, ip, tc and mpirun; says so where it is skipped. The network is that of the hosts made here alone.
+// Virtual clusters: links and quotas are what was asked for, clusters are apart, and nothing stays behind, whatever
+// died when. Needs root, ip, tc and mpirun; says so where it is skipped. The network is that of the hosts made here
+// alone.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Two clocks. now_ns() is CLOCK_MONOTONIC, the same in all processes of a machine. ticks() is the cheapest counter there
-// is, for stamps taken tile by tile; it becomes nanoseconds later, by comparing both clocks at two moments.
+// Two clocks. now_ns() is CLOCK_MONOTONIC, the same in all processes of a machine. ticks() is the cheapest counter
+// there is, for stamps taken tile by tile; it becomes nanoseconds later, by comparing both clocks at two moments.
 #pragma once
 
 #include <chrono>

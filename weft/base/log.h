@@ -1,5 +1,5 @@
-// What the library has to say beside its results and errors, as that a peer is late but alive: a line now and then, never
-// on the way of a run that goes well. The library prints nothing itself; where nobody asked, lines go nowhere.
+// What the library has to say beside its results and errors, as that a peer is late but alive: a line now and then,
+// never on the way of a run that goes well. The library prints nothing itself; where nobody asked, lines go nowhere.
 #pragma once
 
 #include <string_view>

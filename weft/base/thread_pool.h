@@ -21,8 +21,8 @@ class ThreadPool {
 
   int size() const { return num_threads_; }
 
-  // How long helpers look for work, and the caller for their end, before they sleep. 0 where others need the processors:
-  // a thread that spins may take time from the one it waits for. Not during run().
+  // How long helpers look for work, and the caller for their end, before they sleep. 0 where others need the
+  // processors: a thread that spins may take time from the one it waits for. Not during run().
   void set_spin(std::chrono::nanoseconds spin);
 
   // Calls work(0) here and work(1 .. size - 1) on the helpers; returns when all have returned. The first exception

@@ -43,8 +43,8 @@ struct Cluster {
   double signal_s = 0;            // raising a counter a peer on the host is waiting for, until it sees it
   double step_s = 0;              // a tile beside its arithmetic
   double run_s = 0;               // starting a run and waiting for its output
-  // CPU time that a rank spends on a message to or from another host, and on each byte of it. 0: none, as where a link is
-  // only paced, or hardware moves the bytes.
+  // CPU time that a rank spends on a message to or from another host, and on each byte of it. 0: none, as where a link
+  // is only paced, or hardware moves the bytes.
   double wire_message_s = 0;
   double wire_byte_s = 0;
 
@@ -69,7 +69,8 @@ Cluster default_cluster(int num_ranks = 2);
 // byte for both ends together; the more a message, the smaller they are).
 Cluster with_wire(Cluster cluster);
 
-// The cluster with that many cores for each of its ranks: 0.5 where two ranks share one, 2 where a rank has two threads.
+// The cluster with that many cores for each of its ranks: 0.5 where two ranks share one, 2 where a rank has two
+// threads.
 Cluster with_cores(Cluster cluster, double cores_a_rank);
 
 // "shm": the local link of the default cluster. "10gbit,10us": a rate and a latency; a rate alone has

@@ -1,5 +1,6 @@
-// Where the data files of Weft are: workloads/, workloads/reshard/, clusters/networks/, clusters/chips/. A name is looked for in that
-// folder of, in this order: the environment's WEFT_DATA alone, where it is set; the WEFT_DATA_DIR of the build; ../ and
+// Where the data files of Weft are: workloads/, workloads/reshard/, clusters/networks/, clusters/chips/. A name is
+// looked for in that folder of, in this order: the environment's WEFT_DATA alone, where it is set; the WEFT_DATA_DIR of
+// the build; ../ and
 // ../share/weft/ from the program's folder. What has a '/' or ends in .json is a path.
 #pragma once
 

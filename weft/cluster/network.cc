@@ -1,5 +1,5 @@
-// Networks as files. Two forms are read: the explicit one that to_json writes, with every NIC, rank and rack, and a short
-// one for hosts that are all alike. Both are checked by the same rules as a Network made in code.
+// Networks as files. Two forms are read: the explicit one that to_json writes, with every NIC, rank and rack, and a
+// short one for hosts that are all alike. Both are checked by the same rules as a Network made in code.
 #include "weft/cluster/network.h"
 
 #include <algorithm>

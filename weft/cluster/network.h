@@ -44,8 +44,8 @@ Network one_nic_a_host(int hosts, int devices, const Link& link, const Link& loc
 // The same for any number of ranks a host: host_of[rank], hosts numbered from 0.
 Network one_nic_a_host(const std::vector<int>& host_of, const Link& link, const Link& local);
 
-// All throw bad_input naming file, field, value and remedy. A file names every NIC, rank and rack, as to_json does, or, where
-// hosts are alike, "num_hosts", "ranks_per_host", "nics_per_host", "nic_bytes_per_s" and, if it has racks,
+// All throw bad_input naming file, field, value and remedy. A file names every NIC, rank and rack, as to_json does, or,
+// where hosts are alike, "num_hosts", "ranks_per_host", "nics_per_host", "nic_bytes_per_s" and, if it has racks,
 // "hosts_per_rack" and "uplink_bytes_per_s".
 Network parse_network(std::string_view json, std::string_view where);
 Network load_network(const std::string& path);

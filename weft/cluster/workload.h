@@ -119,8 +119,8 @@ double compute_seconds(const SubLayer& layer, const Cluster& cluster);
 // void, its degrees are {scale.ranks} and its source says what was done.
 Workload scaled(const Workload& workload, const Scale& scale);
 
-// A name is looked for in the folder workloads/ (data_file.h). All throw bad_input naming file, field, value and remedy;
-// no field is optional but "note".
+// A name is looked for in the folder workloads/ (data_file.h). All throw bad_input naming file, field, value and
+// remedy; no field is optional but "note".
 Workload load_workload(const std::string& name_or_path);
 Workload parse_workload(std::string_view json, std::string_view where);
 std::vector<std::string> workload_names();  // of the first of those folders that is there, sorted

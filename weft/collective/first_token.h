@@ -4,8 +4,8 @@
 // estimate(). A dropped block keeps the output of its first one where it is made, and brings it along as the addend of
 // its second. Embedding and head are left out: a prompt needs the logits of its last token alone.
 //
-// Plans count values of 4 bytes, models keep theirs in 2: memory is taken at twice its rate, and so is a link, unless the
-// wire is narrower than the model's own values.
+// Plans count values of 4 bytes, models keep theirs in 2: memory is taken at twice its rate, and so is a link, unless
+// the wire is narrower than the model's own values.
 #pragma once
 
 #include <cstdint>

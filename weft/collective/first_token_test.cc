@@ -34,7 +34,8 @@ TEST(FirstToken, SendsWhatAnAllReduceOfTwoByteValuesMustAndHalfWhenAllIsDropped)
   EXPECT_EQ(first_token(narrow).sync.bytes * 32, p.sync.bytes * 17);
 }
 
-// On a link that is all that matters, dropping one of two synchronisations halves the time, and int8 brings it to 17/32.
+// On a link that is all that matters, dropping one of two synchronisations halves the time, and int8 brings it to
+// 17/32.
 TEST(FirstToken, IsTheLinksTimeWhereTheLinkIsSlow) {
   const FirstToken p = first_token(spec_of(1e8));
   const double link = static_cast<double>(p.total(0).bytes) / 1e8;

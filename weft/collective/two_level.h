@@ -1,8 +1,8 @@
 // Two-level routes, for ranks that fill several hosts, `ranks_per_host` on each. Inside a host data goes through shared
 // memory; across the network goes one copy for each host that needs it, or one partial sum of each host that has it.
 //
-// Rank r is the `place` r % L of `host` r / L. Ranks of one place on all hosts are each other's gates: what crosses from
-// a host to a rank elsewhere crosses from that rank's place, so all ranks of a host share the crossing evenly.
+// Rank r is the `place` r % L of `host` r / L. Ranks of one place on all hosts are each other's gates: what crosses
+// from a host to a rank elsewhere crosses from that rank's place, so all ranks of a host share the crossing evenly.
 #pragma once
 
 #include "weft/collective/draft.h"
@@ -32,10 +32,11 @@ class Spread {
   using TilesOf = Expr (*)(const Expr& chunk);  // at most `slot`
   Spread(Draft& draft, TilesOf tiles_of, int buffer);
 
-  // Lets a rule that makes its rank's own chunk, tiles from u on, store it in `box` of everybody's buffer; where `when`.
-  // `signals_itself`: its own came() is raised too.
+  // Lets a rule that makes its rank's own chunk, tiles from u on, store it in `box` of everybody's buffer; where
+  // `when`. `signals_itself`: its own came() is raised too.
   void store(Rule* rule, const BoxRule& box, const Expr& u, const Expr& when = 1, bool signals_itself = false) const;
-  // Adds what gates do: `rule`, whose loop names a host g, another one, and lets `box` and u be, copies that gate's chunk.
+  // Adds what gates do: `rule`, whose loop names a host g, another one, and lets `box` and u be, copies that gate's
+  // chunk.
   void forward(Rule rule, const BoxRule& box, const Expr& u);
   // Waits for the chunks that mates bring.
   void arrive();

@@ -1,5 +1,5 @@
-// Two-level routes are proved on hosts of every shape, cross the network with no byte more than needed, are chosen where
-// a link is slow, and refuse what does not fill hosts.
+// Two-level routes are proved on hosts of every shape, cross the network with no byte more than needed, are chosen
+// where a link is slow, and refuse what does not fill hosts.
 #include "weft/collective/two_level.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Who carries what when: a row for each thing that can be busy, bars as high as the part of its rate they take. Bars that
-// share a row at one time lie on one another, so an idle or half-used row shows at a glance.
+// Who carries what when: a row for each thing that can be busy, bars as high as the part of its rate they take. Bars
+// that share a row at one time lie on one another, so an idle or half-used row shows at a glance.
 #pragma once
 
 #include <string>

@@ -23,7 +23,8 @@ struct Slant {
   std::size_t stride = 1;  // every how many names are drawn
   double depth = 0;        // pixels that names reach down, beyond where level ones stand
 };
-// The flattest of 0, 32, 60 and 90 degrees at which all names fit and none leaves the canvas; at 90 some may have to go.
+// The flattest of 0, 32, 60 and 90 degrees at which all names fit and none leaves the canvas; at 90 some may have to
+// go.
 Slant slant_of(const Columns& columns);
 void draw_names(Svg& svg, const Columns& columns, const Slant& slant, double bottom);
 

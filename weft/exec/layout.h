@@ -38,8 +38,8 @@ struct Layout {
 // Throws bad_input where the rank's memory would exceed what 64 bits of address can hold.
 Layout layout_of(const Plan& plan, const Expander& expander, int rank);
 
-// Calls f(rows, cols, corner offset per dimension) for every 2-d strip of a box: once for boxes of up to two dimensions.
-// Dimensions `row_dim` to the last but one are a strip's rows.
+// Calls f(rows, cols, corner offset per dimension) for every 2-d strip of a box: once for boxes of up to two
+// dimensions. Dimensions `row_dim` to the last but one are a strip's rows.
 template <typename F>
 void for_each_strip(const Box& box, int row_dim, F&& f) {
   std::array<std::int64_t, kMaxDims> at{};

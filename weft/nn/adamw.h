@@ -20,8 +20,8 @@ class AdamW {
  public:
   AdamW(std::int64_t count, const AdamWOptions& options);
 
-  // One step: moments are corrected for having begun at zero. An element's bits depend on that element's gradients alone,
-  // so replicas with the same gradients stay the same.
+  // One step: moments are corrected for having begun at zero. An element's bits depend on that element's gradients
+  // alone, so replicas with the same gradients stay the same.
   void step(ThreadPool& pool, float lr, std::span<const float> gradients, std::span<float> parameters);
 
  private:

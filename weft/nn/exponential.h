@@ -1,5 +1,5 @@
-// exp of four floats at once: attention of a training step takes one of every score, and the library's takes them one by
-// one. Relative error under 3e-7; below exp(-87) the result is exp(-87), which no softmax notices.
+// exp of four floats at once: attention of a training step takes one of every score, and the library's takes them one
+// by one. Relative error under 3e-7; below exp(-87) the result is exp(-87), which no softmax notices.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Norms over rows and their backward passes: root-mean-square norm, y = x * r * weight with r = 1 / sqrt(mean(x^2) + eps),
-// and layer norm, y = (x - mean) * r * weight + bias with r = 1 / sqrt(variance + eps).
+// Norms over rows and their backward passes: root-mean-square norm, y = x * r * weight with r = 1 / sqrt(mean(x^2) +
+// eps), and layer norm, y = (x - mean) * r * weight + bias with r = 1 / sqrt(variance + eps).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The layers written out in double, one loop an index, and central differences of them: what the gradients of weft/nn are
-// held against. In double the differences are good to about 1e-9, so a test sees the rounding of f32 and nothing else.
+// The layers written out in double, one loop an index, and central differences of them: what the gradients of weft/nn
+// are held against. In double the differences are good to about 1e-9, so a test sees the rounding of f32 and nothing
+// else.
 #pragma once
 
 #include <algorithm>
@@ -128,8 +129,8 @@ struct Block {  // both halves of one rank's block
   }
 };
 
-// Central differences of `loss` in every element of `values` against `gradient`: their distance may be `tolerance` of the
-// larger of the difference and the root mean square of them all.
+// Central differences of `loss` in every element of `values` against `gradient`: their distance may be `tolerance` of
+// the larger of the difference and the root mean square of them all.
 inline void expect_gradient(const std::string& what, Doubles& values, std::span<const float> gradient,
                             const std::function<double()>& loss, double tolerance = 1e-4) {
   ASSERT_EQ(values.size(), gradient.size()) << what;

@@ -34,8 +34,8 @@ struct SpaceOptions {
   int slices = 0;           // all_reduce by ring, two_shot or two_level: 0 chooses
   Dtype wire = Dtype::f32;  // format of partial sums between ranks: f32, bf16 or int8 (base/dtype.h)
   // all_reduce by ring, two_shot or two_level: format of the sums on their way to everybody. None: int8 where `wire` is
-  // int8, else f32. A narrow one is rounded once, by the owner, who takes the rounded sum too, so that all ranks end with
-  // the same bits; the epilogue comes after it, on every rank, so that no residual is rounded with it.
+  // int8, else f32. A narrow one is rounded once, by the owner, who takes the rounded sum too, so that all ranks end
+  // with the same bits; the epilogue comes after it, on every rank, so that no residual is rounded with it.
   std::optional<Dtype> wire_sums = {};
   int root = 0;                    // broadcast: position in the group
   Stack stack = Stack::rows;       // all_to_all

@@ -68,8 +68,8 @@ class Transport {
   // What carries stores and signals to the ranks it does not reach; null where it reaches all.
   virtual Wire* wire() { return nullptr; }
 
-  // Until when the link from one host to another is busy, where local ranks are paced (pace.h). kAllHosts for one of them
-  // makes it the other's NIC, out or in.
+  // Until when the link from one host to another is busy, where local ranks are paced (pace.h). kAllHosts for one of
+  // them makes it the other's NIC, out or in.
   virtual std::atomic<std::int64_t>& link_clock(int from_host, int to_host) = 0;
 
   // To be called in every wait loop; one relaxed load unless something happened. Once any rank has failed it

@@ -1,6 +1,7 @@
 // Virtual hosts: a host is a network namespace with one shaped link, on this machine. What is here are their names, and
-// what of them can be found. Hosts that are made together are a set with a name, and everything that the kernel holds for
-// a set carries that name, so that it can be found and taken down when its file is lost and whoever made it has died.
+// what of them can be found. Hosts that are made together are a set with a name, and everything that the kernel holds
+// for a set carries that name, so that it can be found and taken down when its file is lost and whoever made it has
+// died.
 //
 //   namespaces   weft-NAME-0, weft-NAME-1, ... the hosts, each with the device eth0
 //                weft-NAME-switch              a bridge with one port per host; nothing of it is seen from outside

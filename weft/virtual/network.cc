@@ -58,9 +58,9 @@ bool routed(std::uint32_t subnet) {
 // segment costs 30 times the CPU, and a larger one lets a pause be caught up with at the speed of memory.
 constexpr const char* kSegment = "gso_max_size 16384";
 
-// BBR, the default on some machines, sets a timer for every segment. In a virtual machine those cost the hosts more than
-// the bytes do (8.4 MB each way beside a gemm, 1 Gbit/s, ms of CPU: 95 to 97 with bbr, 90 with reno). Namespaces may
-// choose this one always; cubic, only where the machine allows it.
+// BBR, the default on some machines, sets a timer for every segment. In a virtual machine those cost the hosts more
+// than the bytes do (8.4 MB each way beside a gemm, 1 Gbit/s, ms of CPU: 95 to 97 with bbr, 90 with reno). Namespaces
+// may choose this one always; cubic, only where the machine allows it.
 constexpr const char* kCongestion = "reno";
 
 std::string shaping(const std::string& device, double bytes_per_s) {

@@ -1,6 +1,7 @@
-// The network of virtual hosts: one namespace per host, a veth pair from each to a bridge in a namespace of its own, and
-// a token bucket on both ends of every pair, so that what a host sends and what it receives are shaped alike. The bridge
-// is not in the machine's own namespace: sets of hosts do not see each other, nor the machine, and its firewall sees neither.
+// The network of virtual hosts: one namespace per host, a veth pair from each to a bridge in a namespace of its own,
+// and a token bucket on both ends of every pair, so that what a host sends and what it receives are shaped alike. The
+// bridge is not in the machine's own namespace: sets of hosts do not see each other, nor the machine, and its firewall
+// sees neither.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ void make_network(const VirtualHosts& all, bool (*interrupted)());
 // Bytes through the host's device so far: `sent` and `received` are filled in, where root asks.
 void read_counters(VirtualHost& host);
 
-// From the first host to the second, as TCP sees them: payload a second over a stream, and half the round trip of a byte
-// between two threads that sleep meanwhile. Takes about a third of a second.
+// From the first host to the second, as TCP sees them: payload a second over a stream, and half the round trip of a
+// byte between two threads that sleep meanwhile. Takes about a third of a second.
 struct SeenLink {
   double bytes_per_s = 0, latency_s = 0;
 };

@@ -1,6 +1,6 @@
-// CPU quotas of virtual hosts: one cgroup per host, of version 1 (cpu.cfs_quota_us) or 2 (cpu.max), whichever the machine
-// has. The quota is dealt out in short periods, so that a host behaves as a slower machine rather than as one that
-// stands still for a twentieth of a second at a time.
+// CPU quotas of virtual hosts: one cgroup per host, of version 1 (cpu.cfs_quota_us) or 2 (cpu.max), whichever the
+// machine has. The quota is dealt out in short periods, so that a host behaves as a slower machine rather than as one
+// that stands still for a twentieth of a second at a time.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,5 @@
-// Takes a set of virtual hosts down, whatever state it is in: from what the kernel has under its name, not from any file.
+// Takes a set of virtual hosts down, whatever state it is in: from what the kernel has under its name, not from any
+// file.
 #pragma once
 
 #include <string>

@@ -14,8 +14,8 @@
 namespace weft::virtual_hosts {
 namespace {
 
-// Waits for the child with SIGCHLD, SIGINT and SIGTERM blocked. On the terminal's SIGINT mpirun needs a moment to end its
-// ranks. The child takes all hosts' processes with it when it is killed.
+// Waits for the child with SIGCHLD, SIGINT and SIGTERM blocked. On the terminal's SIGINT mpirun needs a moment to end
+// its ranks. The child takes all hosts' processes with it when it is killed.
 RunEnd wait_for(pid_t child, const sigset_t& awaited) {
   using Steady = std::chrono::steady_clock;
   RunEnd end;

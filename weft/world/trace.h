@@ -10,7 +10,8 @@ namespace weft {
 
 class TraceFile {
  public:
-  // Removes what an earlier run may have left; all ranks have to be done with that before one finishes. Throws bad_input where the file cannot be written.
+  // Removes what an earlier run may have left; all ranks have to be done with that before one finishes. Throws
+  // bad_input where the file cannot be written.
   TraceFile(std::string path, int rank, int num_ranks);
 
   TraceText& text() { return text_; }

@@ -43,9 +43,9 @@ std::optional<Link> link_of(const WorldOptions& options) {
 
 constexpr std::chrono::milliseconds kWireSpin{1};
 
-// Where ranks have less than a core each, they sleep in waits. Between hosts that takes two wake-ups a message, the wire's
-// thread and then the rank: an op as small as this is over before. 4 hosts of half a core, reduce_scatter and all_to_all of
-// 1 to 16 KB: 290 to 580 us asleep, 225 to 350 when waits offer the core to others and look again.
+// Where ranks have less than a core each, they sleep in waits. Between hosts that takes two wake-ups a message, the
+// wire's thread and then the rank: an op as small as this is over before. 4 hosts of half a core, reduce_scatter and
+// all_to_all of 1 to 16 KB: 290 to 580 us asleep, 225 to 350 when waits offer the core to others and look again.
 constexpr std::size_t kSmallOpBytes = 256 << 10;
 
 Patience patience_of(const WorldState& world, std::size_t op_bytes) {
@@ -90,7 +90,8 @@ Signalling agree(WorldState& world, const std::string& plan, const Group& group)
   return quiet ? Signalling::quiet : Signalling::fenced;
 }
 
-// Which producers' inputs a rank uses: for its steps, for an epilogue, or as an input buffer, which is the first one's x.
+// Which producers' inputs a rank uses: for its steps, for an epilogue, or as an input buffer, which is the first one's
+// x.
 std::vector<bool> inputs_read(const Plan& plan, const Program& program) {
   std::vector<bool> out(plan.producers.size());
   const auto is_input = [&](const Piece& p) { return plan.buffers[p.buffer].role == Role::input; };
@@ -139,7 +140,8 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
   detail = trace ? Detail::trace : flight != nullptr && std::string_view(flight) == "0" ? Detail::none : Detail::flight;
   // A thread that spins where threads outnumber cores takes time from the one it waits for.
   if (transport->ranks_here() * threads->size() > usable_cores()) patience.spin = std::chrono::nanoseconds(0);
-  // Over a wire what is waited for is farther away, and waking up for it costs more; the wire's thread takes its time too.
+  // Over a wire what is waited for is farther away, and waking up for it costs more; the wire's thread takes its time
+  // too.
   if (transport->wire() != nullptr && patience.spin.count() > 0) patience.spin = kWireSpin;
   // What a paced rank waits for takes long: a core that spins all the while would count as busy communicating.
   if (link) patience.spin = std::chrono::nanoseconds(0);

@@ -34,7 +34,8 @@ struct WorldOptions {
   // Local ranks of different hosts use a wire over the loopback device and no memory of each other
   // (transport/wired.h), as they would between machines; WEFT_LINK=ucx does the same.
   bool wired = false;
-  // What `auto` prices routes on; none: that of find_cluster() (weft/cluster/find_cluster.h). A link replaces its network.
+  // What `auto` prices routes on; none: that of find_cluster() (weft/cluster/find_cluster.h). A link replaces its
+  // network.
   std::optional<Cluster> cluster;
   // Where to write a timeline of all ranks when they end, for Perfetto (world/trace.h); empty: WEFT_TRACE, or none.
   std::string trace;
@@ -70,8 +71,8 @@ class World {
 
   // A plan made elsewhere, over all ranks.
   Op compile(const Plan& plan);
-  // Moves sharded tensors (weft/reshard/build/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this world's own
-  // where none is given.
+  // Moves sharded tensors (weft/reshard/build/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this
+  // world's own where none is given.
   Op compile(const Reshard& reshard, const ReshardOptions& options = {});
   Op compile(const Reshard& reshard, const Network& network, const ReshardOptions& options = {});
   // The same from a schedule made before, as choose() makes it from with_costs(options).

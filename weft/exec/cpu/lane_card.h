@@ -1,6 +1,6 @@
 // What a lane touches: its box and the addresses of its pieces, reckoned from boxes, tiles and layouts. None of it
-// changes from run to run but the copy of a buffer that a run uses, and the caller's pointers; so for an op of few lanes
-// it is reckoned once, when the op is made.
+// changes from run to run but the copy of a buffer that a run uses, and the caller's pointers; so for an op of few
+// lanes it is reckoned once, when the op is made.
 #pragma once
 
 #include <cstdint>

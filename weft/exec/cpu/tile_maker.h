@@ -19,9 +19,9 @@ class TileMaker {
 
   std::size_t scratch_bytes() const { return gemm_ ? gemm_->scratch_bytes() : 0; }
 
-  // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called before
-  // any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them: all its
-  // tiles of a run the same way.
+  // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called
+  // before any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them:
+  // all its tiles of a run the same way.
   void begin(std::uint32_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
     by_gemv_ = producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : rows) <= kMostGemvRows;

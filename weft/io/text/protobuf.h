@@ -1,5 +1,5 @@
-// The encoding of protocol buffers, as much as reading a sentencepiece model needs: fields in order, each a number, four
-// or eight bytes, or a stretch of bytes. Nothing beyond the text's end is read, whatever the lengths in it say.
+// The encoding of protocol buffers, as much as reading a sentencepiece model needs: fields in order, each a number,
+// four or eight bytes, or a stretch of bytes. Nothing beyond the text's end is read, whatever the lengths in it say.
 #pragma once
 
 #include <bit>

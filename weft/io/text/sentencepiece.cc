@@ -54,8 +54,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::array<int, 256> byte_tokens_{};
 };
 
-// Replacements of the charsmap, spaces as ▁ with one before the text; where the model asks for it no space at either end
-// and never two in a row. User-defined pieces pass as they are.
+// Replacements of the charsmap, spaces as ▁ with one before the text; where the model asks for it no space at either
+// end and never two in a row. User-defined pieces pass as they are.
 std::string SentencePieceTokenizer::normalised(std::string_view text) const {
   const std::string_view mark = model_.escape_whitespaces ? kSpaceMark : " ";
   std::string result = model_.add_dummy_prefix ? std::string(mark) : "";

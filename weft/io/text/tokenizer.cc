@@ -9,7 +9,8 @@
 namespace weft {
 namespace {
 
-// The characters of `bytes` that are whole go to `text`, malformed ones as U+FFFD; the beginning of one stays in `bytes`.
+// The characters of `bytes` that are whole go to `text`, malformed ones as U+FFFD; the beginning of one stays in
+// `bytes`.
 void move_characters(std::string& bytes, std::string& text) {
   std::string_view rest = bytes;
   while (!rest.empty()) {

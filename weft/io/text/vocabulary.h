@@ -22,7 +22,8 @@ struct Vocabulary {
   void add(const std::string& text, int id);  // makes room; an id that has a text keeps both ways to it
 };
 
-// {"text": id, ...}. Throws bad_input where two tokens have one id, or ids leave so many holes that the file is damaged.
+// {"text": id, ...}. Throws bad_input where two tokens have one id, or ids leave so many holes that the file is
+// damaged.
 Vocabulary read_vocabulary(const Json& object, std::string_view where);
 
 // The merges of "a b" strings or ["a", "b"] pairs; both and their sum must be in the vocabulary.

@@ -21,8 +21,8 @@ class Attention {
   // Throws bad_input where a size is below 1, heads are no multiple of kv_heads, or rows are shorter than their heads.
   explicit Attention(const AttentionShape& shape);
 
-  // y (sequence, heads * v_dim) = softmax(q k^T / sqrt(qk_dim)) v, head by head. y overlaps no input. Allocates nothing;
-  // not for two threads at once.
+  // y (sequence, heads * v_dim) = softmax(q k^T / sqrt(qk_dim)) v, head by head. y overlaps no input. Allocates
+  // nothing; not for two threads at once.
   void run(const float* q, const float* k, const float* v, float* y);
 
  private:

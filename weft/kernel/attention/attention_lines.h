@@ -1,6 +1,6 @@
 // Softmax attention of up to 256 lines, each the query of one head at one position, against keys and values that all of
-// them share: what Attention and CachedAttention are made of. Keys are taken 64 at a time, and a running maximum and sum
-// of every line carry the softmax from block to block. Both products of a block go through GemmKernel.
+// them share: what Attention and CachedAttention are made of. Keys are taken 64 at a time, and a running maximum and
+// sum of every line carry the softmax from block to block. Both products of a block go through GemmKernel.
 //
 // Blocks of keys begin at multiples of 64 whatever the lines, and elements of products are chains in order: the bits of
 // a line depend on its query, on the keys it sees and their values alone, not on the lines beside it.

@@ -17,8 +17,8 @@ class RopeTable {
   std::int64_t positions() const { return positions_; }
   std::int64_t head_dim() const { return 2 * half_; }
 
-  // Turns the heads of `rows` rows of x (rows, heads * head_dim) in place; row i is at position `position + i`, which is
-  // below positions(), else bad_input.
+  // Turns the heads of `rows` rows of x (rows, heads * head_dim) in place; row i is at position `position + i`, which
+  // is below positions(), else bad_input.
   void apply(std::int64_t position, std::int64_t rows, std::int64_t heads, float* x, std::int64_t ldx) const;
 
  private:

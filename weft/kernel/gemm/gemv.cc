@@ -15,9 +15,9 @@ void check_dtype(Dtype dtype) {
     bad_input("the matrix of a gemv is {}; use f32 or bf16", to_string(dtype));
 }
 
-// Rows made before they are added and copied: as many as the first-level cache holds. Fewer at a time are slower: a store
-// to lines that another core has read holds up the stores behind it, and a row of them is asked for at once (what two
-// threads add that exchange 1024 floats after each gemv: 0.8 us in one go, 0.9 to 0.97 by 64).
+// Rows made before they are added and copied: as many as the first-level cache holds. Fewer at a time are slower: a
+// store to lines that another core has read holds up the stores behind it, and a row of them is asked for at once (what
+// two threads add that exchange 1024 floats after each gemv: 0.8 us in one go, 0.9 to 0.97 by 64).
 constexpr std::int64_t kDelivery = 4096;
 
 // Elements r to r + count of vector i.

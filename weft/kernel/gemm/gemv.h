@@ -10,8 +10,8 @@
 
 namespace weft {
 
-// With more vectors than these, GemmKernel from b_transposed is the quicker. Zen 4, one thread, GF/s of gemv and of gemm at
-// 24, 32 and 64 vectors: bf16, k 2048, 68 and 61, 72 and 74, 73 and 89; f32, 76 and 55, 82 and 64, 88 and 81.
+// With more vectors than these, GemmKernel from b_transposed is the quicker. Zen 4, one thread, GF/s of gemv and of
+// gemm at 24, 32 and 64 vectors: bf16, k 2048, 68 and 61, 72 and 74, 73 and 89; f32, 76 and 55, 82 and 64, 88 and 81.
 inline constexpr std::int64_t kMostGemvRows = 24;
 
 // y[r] = sum over p < k of w[r * ldw + p] * x[p], for r < rows. w is f32 or bf16, else bad_input.

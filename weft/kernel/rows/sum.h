@@ -10,7 +10,8 @@
 
 namespace weft {
 
-// rows x cols elements; row r starts at data + r * ld elements; of int8, blocks of them, row r * row_bytes(int8, ld) on.
+// rows x cols elements; row r starts at data + r * ld elements; of int8, blocks of them, row r * row_bytes(int8, ld)
+// on.
 struct Strip {
   void* data;
   std::int64_t ld;
@@ -33,7 +34,8 @@ void sum(std::int64_t rows, std::int64_t cols, std::span<const ConstStrip> sourc
 void copy(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
 
 // The same past the caches, for what is larger than they are: lines of the target are not read before they are written.
-// All is stored when it returns: a signal after it covers it. Only whole rows of equal dtypes go this way; others as copy().
+// All is stored when it returns: a signal after it covers it. Only whole rows of equal dtypes go this way; others as
+// copy().
 void copy_past_caches(std::int64_t rows, std::int64_t cols, const ConstStrip& source, const Strip& target);
 
 }  // namespace weft

@@ -1,6 +1,6 @@
-// An output projection and the all_reduce behind it: y = residual + bias + sum over ranks of (addend + x . w^T), the same
-// bits on every rank. The engine's blocks differ in their weights alone, so a few of these serve all of them. How product
-// and all_reduce go together is the SyncForm; one rank, and the form `alone`, send nothing.
+// An output projection and the all_reduce behind it: y = residual + bias + sum over ranks of (addend + x . w^T), the
+// same bits on every rank. The engine's blocks differ in their weights alone, so a few of these serve all of them. How
+// product and all_reduce go together is the SyncForm; one rank, and the form `alone`, send nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which token comes next. Given the same logits, options and step every rank picks the same token: the random numbers are
-// a function of seed, sequence and step, and nothing is kept between picks.
+// Which token comes next. Given the same logits, options and step every rank picks the same token: the random numbers
+// are a function of seed, sequence and step, and nothing is kept between picks.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Zero-shot items through the engine. Units are sorted by length and batched, so that the feeds of a forward are alike. A
-// unit of one choice is one feed: context and choice together. A unit of several is fed its context but for the last
-// token, and then each choice in turn behind that token, the cache cut back in between: the last token is computed once a
-// choice, which costs less than asking one row for several targets would complicate.
+// Zero-shot items through the engine. Units are sorted by length and batched, so that the feeds of a forward are alike.
+// A unit of one choice is one feed: context and choice together. A unit of several is fed its context but for the last
+// token, and then each choice in turn behind that token, the cache cut back in between: the last token is computed once
+// a choice, which costs less than asking one row for several targets would complicate.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -35,7 +35,8 @@ class Batch {
  public:
   explicit Batch(Engine& engine) : engine_(engine) {}
 
-  // Feeds tokens[from..] and then all but the last of `choice`. The row before each token of the choice scores it into *score.
+  // Feeds tokens[from..] and then all but the last of `choice`. The row before each token of the choice scores it into
+  // *score.
   void add(int sequence, std::span<const int> tokens, std::span<const int> choice, ChoiceScore* score) {
     Entry entry{sequence, std::vector<int>(tokens.begin(), tokens.end()), score, choice};
     if (!choice.empty()) entry.tokens.insert(entry.tokens.end(), choice.begin(), choice.end() - 1);

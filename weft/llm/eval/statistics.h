@@ -26,9 +26,9 @@ double perplexity(std::span<const WindowScore> windows);  // exp(-mean log-proba
 // By drawing windows with replacement: tokens of a window depend on each other, windows hardly. 2000 draws.
 Interval perplexity_interval(std::span<const WindowScore> windows);
 
-// Perplexity of `second` over that of `first` on the same windows, minus 1: above 0 where `second` is worse. Windows are
-// drawn together for both, so what makes a window hard cancels. `p` is two-sided: how often draws fall on the other side of
-// 0, at least 1/2000.
+// Perplexity of `second` over that of `first` on the same windows, minus 1: above 0 where `second` is worse. Windows
+// are drawn together for both, so what makes a window hard cancels. `p` is two-sided: how often draws fall on the other
+// side of 0, at least 1/2000.
 struct PairedLoss {
   double loss = 0;
   Interval interval;

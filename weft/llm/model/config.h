@@ -1,6 +1,7 @@
 // What a model's config.json says, in one form for all families: Llama 2 and 3, Mistral, OPT. Both spellings of
-// transformers are read (torch_dtype, rope_theta and rope_scaling; or dtype and rope_parameters). Nothing in the file is
-// trusted: every value has a range, and what Weft cannot compute exactly is refused with the file, the field and a remedy.
+// transformers are read (torch_dtype, rope_theta and rope_scaling; or dtype and rope_parameters). Nothing in the file
+// is trusted: every value has a range, and what Weft cannot compute exactly is refused with the file, the field and a
+// remedy.
 #pragma once
 
 #include <cstdint>

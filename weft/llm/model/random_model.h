@@ -1,5 +1,5 @@
-// Models of random weights: for tests, and to measure a model's shape without its files. A tensor's values depend on its
-// name, its shape and the seed alone, so every rank makes the same ones.
+// Models of random weights: for tests, and to measure a model's shape without its files. A tensor's values depend on
+// its name, its shape and the seed alone, so every rank makes the same ones.
 #pragma once
 
 #include <cstdint>

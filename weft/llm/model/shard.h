@@ -1,7 +1,7 @@
-// Which part of a model a rank has: query heads, the key and value heads they need, columns of the feed-forward layer, and
-// rows of the head. Pure arithmetic. Any number of ranks: parts differ by one unit where they do not divide, and a rank may
-// have no part at all. Products that are summed over the ranks have one width on all of them, the widest: a narrower rank
-// fills up with zeros.
+// Which part of a model a rank has: query heads, the key and value heads they need, columns of the feed-forward layer,
+// and rows of the head. Pure arithmetic. Any number of ranks: parts differ by one unit where they do not divide, and a
+// rank may have no part at all. Products that are summed over the ranks have one width on all of them, the widest: a
+// narrower rank fills up with zeros.
 #pragma once
 
 #include <cstdint>

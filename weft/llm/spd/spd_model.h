@@ -1,6 +1,6 @@
-// A model as an spd file changes it: repaired weights in place of the model's own, in the blocks that are dropped. A block
-// that keeps both synchronisations has the model's own weights, even where the file has repaired ones: so one file of
-// repaired weights serves every choice of blocks to drop.
+// A model as an spd file changes it: repaired weights in place of the model's own, in the blocks that are dropped. A
+// block that keeps both synchronisations has the model's own weights, even where the file has repaired ones: so one
+// file of repaired weights serves every choice of blocks to drop.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// Checks the file against the folder and the number of ranks (check_spd), and opens its weights. Not check_spd_weights():
-// that reads all of them, and is for whoever starts the ranks.
+// Checks the file against the folder and the number of ranks (check_spd), and opens its weights. Not
+// check_spd_weights(): that reads all of them, and is for whoever starts the ranks.
 ModelSource open_model(const std::string& folder, const SpdFile& spd, int ranks);
 
 // The weights of an spd file for the blocks where `used` is true; null where the file has none.

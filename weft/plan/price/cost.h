@@ -1,22 +1,23 @@
 // What one action costs the rank that runs it, apart from waiting and links:
 //
-//   step_s for every tile (of a trigger too, moving or not), and signal_s for every counter of another rank that it raises: the counter is in that rank's
-//                              cache
+//   step_s for every tile (of a trigger too, moving or not), and signal_s for every counter of another rank that it
+//                              raises: the counter is in that rank's cache
 //   + what the producer does   gemm: multiply-adds at flops_per_s, then its rows of x and its weights, each read once;
 //                              gemv: row_s for every output, and its weights; of many rows, as gemm;
 //                              embedding_bag: nothing beside the pass, of which its rows (estimate_tables.h) are a part
-//   + one pass over memory     the longer of reading (sources, and the rows of a copy or of bags) and storing, and half of the shorter:
-//                              hardware overlaps the rest. Tiles go into a peer's memory, on this
-//                              host or (through the transport) on another, at the local link's rate where they are kept
-//                              tile by tile; scattered over the rows of an output no faster than write_bytes_per_s
-//                              A gemm's tiles with one target and at most one source or addend are made where they
-//                              belong: they cost tile_bytes_per_s, and half of reading the source or addend
+//   + one pass over memory     the longer of reading (sources, and the rows of a copy or of bags) and storing, and half
+//                              of the shorter: hardware overlaps the rest. Tiles go into a peer's memory, on this host
+//                              or (through the transport) on another, at the local link's rate where they are kept tile
+//                              by tile; scattered over the rows of an output no faster than write_bytes_per_s. A gemm's
+//                              tiles with one target and at most one source or addend are made where they belong: they
+//                              cost tile_bytes_per_s, and half of reading the source or addend
 //   + narrow formats           passes over f32 values at the cache's rate: two for bf16 and int8 to be made, one to be
-//                              widened (bench/int8_rate: 22 and 60 to 90 GB/s in the cache, 16 from memory; a cache of 35)
+//                              widened (bench/int8_rate: 22 and 60 to 90 GB/s in the cache, 16 from memory; a cache of
+//                              35)
 //
 // Reads and stores are served by the cache where all that the rank touches in a run fits into it, by memory where it is
-// twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint says
-// that they fit into the rank's part of the last-level cache: a model's next layer does not.
+// twice as much or more, and between the two in proportion. The first step's weights come from memory, unless a hint
+// says that they fit into the rank's part of the last-level cache: a model's next layer does not.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // How long a rank takes to read the rows that its embedding bags pool. Rows come from the rank's part of the last-level
-// cache or from memory, at a rate of their own each. Which do is reckoned as for a cache that drops what was not used for
-// longest (Che's approximation): a row is there if it was looked up within the time T that it takes to fill the cache,
-// and T is where the rows looked up within it, and what else the runs touch, are as large as the cache.
+// cache or from memory, at a rate of their own each. Which do is reckoned as for a cache that drops what was not used
+// for longest (Che's approximation): a row is there if it was looked up within the time T that it takes to fill the
+// cache, and T is where the rows looked up within it, and what else the runs touch, are as large as the cache.
 #pragma once
 
 #include <vector>

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// Values travel in the dtype of the buffer they go to. Where a trigger copies from a narrower one they travel as they are,
-// and are widened where they land: that loses nothing.
+// Values travel in the dtype of the buffer they go to. Where a trigger copies from a narrower one they travel as they
+// are, and are widened where they land: that loses nothing.
 constexpr Dtype travels_as(Dtype source, Dtype target) {
   return source == Dtype::bf16 && target == Dtype::f32 ? source : target;
 }

@@ -2,14 +2,14 @@
 // builders, through whoever calls: this folder may not build them.
 //
 //   sequential     the product, its output through the cache; a ring reduce-scatter in steps, by a kernel; the gather
-//   t3             the product stores into the ring: tracker, DMA, near-memory updates, round robin; the gather after it
+//   t3             the product stores into the ring: tracker, DMA, near-memory updates, round robin; then the gather
 //   t3_fifo        the same, memory first come first served
 //   t3_mca         the same, compute first
 //   ideal_overlap  the longer of product and reduce-scatter, each as if alone; the gather
 //   ideal_nmc      the same, the reduce-scatter by near-memory updates
 // Beyond the paper:
-//   copy_engine    what software can do today: chunk by chunk, copies by engines that are queued behind flags, additions
-//                  by a kernel that takes its time from the product; reckoned from the simulated parts
+//   copy_engine    what software can do today: chunk by chunk, copies by engines that are queued behind flags,
+//                  additions by a kernel that takes its time from the product; reckoned from the simulated parts
 //   fused_cu       workgroups add and send themselves, on fewer CUs, as the plan's executors do
 //   direct         tiles go straight to their owner through a switch; t3_mca's memory; a direct gather
 #pragma once

@@ -93,8 +93,8 @@ void Machine::spill(int d) {
   if (bytes > 0) at(d).memory.submit({bytes, Stream::communication, Access::write, Cause::tracker, nothing});
 }
 
-// The tile that a collective's kernel moves next: triggers as they fire, then steps in listed order. Sends wait for room
-// before the link; what stays here does not.
+// The tile that a collective's kernel moves next: triggers as they fire, then steps in listed order. Sends wait for
+// room before the link; what stays here does not.
 std::int32_t Machine::next_for_kernel(int d, bool has_room) {
   Device& device = at(d);
   if (has_room && !device.kernel_queue.empty()) {

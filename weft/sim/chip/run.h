@@ -4,8 +4,8 @@
 //   copy    a collective alone: its tiles are in memory already
 //   cu      sums and sends are made by CUs, as the plan says: a step adds its sources and stores to its targets; where
 //           the producer is a copy, a kernel moves what it can at `kernel_rate`
-//   tracker sums are near-memory updates: a step does not wait for its sources but stores its tile as an update, as what
-//           arrives does; when the tracker has seen all of them, a DMA engine sends the tile on. A step without
+//   tracker sums are near-memory updates: a step does not wait for its sources but stores its tile as an update, as
+//           what arrives does; when the tracker has seen all of them, a DMA engine sends the tile on. A step without
 //           sources stores straight to its target. Triggers are DMA commands
 #pragma once
 

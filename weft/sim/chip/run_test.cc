@@ -1,5 +1,5 @@
-// The machine on a toy chip, checked by hand, and its promises on a larger one: exact counts, the same bits again, every
-// device as one, results that do not follow the resolution, cost that follows tiles.
+// The machine on a toy chip, checked by hand, and its promises on a larger one: exact counts, the same bits again,
+// every device as one, results that do not follow the resolution, cost that follows tiles.
 #include "weft/sim/chip/run.h"
 
 #include <cmath>

@@ -45,7 +45,8 @@ std::string slices_text(const RunResult& result) {
 }
 
 std::string slices_trace(const RunResult& result, std::string_view name) {
-  // Rows of the process of a device: memory by cause below 100, the CUs from there on. Links are a process of their own.
+  // Rows of the process of a device: memory by cause below 100, the CUs from there on. Links are a process of their
+  // own.
   constexpr int kFirstCu = 100;
   TraceText trace;
   trace.name_process(0, name, 0);

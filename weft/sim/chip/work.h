@@ -1,5 +1,5 @@
-// What the devices of a run do, tile by tile, read from the plan that executors run. Nothing is built here that the plan
-// does not say: steps in listed order, lanes, waits, sources, targets and signals are its own.
+// What the devices of a run do, tile by tile, read from the plan that executors run. Nothing is built here that the
+// plan does not say: steps in listed order, lanes, waits, sources, targets and signals are its own.
 //
 // By default one device stands for all. Ranks follow the same rules, so what rank r sends to r + d in its action a, the
 // rank r - d sends to r in the same action: its signals are read from that rank's program, and this device's sends

@@ -1,5 +1,5 @@
-// Moving tensors for real: every strategy asked for is an op of the world; in every round the sources get new values, each
-// op moves them in turn, and every element is checked at every destination rank.
+// Moving tensors for real: every strategy asked for is an op of the world; in every round the sources get new values,
+// each op moves them in turn, and every element is checked at every destination rank.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ struct MoveResult {
   std::int64_t elements = 0;  // checked in each turn, over all ranks
 };
 
-// Collective; the reshard is in ranks of the world. A rank that finds a wrong element throws an internal error that names
-// it. The others return with `ok` false: they should end as ranks that did not fail, or whoever started them might stop the
-// one that has something to say.
+// Collective; the reshard is in ranks of the world. A rank that finds a wrong element throws an internal error that
+// names it. The others return with `ok` false: they should end as ranks that did not fail, or whoever started them
+// might stop the one that has something to say.
 MoveResult move_tensors(World& world, const Reshard& reshard, const Network& network, const MoveOptions& options);
 
 }  // namespace weft

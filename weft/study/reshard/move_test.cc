@@ -1,4 +1,5 @@
-// Tensors moved for real by ranks that are threads: every strategy, ranks that hold nothing, and an element that is wrong.
+// Tensors moved for real by ranks that are threads: every strategy, ranks that hold nothing, and an element that is
+// wrong.
 #include "weft/study/reshard/move.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A reshard planned, and how long that took: its tasks, who sends what when, what strategies would take, what the checker
-// found. And the schedule as a plan, proved.
+// A reshard planned, and how long that took: its tasks, who sends what when, what strategies would take, what the
+// checker found. And the schedule as a plan, proved.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// What one rank holds of a reshard: memory for its source shards, filled with values that say where they belong, and the
-// check of what arrives.
+// What one rank holds of a reshard: memory for its source shards, filled with values that say where they belong, and
+// the check of what arrives.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,13 @@ class RankShards {
   RankShards(const Reshard& reshard, int rank);  // keeps a reference to the reshard
 
   void fill(std::uint64_t round);
-  // A pointer for every input "src<t>.<p>", in the order of transfers and parts; null where the rank has no shard of it.
+  // A pointer for every input "src<t>.<p>", in the order of transfers and parts; null where the rank has no shard of
+  // it.
   const std::vector<const void*>& inputs() const { return inputs_; }
   const std::vector<DestinationShard>& destinations() const { return destinations_; }
 
-  // What is wrong with a destination shard, one sentence that names tensor, element, rank, expected and found; none: every
-  // element is right.
+  // What is wrong with a destination shard, one sentence that names tensor, element, rank, expected and found; none:
+  // every element is right.
   std::optional<std::string> check(const DestinationShard& shard, std::uint64_t round, const void* memory) const;
 
   std::int64_t destination_elements() const;

@@ -19,7 +19,8 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 32);
 }
 
-// A normal number of any sign, about 1 in size, with as many bits of fraction as the dtype keeps: 15 or 31 bits of hash.
+// A normal number of any sign, about 1 in size, with as many bits of fraction as the dtype keeps: 15 or 31 bits of
+// hash.
 std::uint32_t float_bits(std::uint64_t hash, bool narrow) {
   const auto bits = static_cast<std::uint32_t>(hash);
   const std::uint32_t sign = bits & 0x80000000u, exponent = 64u + ((bits >> 23) & 0x7fu);

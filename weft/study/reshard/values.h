@@ -1,5 +1,6 @@
-// PlacedValues that say where they belong: element g of tensor t in round n is a hash of the three, exact in every dtype it passes
-// through. So an element that is misplaced, stale or converted wrongly differs from what should be there.
+// PlacedValues that say where they belong: element g of tensor t in round n is a hash of the three, exact in every
+// dtype it passes through. So an element that is misplaced, stale or converted wrongly differs from what should be
+// there.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace weft {
 
-// What the elements of a tensor are in one round. `range` is the narrowest dtype on the way: every value is exact in it.
+// What the elements of a tensor are in one round. `range` is the narrowest dtype on the way: every value is exact in
+// it.
 struct PlacedValues {
   Shape shape;  // of the destination tensor: elements count row-major in it
   Dtype range = Dtype::f32;

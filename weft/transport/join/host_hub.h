@@ -2,8 +2,8 @@
 // thread, at an abstract socket whose name all of them know; the others connect, trying again until the deadline. From
 // there on all is as under our own launcher (shm.h).
 //
-// An abstract socket has no file: it is gone with the rank that serves it, however that ends, and it is reached only from
-// the same network namespace. Both sides ask the kernel for the other's user and refuse any but their own.
+// An abstract socket has no file: it is gone with the rank that serves it, however that ends, and it is reached only
+// from the same network namespace. Both sides ask the kernel for the other's user and refuse any but their own.
 #pragma once
 
 #include <string>

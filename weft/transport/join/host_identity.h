@@ -1,6 +1,6 @@
-// Which host a process is on. Ranks of one host share memory, so what matters is not what the machine is called: virtual
-// hosts have one kernel, one name and one boot id, and differ in their network namespace; abstract sockets, by which
-// ranks of a host find each other, do not reach beyond that either.
+// Which host a process is on. Ranks of one host share memory, so what matters is not what the machine is called:
+// virtual hosts have one kernel, one name and one boot id, and differ in their network namespace; abstract sockets, by
+// which ranks of a host find each other, do not reach beyond that either.
 #pragma once
 
 #include <string>

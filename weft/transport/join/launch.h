@@ -1,5 +1,5 @@
-// Starts local ranks as processes, serves their rendezvous, watches over them and leaves nothing behind. They are a world
-// of their own, or part of one: then a launch on every host starts its share, and the ranks join (net_join.h).
+// Starts local ranks as processes, serves their rendezvous, watches over them and leaves nothing behind. They are a
+// world of their own, or part of one: then a launch on every host starts its share, and the ranks join (net_join.h).
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct LaunchOptions {
   std::vector<std::string> argv;  // argv[0] is looked for in PATH; "/proc/self/exe" is this program
   std::vector<std::pair<std::string, std::string>> env = {};  // added to this process's own
   Output output = Output::all_ranks;
-  // Where the world is larger than this launch: where its rank 0 listens, the rank that the first one here has in it, and
-  // how many it has in all. The secret (net_handshake.h) is in the environment.
+  // Where the world is larger than this launch: where its rank 0 listens, the rank that the first one here has in it,
+  // and how many it has in all. The secret (net_handshake.h) is in the environment.
   std::string rendezvous = {};  // HOST:PORT
   int first_rank = 0;
   int world_size = 0;  // 0: num_ranks

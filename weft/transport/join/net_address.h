@@ -33,9 +33,9 @@ Listener listen_at(const NetAddress& address, int backlog);
 // One attempt; nothing where it does not succeed within that time, errno says why.
 std::optional<Fd> try_connect(const NetAddress& address, std::chrono::nanoseconds limit);
 
-// Of this host, port 0: that of the interface WEFT_INTERFACE; else, no loopback, the one that `host` stands for or the first
-// that `uri` names (tcp://10.0.0.1,10.1.0.1:5000 of a daemon on this host); else that of the first interface that is up and
-// no loopback, or the loopback itself. bad_input where WEFT_INTERFACE is no interface with an address.
+// Of this host, port 0: that of the interface WEFT_INTERFACE; else, no loopback, the one that `host` stands for or the
+// first that `uri` names (tcp://10.0.0.1,10.1.0.1:5000 of a daemon on this host); else that of the first interface that
+// is up and no loopback, or the loopback itself. bad_input where WEFT_INTERFACE is no interface with an address.
 inline constexpr const char* kInterfaceEnv = "WEFT_INTERFACE";
 NetAddress own_address(const std::string& host, const std::string& uri = {});
 

@@ -1,6 +1,6 @@
-// A rank's end of its connection to the hub of a world of several hosts (net_hub.h), with a thread of its own: it beats,
-// takes gathers' answers, writes what the hub says of ranks of other hosts into the control block of this host, tells
-// the hub of failures seen here, and judges the hub itself: no digest for the deadline, and rank 0 has failed.
+// A rank's end of its connection to the hub of a world of several hosts (net_hub.h), with a thread of its own: it
+// beats, takes gathers' answers, writes what the hub says of ranks of other hosts into the control block of this host,
+// tells the hub of failures seen here, and judges the hub itself: no digest for the deadline, and rank 0 has failed.
 #pragma once
 
 #include <atomic>

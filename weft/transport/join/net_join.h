@@ -1,8 +1,9 @@
-// How ranks of several hosts find each other. Both ways lead to the hub in rank 0's process (net_hub.h); through it ranks
-// learn who shares a host with whom, and those then meet there (host_hub.h, or at the launcher that started them).
+// How ranks of several hosts find each other. Both ways lead to the hub in rank 0's process (net_hub.h); through it
+// ranks learn who shares a host with whom, and those then meet there (host_hub.h, or at the launcher that started
+// them).
 //
-//   rendezvous   WEFT_RENDEZVOUS=HOST:PORT names where rank 0 listens; WEFT_RANK and WEFT_SIZE are of the world, and all
-//                hosts hold one secret (net_handshake.h). `weft run --rendezvous` sets these; without it, set them
+//   rendezvous   WEFT_RENDEZVOUS=HOST:PORT names where rank 0 listens; WEFT_RANK and WEFT_SIZE are of the world, and
+//                all hosts hold one secret (net_handshake.h). `weft run --rendezvous` sets these; without it, set them
 //                yourself for every process.
 //   mpirun       PMIx carries rank 0's address, and a secret made for the job, to all ranks. Rank 0 listens at the
 //                interface WEFT_INTERFACE, or at the address of its host as mpirun knows it (net_address.h).

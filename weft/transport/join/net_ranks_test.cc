@@ -1,5 +1,5 @@
-// What ranks of several hosts run in net_test.cc. Hosts are made by WEFT_HOST (host_identity.h): processes of one machine
-// that behave as if they could not share memory.
+// What ranks of several hosts run in net_test.cc. Hosts are made by WEFT_HOST (host_identity.h): processes of one
+// machine that behave as if they could not share memory.
 #include <unistd.h>
 
 #include <atomic>

@@ -102,8 +102,8 @@ void PmixJob::publish(const std::string& key, const std::string& text) {
   require(PMIx_Commit(), "publish where rank 0 listens");
 }
 
-// PMIX_TIMEOUT holds on one node only (4.2 under Open MPI 4.1), so the deadline is ours. No fence is needed: the launcher
-// answers once rank 0 has published, or says at once that there is nothing yet.
+// PMIX_TIMEOUT holds on one node only (4.2 under Open MPI 4.1), so the deadline is ours. No fence is needed: the
+// launcher answers once rank 0 has published, or says at once that there is nothing yet.
 std::string PmixJob::look_up(int rank, const std::string& key, std::chrono::nanoseconds limit) {
   const auto deadline = Clock::now() + limit;
   while (true) {

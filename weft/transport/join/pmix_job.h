@@ -1,6 +1,6 @@
-// The few things a rank of mpirun asks of PMIx, the library through which launchers of clusters talk to their processes:
-// which node this is, and to pass one text from rank 0 to the others. The library counts its users, so that a program may
-// call MPI_Init before, during or after.
+// The few things a rank of mpirun asks of PMIx, the library through which launchers of clusters talk to their
+// processes: which node this is, and to pass one text from rank 0 to the others. The library counts its users, so that
+// a program may call MPI_Init before, during or after.
 #pragma once
 
 #include <chrono>

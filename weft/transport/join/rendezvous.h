@@ -60,8 +60,8 @@ class FrameSocket {
 
 inline constexpr int kPollSliceMs = 50;  // how often a set-up call looks for dead peers
 
-// Moves frames until one has come, or nothing once the hub has hung up; `look_around` is called in between with the time
-// waited, and may throw.
+// Moves frames until one has come, or nothing once the hub has hung up; `look_around` is called in between with the
+// time waited, and may throw.
 template <class LookAround>
 std::optional<Frame> receive_frame(FrameSocket& socket, LookAround&& look_around) {
   const auto start = std::chrono::steady_clock::now();

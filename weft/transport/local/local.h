@@ -48,8 +48,8 @@ class LocalTransport : public Transport {
   const Control& control() const { return control_; }
 
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
-  // The memory of a new segment: a zeroed piece from every rank, as mapped here (transport.h says what stands for a rank
-  // of another host); called by all with everyone's sizes. Where one rank could get none, all throw no_memory.
+  // The memory of a new segment: a zeroed piece from every rank, as mapped here (transport.h says what stands for a
+  // rank of another host); called by all with everyone's sizes. Where one rank could get none, all throw no_memory.
   virtual std::vector<std::shared_ptr<void>> share(std::uint32_t id, const std::vector<std::size_t>& bytes) = 0;
 
   // Enters the next set-up call; returns its number, from 1 on.

@@ -57,8 +57,8 @@ std::shared_ptr<void> reserve_addresses(std::size_t bytes) {
 }
 
 void map_again(void* shared, std::size_t bytes, void* again) {
-  // An old size of 0 asks for a second mapping of the same pages instead of a move. The kernel is asked itself: UCX puts
-  // a mremap of its own before libc's, which knows nothing of a fixed address.
+  // An old size of 0 asks for a second mapping of the same pages instead of a move. The kernel is asked itself: UCX
+  // puts a mremap of its own before libc's, which knows nothing of a fixed address.
   const long at = syscall(SYS_mremap, shared, std::size_t{0}, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, again);
   if (at != static_cast<long>(reinterpret_cast<std::uintptr_t>(again)))
     fail(Code::no_memory, "cannot map {} bytes a second time: {}", bytes, std::strerror(errno));

@@ -8,19 +8,19 @@
 //             Each has one clock, which all ops and all ranks of its hosts share
 //   transit   the signals of one op under way from one rank to another, in order
 //
-// How a NIC is shared. What leaves a host is served in the order in which it is issued: `occupy` takes the next free time
-// of the sender's clock. What enters one cannot be served so: a sender issues all it has at once, and would take the
-// receiver's clock for a long time ahead of everybody else. So a signal carries when its bytes begin to arrive and how
-// long they take, and the receiver charges its own clock once that time has come, earliest first over the heads of its
-// transits: arrival ends at max(clock, begin) + took. From this follows
-//   rate       The clock is charged by recorded times, never by the time of the look. Late looks lose nothing where a host
-//              has one rank and one op: what is charged late is charged as it would have been in time. Where it has more,
-//              each charges its own, and one that looks L late may find that time used by others which it could have had
-//              before. Then its bytes, and what queues behind them, are at most L late; this does not add up from look to
-//              look, since a clock that is ahead of the arrivals wastes no time (a FIFO server whose arrivals come up to
-//              L late ends up to L late).
-//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. No time is lost so:
-//              until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
+// How a NIC is shared. What leaves a host is served in the order in which it is issued: `occupy` takes the next free
+// time of the sender's clock. What enters one cannot be served so: a sender issues all it has at once, and would take
+// the receiver's clock for a long time ahead of everybody else. So a signal carries when its bytes begin to arrive and
+// how long they take, and the receiver charges its own clock once that time has come, earliest first over the heads of
+// its transits: arrival ends at max(clock, begin) + took. From this follows
+//   rate       The clock is charged by recorded times, never by the time of the look. Late looks lose nothing where a
+//              host has one rank and one op: what is charged late is charged as it would have been in time. Where it
+//              has more, each charges its own, and one that looks L late may find that time used by others which it
+//              could have had before. Then its bytes, and what queues behind them, are at most L late; this does not
+//              add up from look to look, since a clock that is ahead of the arrivals wastes no time (a FIFO server
+//              whose arrivals come up to L late ends up to L late).
+//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. No time is lost
+//              so: until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
 //   fairness   Under pressure senders take turns, a signal each, and their own order is kept.
 //   no bytes   A signal that covers none waits for no NIC, only for those before it in its own transit: packets of one
 //              flow pass between those of another.
@@ -57,8 +57,8 @@ struct Passage {
 // Takes the next free time of a link whose clock says until when it is busy. Never waits.
 Passage occupy(std::atomic<std::int64_t>& clock, const Pace& pace, std::int64_t bytes, std::int64_t now);
 
-// A queue of signals in shared memory: many threads of one rank push; whoever looks delivers, one at a time. Signals are
-// delivered in the order of their pushes, none before its time.
+// A queue of signals in shared memory: many threads of one rank push; whoever looks delivers, one at a time. Signals
+// are delivered in the order of their pushes, none before its time.
 class Transit {
  public:
   static std::size_t bytes_for(std::uint32_t slots);
@@ -82,8 +82,8 @@ class Transit {
     std::int64_t turn_ns() const { return due_ns - arriving_ns; }  // when to charge it, or, charged, to raise it
   };
   std::optional<Head> head() const;
-  // As deliver(), for the head alone: charges it if its bytes arrive by now, raises it if it is due. False where somebody
-  // else is at it.
+  // As deliver(), for the head alone: charges it if its bytes arrive by now, raises it if it is due. False where
+  // somebody else is at it.
   template <class Raise>
   bool deliver_head(std::int64_t now, Raise&& raise, std::atomic<std::int64_t>* nic);
 

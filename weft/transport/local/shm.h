@@ -37,7 +37,8 @@ bool launched_on_several_hosts();
 
 // Joins the ranks of this launch: collective, once a process. From then on the process dies with its
 // launcher, and its end counts as a failure for its peers unless the transport was destroyed before, and not
-// by an exception. Bad environment: bad_input. Starts one thread, for the heartbeat; more where there are several hosts.
+// by an exception. Bad environment: bad_input. Starts one thread, for the heartbeat; more where there are several
+// hosts.
 std::unique_ptr<Transport> join_launch();
 
 // A rank's place among the others, however it was found.

@@ -18,8 +18,8 @@ struct Patience {
   std::chrono::nanoseconds silence = std::chrono::seconds(10);
   // No wait is longer, however alive the peers are.
   std::chrono::nanoseconds total = std::chrono::seconds(100);
-  // Before sleeping: about what falling asleep and waking cost (the fence of quiet signals 8 us here, a futex 10 to 50).
-  // Crowded ranks (ranks > cores) sleep at once, unless they yield.
+  // Before sleeping: about what falling asleep and waking cost (the fence of quiet signals 8 us here, a futex 10 to
+  // 50). Crowded ranks (ranks > cores) sleep at once, unless they yield.
   std::chrono::nanoseconds spin = std::chrono::microseconds(30);
   // Between two looks the core is offered to others.
   bool yields = false;
@@ -97,8 +97,8 @@ bool spin_until(Transport& transport, const Patience& patience, Ready& ready, Mo
 // Returns once ready() is true; ready must load with seq_cst (see bell.h). Throws what transport.check()
 // throws when a rank has failed. After each sleep that ended without success, at least ten times a second,
 // calls stuck(waited), which may throw: it knows what is awaited and from whom, so it words the deadline's
-// Error. Where something is known to happen without a bell, at_most() says how long to sleep at the most; moved(), whether
-// ready() did anything since it was last asked: more may be near then, and is spun for.
+// Error. Where something is known to happen without a bell, at_most() says how long to sleep at the most; moved(),
+// whether ready() did anything since it was last asked: more may be near then, and is spun for.
 template <class Ready, class Stuck, class AtMost, class Moved>
 void wait_until(Transport& transport, const Patience& patience, Ready&& ready, Stuck&& stuck, AtMost&& at_most,
                 Moved&& moved) {

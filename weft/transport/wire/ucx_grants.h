@@ -1,6 +1,6 @@
-// Memory that peers write without its owner's help, by a network device that can (RDMA). The owner of a segment registers
-// it with UCX and grants it to its peers: where it is, and the key that the device asks for. Who has a grant puts rows
-// straight to their place; who has none yet sends them in a message. Only for builds with UCX.
+// Memory that peers write without its owner's help, by a network device that can (RDMA). The owner of a segment
+// registers it with UCX and grants it to its peers: where it is, and the key that the device asks for. Who has a grant
+// puts rows straight to their place; who has none yet sends them in a message. Only for builds with UCX.
 #pragma once
 
 #include <ucp/api/ucp.h>

@@ -84,8 +84,8 @@ void Watch::rest() {
   if (--attending_ <= 0 && !interested_) take_over();
 }
 
-// One timer for all that come and go meanwhile. On virtual machines setting it takes 6 us, as much as sending a message:
-// a rank that runs one small op after another sets it once, and then the thread does.
+// One timer for all that come and go meanwhile. On virtual machines setting it takes 6 us, as much as sending a
+// message: a rank that runs one small op after another sets it once, and then the thread does.
 void Watch::linger() {
   if (lingering_) return;
   lingering_ = true;

@@ -14,9 +14,9 @@ namespace weft {
 
 class Watch {
  public:
-  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw; any
-  // thread may call it. pause(), which only the watch's own thread calls after it has served, says how long to nap before
-  // looking at the descriptor again.
+  // `descriptor` outlives the watch. serve() must leave it unreadable unless there is more to serve, and never throw;
+  // any thread may call it. pause(), which only the watch's own thread calls after it has served, says how long to nap
+  // before looking at the descriptor again.
   Watch(int descriptor, std::function<void()> serve, std::function<std::chrono::nanoseconds()> pause);
   ~Watch();
 

@@ -1,7 +1,9 @@
-// The wire over UCX: rows and counters as active messages, each one fragment, from fixed staging; or, where a device writes
-// remote memory, rows as puts and their counters as the message behind them (ucx_grants.h). Shared memory is never used, and nothing listens on a device other than the named one. Where Weft is built without UCX, make() throws.
+// The wire over UCX: rows and counters as active messages, each one fragment, from fixed staging; or, where a device
+// writes remote memory, rows as puts and their counters as the message behind them (ucx_grants.h). Shared memory is
+// never used, and nothing listens on a device other than the named one. Where Weft is built without UCX, make() throws.
 //
-// Set-up: make(), tell the peers address(), connect() to each of theirs, add_segment() for memory that they may write to.
+// Set-up: make(), tell the peers address(), connect() to each of theirs, add_segment() for memory that they may write
+// to.
 #pragma once
 
 #include <cstddef>

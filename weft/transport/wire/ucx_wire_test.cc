@@ -256,7 +256,8 @@ TEST_P(UcxWireTest, SignalsTravelTogether) {
   EXPECT_EQ(all[1]->counter(6), 263u);
 }
 
-// A rank that runs one small op after another keeps the wire's thread waiting; when it is gone, the thread does its work.
+// A rank that runs one small op after another keeps the wire's thread waiting; when it is gone, the thread does its
+// work.
 TEST_P(UcxWireTest, WhatIsHeldBackLeavesWithoutItsSender) {
   auto all = ends(2);
   for (std::uint32_t round = 1; round <= 3; ++round) {
