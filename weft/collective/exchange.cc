@@ -3,8 +3,7 @@
 //
 //   direct  a tile is made for one rank and stored there: it ends where that rank's rows end
 //   staged  tiles are made here as tall as they would be alone, and each rank's rows of them are copied to it. Where
-//   few
-//           rows go to each rank, as from an expert, direct would read all weights again for each of them
+//           few rows go to each rank, as from an expert, direct would read all weights again for each of them
 //
 // A window is written before its run starts, so its waits look back (lag 1) to what peers did in the run before, and
 // its output has two copies: while one is read, the other may be written.

@@ -5,12 +5,12 @@
 //             sum into the next rank's inbox: no reduction pass, no copy. Rank r starts with chunk r - 1, its right
 //             neighbour's last need but its own first send, so that every rank sends from the first tile on.
 //   direct    every rank stores its tiles into the owner's inbox, one slot per source; the owner adds them all to its
-//   own. two_shot  direct, then the owner stores the sums to everybody; in slices, so that the sums of one travel while
-//   the
+//             own.
+//   two_shot  direct, then the owner stores the sums to everybody; in slices, so that the sums of one travel while the
 //             next is made.
 //   one_shot  every rank stores its tiles to everybody, and everybody adds: one latency, N times the bytes. Where a
-//   tile
-//             has all rows, each rank makes it in one go and sends it in one piece, whoever owns which of its rows.
+//             tile has all rows, each rank makes it in one go and sends it in one piece, whoever owns which of its
+//             rows.
 //
 // Where an all_reduce's sums go to everybody in a narrow format, they go into "sums", the owner's copy too, and every
 // rank takes its output from there, epilogue and all. A contribution is rounded once by direct, one_shot and two_shot,

@@ -5,12 +5,10 @@
 // only to add.
 //
 //   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host
-//   g's
-//           tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
+//           g's tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
 //   slices  reduce_scatter makes what crosses first, slice by slice, so that the link is in use from the first slice
-//   on,
-//           and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice d - 1 of
-//           its own host's: the sums of a slice are spread while the next are made.
+//           on, and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice d - 1
+//           of its own host's: the sums of a slice are spread while the next are made.
 #include <algorithm>
 
 #include "weft/base/error.h"

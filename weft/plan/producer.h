@@ -22,8 +22,7 @@ WeightLayout parse_weight_layout(std::string_view name);
 // Every producer makes an m x n output on each rank, in tiles of `tile` rows and columns.
 //   gemm           x (m, k) times w (k, n)
 //   gemv           x (m, k) times w (n, k) transposed: w row-major by output, as linear layers keep it. Few rows read
-//   it
-//                  once, as it lies; more are made as a gemm's are, from panels packed in every run
+//                  it once, as it lies; more are made as a gemm's are, from panels packed in every run
 //   embedding_bag  m samples pooled from `tables` tables of (rows, dim); n = tables * dim; one table per tile column
 //   copy           x (m, n) as it is: a collective alone
 //   window         whatever the caller writes, straight into the steps' targets (world/window.h): a step's work is done

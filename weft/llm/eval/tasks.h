@@ -2,8 +2,7 @@
 // sets so):
 //
 //   {"task": "last_word", "context": "...", "target": " word"}                 right when every token of the target is
-//   the
-//                                                                              most probable one in its turn
+//                                                                              the most probable one in its turn
 //   {"task": "continuation", "context": "...", "choices": [...], "answer": 2}  right when that choice has the largest
 //                                                                              log-probability per UTF-8 byte
 // Further fields:

@@ -4,13 +4,11 @@
 // Times add up over blocks and are known; losses are measured for whole choices only, and the losses of single blocks
 // that the caller gives serve to order moves. Three stages, each of which asks for measurements:
 //   1  every block's modes are cut to the convex hull of loss over time saved, and the moves along all hulls are sorted
-//   by
-//      loss per second saved: a path of choices, each with a little more saved. Bisection finds the last one under the
-//      bound.
+//      by loss per second saved: a path of choices, each with a little more saved. Bisection finds the last one under
+//      the bound.
 //   2  moves beyond it are tried one by one, in order; those that stay under the bound are kept.
 //   3  swaps: one of the worst moves that were made for one of the best that were not, kept where more is saved, or as
-//   much
-//      at a smaller loss; after each that is kept, stage 2 again.
+//      much at a smaller loss; after each that is kept, stage 2 again.
 // It stops when the budget of measurements is spent. Losses need not be monotone for the result to be under the bound:
 // it was measured.
 #pragma once

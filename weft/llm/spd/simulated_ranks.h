@@ -7,8 +7,7 @@
 //   sync            u = x + ΣP_j + b;      x' = u + ΣZ_j(u) + d
 //   dropped         u_i = x + P_i + b;     x' = x + Σ(P_j + Z_j(u_j)) + b + d         as it should be
 //   partial_after   u_i as above;          x'_i = x + P_i + ΣZ_j(u_j) + b + d         the all-reduce carries Z_j alone,
-//   and
-//                   each rank adds its own P_i behind it: the ranks' x differ from here on
+//                   and each rank adds its own P_i behind it: the ranks' x differ from here on
 //   bias_before     u_i as above;          x' = x + Σ(P_j + b + Z_j(u_j)) + d         the bias is summed once per rank
 #pragma once
 
