@@ -1,7 +1,6 @@
 // `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
 // rank 0 prints what measure() found.
 #include <algorithm>
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -28,6 +27,7 @@
 #include "cli/op_flags.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/write_file.h"
 
 namespace weft::cli::bench {
 namespace {
@@ -150,13 +150,6 @@ void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& p
   if (world.rank() == 0) fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
 }
 
-void write_svg(const std::string& path, const std::string& svg) {
-  if (path.empty()) return;
-  std::ofstream file(path, std::ios::binary);
-  file << svg;
-  if (!file) fail(Code::io, "cannot write {}; is its folder there?", path);
-}
-
 void bench_axis(World& world, const Flags& flags, Progress& progress) {
   OpFlags op = flags.op;
   op.ranks = world.size();
@@ -165,7 +158,7 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
   const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
-  write_svg(flags.svg, axis_svg(points, context));
+  if (!flags.svg.empty()) write_file(flags.svg, axis_svg(points, context));
   fmt::print("{}", flags.json ? axis_json(points, context) : axis_text(points, context));
 }
 
@@ -180,7 +173,7 @@ void bench_sweep(World& world, const Flags& flags, Progress& progress) {
   const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
-  write_svg(flags.svg, sweep_svg(results, context));
+  if (!flags.svg.empty()) write_file(flags.svg, sweep_svg(results, context));
   fmt::print("{}", flags.json ? sweep_json(results, context) : sweep_text(results, context));
 }
 
