@@ -179,12 +179,7 @@ void add_case_flags(CLI::App* command, Flags* flags) {
   command->add_flag("--json", flags->json, "one JSON object on standard output");
 }
 
-void add(CLI::App& app, Run* chosen) {
-  auto* command = app.add_subcommand("sim", "simulate hardware that does not exist yet, from the same plans");
-  command->footer(
-      "Example:\n  weft sim t3 --table\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json\n"
-      "  weft sim SUBCOMMAND --help");
-  command->require_subcommand(1);
+void add_t3(CLI::App* command, Run* chosen) {
   auto* t3 = command->add_subcommand("t3", "track-and-trigger hardware: products fused with their reduce-scatter");
   auto flags = std::make_shared<Flags>();
   add_case_flags(t3, flags.get());
@@ -201,24 +196,37 @@ void add(CLI::App& app, Run* chosen) {
       "Example:\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca\n  weft sim t3 --table\n"
       "  weft sim t3 --table --chip h200-like --json");
   t3->callback([=] { *chosen = [flags] { return run_t3(*flags); }; });
+}
 
+void add_fit(CLI::App* command, Run* chosen) {
   auto* fit = command->add_subcommand("fit", "search the free parameters again, on Mega-GPT-2's eight cases alone");
-  auto fit_flags = std::make_shared<Flags>();
-  fit->add_option("--chip", fit_flags->chip, "where to begin (t3-paper)")->type_name("NAME|FILE");
-  fit->add_option("--set", fit_flags->set, "change a parameter of the chip, in base units")->type_name("KEY=NUMBER");
-  fit->add_flag("--json", fit_flags->json, "one JSON object on standard output");
+  auto flags = std::make_shared<Flags>();
+  fit->add_option("--chip", flags->chip, "where to begin (t3-paper)")->type_name("NAME|FILE");
+  fit->add_option("--set", flags->set, "change a parameter of the chip, in base units")->type_name("KEY=NUMBER");
+  fit->add_flag("--json", flags->json, "one JSON object on standard output");
   fit->footer("Example:\n  weft sim fit --set gemm_efficiency=0.8");
-  fit->callback([=] { *chosen = [fit_flags] { return run_fit(*fit_flags); }; });
+  fit->callback([=] { *chosen = [flags] { return run_fit(*flags); }; });
+}
 
+void add_sweep(CLI::App* command, Run* chosen) {
   auto* map = command->add_subcommand("sweep", "link rate x CUs: where T3, copy engines or nothing pays");
-  auto map_flags = std::make_shared<Flags>();
-  add_case_flags(map, map_flags.get());
-  map->add_option("--svg", map_flags->svg, "the map as a picture")->type_name("FILE");
+  auto flags = std::make_shared<Flags>();
+  add_case_flags(map, flags.get());
+  map->add_option("--svg", flags->svg, "the map as a picture")->type_name("FILE");
   map->footer("Example:\n  weft sim sweep --model t-nlg --tp 8 --layer fc2 --svg sweep.svg");
-  map->callback([=] { *chosen = [map_flags] { return run_sweep(*map_flags); }; });
+  map->callback([=] { *chosen = [flags] { return run_sweep(*flags); }; });
 }
 
 }  // namespace
 }  // namespace weft::cli::sim
 
-void weft::cli::add_sim(CLI::App& app, Run* chosen) { sim::add(app, chosen); }
+void weft::cli::add_sim(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("sim", "simulate hardware that does not exist yet, from the same plans");
+  command->footer(
+      "Example:\n  weft sim t3 --table\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json\n"
+      "  weft sim SUBCOMMAND --help");
+  command->require_subcommand(1);
+  sim::add_t3(command, chosen);
+  sim::add_fit(command, chosen);
+  sim::add_sweep(command, chosen);
+}
