@@ -46,12 +46,21 @@ int on_threads(const RankFlags& flags, const RankBody& body, const WorldOptions&
 }  // namespace
 
 int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around) {
-  if (around.before && (!launched() || under_mpirun())) around.before();
-  if (!launched() && flags.transport == "shm") return relaunch(flags.count);
-  const WorldOptions options = around.options ? around.options() : world_options(flags);
-  if (!launched()) return on_threads(flags, body, options);
-  World world = World::init(0, nullptr, options);
-  return body(world);
+  const auto options = [&] { return around.options ? around.options() : world_options(flags); };
+  if (!launched() && flags.transport == "threads") {
+    if (around.before) around.before();
+    return on_threads(flags, body, options());
+  }
+  const auto as_rank = [&] {
+    World world = World::init(0, nullptr, options());
+    return body(world);
+  };
+  return on_processes(flags.count, as_rank, around.before);
+}
+
+int on_processes(int count, const std::function<int()>& as_rank, const std::function<void()>& before) {
+  if (before && (!launched() || under_mpirun())) before();
+  return launched() ? as_rank() : relaunch(count);
 }
 
 int relaunch(int num_ranks) {

@@ -25,8 +25,12 @@ struct AroundRanks {
 // is a rank. Otherwise flags.count ranks are started here: processes, whose rank 0 owns standard output, or threads.
 int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around = {});
 
-// Launches this very command line as `num_ranks` processes and waits for them, for on_ranks. Rank 0 owns standard
-// output. Says on standard error what no rank could say itself. Returns the exit code.
+// The same for ranks that are always processes and join the world themselves, where there is work before: `as_rank`
+// calls World::init. `before` as above.
+int on_processes(int count, const std::function<int()>& as_rank, const std::function<void()>& before = {});
+
+// Launches this very command line as `num_ranks` processes and waits for them. Rank 0 owns standard output. Says on
+// standard error what no rank could say itself. Returns the exit code. Called by the two above.
 int relaunch(int num_ranks);
 
 // Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's,
