@@ -130,7 +130,7 @@ def check_tree(root):
         wide += wide_lines(root, path)
     if wide:
         path, number, columns = wide[0]
-        print(f"{path}:{number}: warning: {columns} columns, and {len(wide) - 1} other lines over {MOST_COLUMNS}; use `make format`")
+        print(f"{path}:{number}: warning: {columns} columns, and {len(wide) - 1} other lines over {MOST_COLUMNS}; wrap them")
     for path, number, text in found:
         print(f"{path}:{number}: {text}")
     return len(found), len(paths)

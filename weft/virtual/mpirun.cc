@@ -73,7 +73,7 @@ std::vector<std::string> mpirun_words(const VirtualHosts& all, const MpirunOptio
   mca("oob_tcp_if_include", kHostDevice);
   mca("btl_tcp_if_include", kHostDevice);
   // UCX where this MPI has it: 1 KB all-reduced by two pinned hosts in 11 to 13 us, with ob1 in 14 to 15; 4 MB alike.
-  // It would refuse plain TCP by itself. Between hosts it finds no shared memory (virtual_enter.h).
+  // It would refuse plain TCP by itself. Between hosts it finds no shared memory (enter.h).
   mca("pml", "ucx,ob1");
   mca("btl", "self,vader,tcp");
   for (const char* allowed : {"opal_common_ucx_tls", "opal_common_ucx_devices"}) mca(allowed, "any");
