@@ -1,0 +1,216 @@
+// What the world and its ops refuse, and in which words; and that ops in flight and buffers of several copies keep apart.
+#include "weft/world/world.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/index.h"
+#include "weft/base/refusal_test.h"
+#include "weft/base/thread_pool.h"
+#include "weft/collective/build.h"
+
+namespace weft {
+namespace {
+
+// What one rank of a world of that many says when it refuses `call`.
+std::string refused(int num_ranks, const std::function<void(World&)>& call, const WorldOptions& options = {}) {
+  std::string said;
+  std::mutex mutex;
+  World::local(
+      num_ranks,
+      [&](World& world) {
+        const std::string mine = refusal([&] { call(world); });
+        const std::lock_guard lock(mutex);
+        said = mine;
+      },
+      options);
+  return said;
+}
+
+struct Setting {  // of the environment, for one test
+  Setting(const char* name, const char* value) : name(name) { setenv(name, value, 1); }
+  ~Setting() { unsetenv(name); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+  const char* name;
+};
+
+TEST(World, MeshesHaveAllItsRanks) {
+  EXPECT_EQ(refused(2,
+                    [](World& world) {
+                      world.mesh({{"tp", 3}});
+                    }),
+            "mesh tp=3 has 3 ranks, but the world has 2; make the axes multiply to 2");
+  World::local(4, [](World& world) {
+    const Mesh mesh = world.mesh({{"dp", 2}, {"tp", 2}});
+    EXPECT_EQ(mesh.size(), 4);
+    EXPECT_EQ(world.size(), 4);
+    EXPECT_EQ(world.transport(), "threads");
+  });
+}
+
+TEST(World, PlansHaveAsManyRanksAsTheirGroup) {
+  const Mesh three({{"tp", 3}});
+  const Plan plan = build(copy({.rows = 6, .cols = 2}), all_reduce(three, "tp"));
+  const std::string said = refused(2, [&](World& world) { world.compile(plan); });
+  EXPECT_NE(said.find("is for 3 ranks, but the group has 2"), std::string::npos) << said;
+  const std::string other = refused(2, [&](World& world) { world.compile(plan, three, "tp"); });
+  EXPECT_NE(other.find("has 3 ranks, but the world has 2"), std::string::npos) << other;
+}
+
+TEST(World, RanksThatCompileDifferentPlansAreTold) {
+  const std::string said = refused(2, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 2}});
+    world.compile(copy({.rows = 4 + 2 * world.rank(), .cols = 2}), all_reduce(mesh, "tp"));
+  });
+  EXPECT_NE(said.find("compile different plans; give every rank of a group the same arguments"), std::string::npos)
+      << said;
+}
+
+TEST(World, APlanThatCannotRunIsRefusedBeforeItDoes) {
+  Plan plan = build(copy({.rows = 4, .cols = 2}), all_reduce(Mesh({{"tp", 2}}), "tp"));
+  for (Rule& rule : plan.rules) rule.signals.clear();
+  EXPECT_NE(refused(2, [&](World& world) { world.compile(plan); }), "did not throw");
+}
+
+TEST(World, BadSettingsNameTheirValue) {
+  const auto world_of_one = [](const WorldOptions& options = {}) {
+    return refusal([&] {
+      World::local(
+          1, [](World&) {}, options);
+    });
+  };
+  EXPECT_EQ(world_of_one({.ranks_per_host = 0}), "ranks_per_host is 0; use 1 or more");
+  {
+    const Setting threads("WEFT_THREADS", "two");
+    EXPECT_EQ(world_of_one(), "WEFT_THREADS is \"two\"; give a number of threads, 1 or more");
+  }
+  {
+    const Setting link("WEFT_LINK", "fast");
+    EXPECT_NE(world_of_one().find("fast"), std::string::npos);
+  }
+  const Setting patience("WEFT_WAIT_S", "-1");
+  EXPECT_EQ(world_of_one(), "WEFT_WAIT_S=\"-1\" is not a positive number of seconds; use for example WEFT_WAIT_S=10");
+}
+
+TEST(World, ThreadsComeFromTheOptionsOrTheEnvironment) {
+  const auto threads = [](const WorldOptions& options) {
+    int seen = 0;
+    World::local(
+        1, [&](World& world) { seen = world.threads().size(); }, options);
+    return seen;
+  };
+  EXPECT_EQ(threads({}), 1);
+  const Setting three("WEFT_THREADS", "3");
+  EXPECT_EQ(threads({}), 3);
+  EXPECT_EQ(threads({.threads = 2}), 2);
+}
+
+TEST(World, APacedLinkIsTheNetworkThatRoutesArePricedOn) {
+  WorldOptions options;
+  options.link = Link{.bytes_per_s = 5e6, .latency_s = 3e-6, .fabric = Fabric::nic};
+  options.ranks_per_host = 2;
+  World::local(
+      4,
+      [](World& world) {
+        const Cluster cluster = world.cluster(4);
+        EXPECT_EQ(cluster.network.bytes_per_s, 5e6);
+        EXPECT_EQ(cluster.fabric, Fabric::nic);
+        EXPECT_EQ(cluster.num_hosts, 2);
+      },
+      options);
+}
+
+// Of every op and every run its own values, however many are under way and in whatever order they are asked for.
+TEST(World, OpsInFlightKeepApart) {
+  for (const Fabric fabric : {Fabric::pairs, Fabric::nic}) {
+    WorldOptions options;
+    options.link = Link{.bytes_per_s = 1e8, .latency_s = 20e-6, .fabric = fabric};
+    World::local(
+        3,
+        [](World& world) {
+          const Mesh mesh = world.mesh({{"tp", 3}});
+          std::vector<Op> ops;
+          for (int i = 0; i < 5; ++i)
+            ops.push_back(i % 2 == 0 ? world.compile(copy({.rows = 6, .cols = 8}), all_reduce(mesh, "tp"))
+                                     : world.compile(copy({.rows = 6, .cols = 8}), all_gather(mesh, "tp")));
+          for (int run = 0; run < 10; ++run) {
+            for (int i = 0; i < 5; ++i) {
+              const std::vector<float> x(48, static_cast<float>(100 * run + 10 * i + world.rank()));
+              ops[at(i)].run(x.data());
+            }
+            for (int i = 4; i >= 0; --i) {
+              const float each = static_cast<float>(100 * run + 10 * i);
+              const Matrix y = ops[at(i)].output();
+              EXPECT_EQ(y.row(0)[7], i % 2 == 0 ? 3 * each + 3 : each);
+              EXPECT_EQ(y.row(y.rows - 1)[0], i % 2 == 0 ? 3 * each + 3 : each + 2);
+              EXPECT_TRUE(ops[at(i)].ready());
+            }
+          }
+        },
+        options);
+  }
+}
+
+// Runs that nobody waits for follow each other: run e + 1 begins while peers are still busy with run e.
+TEST(World, ManyRunsBackToBackEndInTheLast) {
+  World::local(4, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 4}});
+    for (const Route route : {Route::ring, Route::one_shot, Route::two_shot}) {
+      Op op = world.compile(copy({.rows = 8, .cols = 16}), all_reduce(mesh, "tp", {.route = route}));
+      std::vector<float> x(128);
+      for (int run = 0; run < 200; ++run) {
+        std::fill(x.begin(), x.end(), static_cast<float>(run + world.rank()));
+        op.run(x.data());
+      }
+      for (const float value : op.output().values()) ASSERT_EQ(value, 4 * 199 + 6);
+    }
+  });
+}
+
+TEST(World, AnOpReportsWhatItSentAndShowsItsBuffers) {
+  World::local(2, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 2}});
+    Op op = world.compile(copy({.rows = 4, .cols = 8}), all_gather(mesh, "tp", {.route = Route::direct}));
+    EXPECT_EQ(op.sent().bytes, 0);
+    const std::vector<float> x(32, static_cast<float>(world.rank()));
+    op.run(x.data());
+    const BufferView y = op.view("y");
+    EXPECT_EQ(y.dims, 2);
+    EXPECT_EQ(y.shape[0], 8);
+    EXPECT_EQ(y.bytes, 8 * 8 * sizeof(float));
+    EXPECT_EQ(op.sent().bytes, 4 * 8 * 4);
+    EXPECT_GT(op.sent().signals, 0);
+    EXPECT_EQ(refusal([&] { op.buffer("nothing"); }),
+              "plan \"" + op.plan().name + "\" has no readable buffer \"nothing\"");
+  });
+}
+
+TEST(World, RunsWithTheWrongInputsChangeNothing) {
+  World::local(2, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 2}});
+    Op op = world.compile(gemm({.m = 4, .n = 4, .k = 2, .bias = true}), all_reduce(mesh, "tp"));
+    const std::vector<float> x(8, 1), w(8, 1), bias(4, 1);
+    Inputs inputs;
+    inputs.x = x.data(), inputs.w = w.data();
+    const std::string name = "plan \"" + op.plan().name + "\" ";
+    EXPECT_EQ(refusal([&] { op.run(inputs); }), name + "reads a bias, but the run gives none");
+    inputs.bias = bias.data();
+    const std::vector<std::int64_t> three(3, 1);
+    EXPECT_EQ(refusal([&] { op.run(inputs, {.peers = three}); }), "counts are given for 3 ranks, but the group has 2");
+    const std::vector<Inputs> twice(2, inputs);
+    EXPECT_EQ(refusal([&] { op.run(twice); }), name + "has 1 producers, but the run gives inputs for 2");
+    EXPECT_EQ(refusal([&] { op.run(std::span<const void* const>()); }),
+              name + "has a producer; run it with that one's inputs");
+    op.run(inputs);
+    for (const float value : op.output().values()) EXPECT_EQ(value, 2 * 2 + 1);
+  });
+}
+
+}  // namespace
+}  // namespace weft
