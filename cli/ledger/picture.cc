@@ -6,19 +6,19 @@
 
 #include "cli/ledger/report.h"
 
-namespace weft::cli {
+namespace weft::cli::ledger {
 namespace {
 
 constexpr int kCompute = 0, kBoth = 1, kUnderWay = 2;
 
-draw::TimelinePanel panel_of(const Ledger& ledger, Style style) {
+draw::TimelinePanel panel_of(const BlockLedger& ledger, Style style) {
   draw::TimelinePanel panel{.name = to_string(style)};
-  for (const RankSpans& rank : ledger.spans[static_cast<std::size_t>(style)]) {
-    const std::string name = fmt::format("rank {}", rank.rank);
+  for (const RankSpans& spans : ledger.spans[static_cast<std::size_t>(style)]) {
+    const std::string name = fmt::format("rank {}", panel.rows.size() / 2);
     draw::TimelineRow compute{name, draw::Lane::compute, {}}, link{name, draw::Lane::link, {}};
-    for (const Span& span : rank.spans) {
+    for (const StageSpan& span : spans) {
       const double begin = static_cast<double>(span.begin_ns) * 1e-9, end = static_cast<double>(span.end_ns) * 1e-9;
-      const std::string& hint = ledger.sub_layers[static_cast<std::size_t>(span.stage)].name;
+      const std::string& hint = ledger.sub_layers[at(span.stage)].name;
       if (span.doing != Doing::exchange)
         compute.intervals.push_back({begin, end, span.doing == Doing::make ? kCompute : kBoth, hint});
       if (span.doing != Doing::make) link.intervals.push_back({begin, end, kUnderWay, hint});
@@ -26,22 +26,23 @@ draw::TimelinePanel panel_of(const Ledger& ledger, Style style) {
     panel.rows.push_back(std::move(compute));
     panel.rows.push_back(std::move(link));
   }
-  panel.exposed_s = std::max(0.0, ledger.exposed(style)) * 1e-6;
+  panel.exposed_s = std::max(0.0, ledger.exposed_us(style)) * 1e-6;
   return panel;
 }
 
 }  // namespace
 
-std::string ledger_svg(const Ledger& ledger) {
+std::string block_svg(const BlockLedger& ledger) {
   draw::Timeline what;
-  what.title = fmt::format("{}, {} ranks, {}: one block before and after", ledger.workload.name, ledger.ranks,
-                           (ledger.link ? "links of " : "") + link_text(ledger.link));
+  what.title = fmt::format("{}, {} ranks, {}: one block before and after", ledger.workload.name, ledger.table.ranks,
+                           link_text(ledger.table.link));
+  const LedgerTable& table = ledger.table;
   what.subtitle =
-      fmt::format("{}; one round near the median of {}{}", sizes_text(ledger.workload), ledger.rounds,
-                  ledger.crowded() ? fmt::format("; {} ranks take turns on {} cores", ledger.ranks, ledger.cores) : "");
+      fmt::format("{}; one round near the median of {}{}", sizes_text(ledger.workload), table.rounds,
+                  table.crowded() ? fmt::format("; {} ranks take turns on {} cores", table.ranks, table.cores) : "");
   what.kinds = {"compute", "compute and communicate: one op", "collective under way"};
   what.panels = {panel_of(ledger, Style::sequential), panel_of(ledger, Style::fused)};
   return draw::timeline(what);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::cli::ledger

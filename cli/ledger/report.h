@@ -1,35 +1,40 @@
-// The ledger for people and for programs.
+// The ledgers for people and for programs: a title before anything is measured, then text, one JSON object and a picture.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cli/ledger/measure.h"
+#include <nlohmann/json.hpp>
 
-namespace weft::cli {
+#include "weft/study/ledger/advice.h"
 
-// "t-nlg, one block forward, 4 ranks, links of 1 Gbit/s": what is measured, before anything is.
-std::string ledger_title(const Workload& workload, bool scaled, int ranks, const std::optional<Link>& link);
+namespace weft::cli::ledger {
+
+using Json = nlohmann::ordered_json;
+
+// What is measured, before anything is: "t-nlg, one block forward, 4 ranks, links of 1 Gbit/s".
+std::string title_of(const Workload& workload, bool scaled, int ranks, const AskedLink& link);
+std::string title_of(const ModelTask& task);
+
+std::string text_of(const BlockLedger& ledger, const std::string& svg_path);
+std::string text_of(const ModelLedger& ledger);
+Json json_of(const BlockLedger& ledger, const std::string& svg_path);
+Json json_of(const ModelLedger& ledger);
+
+std::string block_svg(const BlockLedger& ledger);  // sequential above, fused below, rank by rank
 std::string sizes_text(const Workload& workload);  // "256 tokens, hidden 2128, ffn 8512"
-std::string link_text(const std::optional<Link>& link);
 
-// Cells of the tables of both ledgers. What is below the floor is noise, and said so by its sign.
-std::string duration_cell(double us);
-std::string difference_cell(double us);
-// Compute, then what is exposed, on one scale for all rows: `longest` is as wide as `width`.
-std::string ledger_bar(double floor, double measured, double longest, int width);
+// What both reports share.
+std::string link_text(const AskedLink& link);     // "links of 1 Gbit/s, 10 us", or "shared memory"
+std::string difference_text(double us);           // below the floor is noise, and said so by its sign
+std::string rows_text(const LedgerTable& table);  // with bars of one scale; empty columns are left out
+std::string crowded_text(const LedgerTable& table);
+std::string next_text(const Advice& advice);  // sentences, then commands with a word on each
+std::string rounds_text(const LedgerTable& table);
+void add_table(const LedgerTable& table, Json* out);  // the setting, then the rows
+Json or_null(const std::optional<double>& value);
+Json or_null(const std::string& text);
+// JSON keeps the name that panels had at first.
+std::string json_name(const std::string& style);
 
-std::string ledger_text(const Ledger& ledger, const std::string& svg_path);
-std::string ledger_json(const Ledger& ledger, const std::string& svg_path);
-// Sequential above, fused below, rank by rank.
-std::string ledger_svg(const Ledger& ledger);
-
-// What the figures say, and what to do about them: sentences, then commands with a word on each.
-struct Advice {
-  std::vector<std::string> sentences;
-  std::vector<std::pair<std::string, std::string>> commands;
-};
-Advice advice(const Ledger& ledger);
-std::string headline(const Ledger& ledger);
-
-}  // namespace weft::cli
+}  // namespace weft::cli::ledger

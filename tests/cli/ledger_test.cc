@@ -13,18 +13,16 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/kernel/reference.h"
+#include "weft/study/ledger/block.h"
+#include "weft/study/ledger/sample_check.h"
 #include "weft/world/world.h"
 
-#include "cli/ledger/block.h"
-#include "cli/ledger/check.h"
 #include "tests/cli/runs.h"
 
 namespace weft::testing {
 namespace {
 
 using Json = nlohmann::json;
-using cli::Block;
-using cli::Style;
 
 // Small models of every kind; widths that tiles and panels do not divide.
 constexpr const char* kTransformer =
@@ -51,11 +49,11 @@ constexpr const char* kDlrm =
   "scale_down": {"why": "none", "ranks": 2, "hidden": 1, "rows": 700, "batch": 48}})";
 
 // `body` on every rank, with a block of that workload.
-void with_block(const char* json, int ranks, const std::function<void(World&, Block&)>& body) {
+void with_block(const char* json, int ranks, const std::function<void(World&, WorkloadBlock&)>& body) {
   const Workload workload = parse_workload(json, "test");
   World::local(ranks, [&](World& world) {
     CommonClock clock(world);
-    Block block(world, clock, workload);
+    WorkloadBlock block(world, clock, workload);
     block.refresh(1);
     block.settle([](const std::string&) {});
     block.refresh(1);
@@ -75,19 +73,19 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
 TEST(Ledger, StylesAgreeOnEveryKindOfWorkload) {
   for (const char* json : {kTransformer, kGated, kMoe, kLatent, kDlrm})
     for (const int ranks : {1, 2})
-      with_block(json, ranks, [&](World& world, Block& block) {
+      with_block(json, ranks, [&](World& world, WorkloadBlock& block) {
         const std::string& name = block.workload().name;
-        cli::SampleCheck check(world);
-        cli::StageLog log;
+        SampleCheck check(world);
+        StageLog log;
         block.run(Style::sequential, log);
         EXPECT_LT(check.error_of(block, 1), 1e-5) << name;
         const std::vector<float> expected(block.output().begin(), block.output().end());
-        for (const Style style : {Style::decomposed, Style::fused}) {
+        for (const Style style : {Style::panels, Style::fused}) {
           block.run(Style::compute, log);  // leaves other values wherever there is room
           block.run(style, log);
           EXPECT_LT(check.error_of(block, 2), 1e-5) << name;
           EXPECT_LT(largest_difference(expected, block.output()), style == Style::fused ? 1e-9 : 1e-5)
-              << name << " " << cli::to_string(style) << " on " << ranks;
+              << name << " " << to_string(style) << " on " << ranks;
         }
         double scale = 0;
         for (const float y : expected) scale = std::max(scale, std::abs(static_cast<double>(y)));
@@ -99,9 +97,9 @@ TEST(Ledger, StylesAgreeOnEveryKindOfWorkload) {
 // Sums that were not made are not taken for right: compute alone keeps one rank's part of them.
 TEST(Ledger, AResultThatIsNotSummedIsCaught) {
   for (const char* json : {kTransformer, kMoe, kDlrm})
-    with_block(json, 2, [&](World& world, Block& block) {
-      cli::SampleCheck check(world);
-      cli::StageLog log;
+    with_block(json, 2, [&](World& world, WorkloadBlock& block) {
+      SampleCheck check(world);
+      StageLog log;
       block.run(Style::sequential, log);
       block.run(Style::compute, log);
       EXPECT_THROW(check.error_of(block, 1), Error) << block.workload().name;
@@ -110,7 +108,7 @@ TEST(Ledger, AResultThatIsNotSummedIsCaught) {
 
 using Values = std::vector<double>;
 
-Values times(const Values& x, const cli::Part& part) {
+Values times(const Values& x, const BlockPart& part) {
   const Producer& p = part.spec().producer;
   const auto* w = static_cast<const float*>(part.last_inputs().w);
   Values y(num(p.m * p.n));
@@ -154,10 +152,10 @@ TEST(Ledger, ATransformersBlockIsWhatFloat64MakesOfIt) {
   constexpr int kRanks = 3;
   std::mutex mutex;
   std::vector<Values> attended(kRanks), fed(kRanks);
-  with_block(kTransformer, kRanks, [&](World& world, Block& block) {
-    cli::StageLog log;
+  with_block(kTransformer, kRanks, [&](World& world, WorkloadBlock& block) {
+    StageLog log;
     block.run(Style::fused, log);
-    const auto part = [&](const std::string& name) -> const cli::Part& {
+    const auto part = [&](const std::string& name) -> const BlockPart& {
       for (const auto& p : block.parts())
         if (p->name() == name) return *p;
       throw std::runtime_error(name);

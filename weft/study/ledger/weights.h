@@ -10,11 +10,9 @@
 #include "weft/world/op.h"
 
 namespace weft {
+
 class CommonClock;
 class World;
-}  // namespace weft
-
-namespace weft::cli {
 
 // Of all matrices so far; times on the slowest rank.
 struct WeightLoad {
@@ -44,4 +42,4 @@ class WeightLoader {
   WeightLoad done_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -17,24 +17,21 @@
 #include "weft/world/op.h"
 
 namespace weft {
+
 class World;
 struct Cluster;
-}  // namespace weft
-
-namespace weft::cli {
 
 //   sequential  the product, then its collective by the fastest of its routes
-//   decomposed  in 2, 4 or 8 panels by hand, the best of the three for each part
+//   panels      in 2, 4 or 8 panels, each sent while the next is made: the best of the three for each part
 //   fused       one op
-//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies
-//   there
-enum class Style { sequential, decomposed, fused, compute };
-inline constexpr std::array kStyles{Style::sequential, Style::decomposed, Style::fused, Style::compute};
+//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies there
+enum class Style { sequential, panels, fused, compute };
+inline constexpr std::array kStyles{Style::sequential, Style::panels, Style::fused, Style::compute};
 const char* to_string(Style style);
 
 // What a rank did when, for the timeline and the times of sub-layers. Nanoseconds of the common clock.
 enum class Doing { make, exchange, both };  // both: a call that computes and communicates at once
-struct Span {
+struct StageSpan {
   int stage = 0;
   Doing doing = Doing::make;
   std::int64_t begin_ns = 0, end_ns = 0;
@@ -44,12 +41,12 @@ class StageLog {
   void start() { spans_.clear(), last_ = CommonClock::now_ns(); }
   void enter(int stage) { stage_ = stage; }
   void did(Doing doing);  // from the last mark until now
-  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<StageSpan>& spans() const { return spans_; }
 
  private:
   int stage_ = 0;
   std::int64_t last_ = 0;
-  std::vector<Span> spans_;
+  std::vector<StageSpan> spans_;
 };
 
 struct PlanFacts {  // of the fused op
@@ -58,9 +55,9 @@ struct PlanFacts {  // of the fused op
   double verify_ms = 0;
 };
 
-class Part {
+class BlockPart {
  public:
-  Part(World& world, CommonClock& clock, std::string name, OpSpec spec);  // collective
+  BlockPart(World& world, CommonClock& clock, std::string name, OpSpec spec);  // collective
 
   const std::string& name() const { return name_; }
   const OpSpec& spec() const { return spec_; }
@@ -80,11 +77,12 @@ class Part {
   const Result& finish_fused();
   const Result& keep(const Inputs& inputs, Matrix result);  // remembers what check() looks at
 
-  void without_panels() { by_hand_ = false; }  // who runs several parts beside each other needs none
-  void refresh_panels(const Inputs& inputs);   // new indices; not part of what is timed
+  void without_panels() { tries_panels_ = false; }  // who runs several parts beside each other needs none
+  void refresh_panels(const Inputs& inputs);        // new indices; not part of what is timed
 
   const Inputs& last_inputs() const { return inputs_; }
   const Result& last_result() const { return result_; }
+  const float* made() const { return result_[0].values.data; }  // where nothing is exchanged: one matrix
 
   double comm_us() const { return comm_us_; }  // the collective alone, as settle() saw it
   std::string comm_route() const;
@@ -102,7 +100,7 @@ class Part {
   CommonClock& clock_;
   std::string name_;
   OpSpec spec_;
-  bool has_collective_, by_hand_ = true;
+  bool has_collective_, tries_panels_ = true;
   std::unique_ptr<Op> local_, collective_, fused_;
   std::unique_ptr<Panels> panels_;
   std::vector<float> stand_in_;  // what a gather would have brought
@@ -111,4 +109,4 @@ class Part {
   Result result_;
 };
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "cli/ledger/part.h"
+#include "weft/study/ledger/part.h"
 
 #include <algorithm>
 
@@ -9,14 +9,14 @@
 #include "weft/study/trial.h"
 #include "weft/world/world.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // The product alone on this rank: gathered rows are there already, uneven widths are this rank's own.
 Producer local_producer(const OpSpec& spec, int rank) {
   Producer p = spec.producer;
   if (spec.gathers) p.m *= spec.ranks;
-  if (!p.n_of.empty()) p.n = p.n_of[static_cast<std::size_t>(rank)];
+  if (!p.n_of.empty()) p.n = p.n_of[at(rank)];
   p.n_of.clear();
   return p;
 }
@@ -27,8 +27,8 @@ const char* to_string(Style style) {
   switch (style) {
     case Style::sequential:
       return "sequential";
-    case Style::decomposed:
-      return "decomposed";
+    case Style::panels:
+      return "panels";
     case Style::fused:
       return "fused";
     case Style::compute:
@@ -43,7 +43,7 @@ void StageLog::did(Doing doing) {
   last_ = now;
 }
 
-Part::Part(World& world, CommonClock& clock, std::string name, OpSpec spec)
+BlockPart::BlockPart(World& world, CommonClock& clock, std::string name, OpSpec spec)
     : world_(world),
       clock_(clock),
       name_(std::move(name)),
@@ -53,27 +53,27 @@ Part::Part(World& world, CommonClock& clock, std::string name, OpSpec spec)
   if (has_collective_ && !spec_.alone()) fused_ = std::make_unique<Op>(compile(world, spec_));
   if (spec_.gathers) {
     const Producer p = local_producer(spec_, world.rank());
-    stand_in_.assign(static_cast<std::size_t>(p.m * p.k), 0.5f);
+    stand_in_.assign(num(p.m * p.k), 0.5f);
   }
 }
 
-double Part::fastest_us(const std::function<void()>& work) {
+double BlockPart::fastest_us(const std::function<void()>& work) {
   time_together_ns(clock_, work);  // touches new memory
   std::int64_t fastest = INT64_MAX;
   for (int turn = 0; turn < 3; ++turn) fastest = std::min(fastest, time_together_ns(clock_, work));
   return static_cast<double>(fastest) * 1e-3;
 }
 
-void Part::settle(const Inputs& inputs) {
+void BlockPart::settle(const Inputs& inputs) {
   if (!has_collective_) return;
   choose_route();
-  if (!spec_.alone() && by_hand_) choose_panels(inputs);
+  if (!spec_.alone() && tries_panels_) choose_panels(inputs);
 }
 
-void Part::choose_route() {
+void BlockPart::choose_route() {
   OpSpec spec = collective_alone(spec_);
   const Producer& p = spec.producer;
-  const std::vector<float> x(static_cast<std::size_t>(p.m * p.n), 0.5f);
+  const std::vector<float> x(num(p.m * p.n), 0.5f);
   for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
     if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
     spec.space.options.route = route;
@@ -88,7 +88,7 @@ void Part::choose_route() {
   }
 }
 
-void Part::choose_panels(const Inputs& inputs) {
+void BlockPart::choose_panels(const Inputs& inputs) {
   double best = 0;
   for (const int count : {2, 4, 8}) {
     if (!panels_fit(spec_, count)) continue;
@@ -101,30 +101,30 @@ void Part::choose_panels(const Inputs& inputs) {
   }
 }
 
-Matrix Part::make(const Inputs& inputs) {
+Matrix BlockPart::make(const Inputs& inputs) {
   local_->run(inputs);
   return local_->output();
 }
 
-void Part::refresh_panels(const Inputs& inputs) {
+void BlockPart::refresh_panels(const Inputs& inputs) {
   if (panels_) panels_->refresh(inputs);
 }
 
-void Part::send(const float* x) { collective_->run(x); }
-Matrix Part::take() { return collective_->output(); }
-void Part::start_fused(const Inputs& inputs) {
+void BlockPart::send(const float* x) { collective_->run(x); }
+Matrix BlockPart::take() { return collective_->output(); }
+void BlockPart::start_fused(const Inputs& inputs) {
   inputs_ = inputs;
   fused_->run(inputs);
 }
-const Result& Part::finish_fused() { return keep(inputs_, fused_->output()); }
+const Result& BlockPart::finish_fused() { return keep(inputs_, fused_->output()); }
 
-const Result& Part::keep(const Inputs& inputs, Matrix result) {
+const Result& BlockPart::keep(const Inputs& inputs, Matrix result) {
   inputs_ = inputs;
   result_.assign(1, {result, 0, 0});
   return result_;
 }
 
-const Result& Part::run(Style style, const Inputs& inputs, StageLog& log) {
+const Result& BlockPart::run(Style style, const Inputs& inputs, StageLog& log) {
   if (style == Style::compute || !has_collective_) {
     Inputs own = inputs;
     if (spec_.gathers && has_collective_) own.x = stand_in_.data();
@@ -135,8 +135,8 @@ const Result& Part::run(Style style, const Inputs& inputs, StageLog& log) {
     log.did(Doing::both);
     finish_fused();
     log.did(Doing::exchange);
-  } else if (style == Style::decomposed && panels_) {
-    // Rows in the order of panels are part of doing it by hand: x is new in every run.
+  } else if (style == Style::panels && panels_) {
+    // Rows in the order of panels are part of the style: x is new in every run.
     if (spec_.producer.kind != ProducerKind::embedding_bag) panels_->refresh(inputs);
     inputs_ = inputs;
     result_ = panels_->run(inputs);
@@ -158,21 +158,21 @@ const Result& Part::run(Style style, const Inputs& inputs, StageLog& log) {
   return result_;
 }
 
-std::string Part::comm_route() const { return collective_ ? route_of(collective_->plan()) : ""; }
+std::string BlockPart::comm_route() const { return collective_ ? route_of(collective_->plan()) : ""; }
 
-std::optional<PlanFacts> Part::plan_facts() const {
+std::optional<PlanFacts> BlockPart::plan_facts() const {
   if (!fused_) return {};
   const auto [verdict, ms] = timed_verify(fused_->plan());
   return PlanFacts{fused_->plan().name, route_of(fused_->plan()), verdict.tiles, verdict.actions, ms};
 }
 
-double Part::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
+double BlockPart::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
   const double planned = local_ ? estimate(local_->plan(), cluster).seconds : 0;
   const double more = compute_s ? *compute_s - planned : 0;
   if (style == Style::compute || !has_collective_) return planned + more;
   if (style == Style::fused) return estimate(fused_->plan(), cluster).seconds + more;
-  if (style == Style::decomposed && panels_) return panels_->predicted_seconds(cluster) + more;
+  if (style == Style::panels && panels_) return panels_->predicted_seconds(cluster) + more;
   return planned + more + estimate(collective_->plan(), cluster).seconds;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

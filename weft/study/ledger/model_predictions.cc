@@ -2,28 +2,30 @@
 // this machine's rates. Products of all blocks have one shape, so a block is priced once.
 #include <algorithm>
 
+#include "weft/base/index.h"
 #include "weft/collective/build.h"
 #include "weft/llm/engine/reduction.h"
 #include "weft/llm/model/shard.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/ledger/hardware.h"
+#include "weft/study/ledger/model_ledger.h"
 
-#include "cli/ledger/hardware.h"
-#include "cli/ledger/model_ledger.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 struct Product {
   std::int64_t m, n, k;
 };
 
-class Pricer {
+class ModelPricer {
  public:
-  Pricer(const ModelTask& task, const ModelLedger& ledger)
-      : task_(task), config_(task.source.config), cluster_(ledger.cluster), shard_(shard_of(config_, 0, task.ranks)) {
-    rows_ = static_cast<std::int64_t>(task.prompt.size());
-    mesh_ = Mesh({{"tp", task.ranks}});
-  }
+  ModelPricer(const ModelTask& task, const Cluster& cluster)
+      : task_(task),
+        config_(task.source.config),
+        cluster_(cluster),
+        shard_(shard_of(config_, 0, task.ranks)),
+        mesh_({{"tp", task.ranks}}),
+        rows_(int_size(task.prompt)) {}
 
   double seconds(const ModelForm& form) const {
     double out = kept({1, shard_.vocab.size(), config_.hidden});
@@ -73,25 +75,18 @@ class Pricer {
   const Cluster& cluster_;
   ModelShard shard_;
   Mesh mesh_;
-  std::int64_t rows_ = 0;
+  std::int64_t rows_;  // of the prompt
 };
 
 }  // namespace
 
 void predict_model(const ModelTask& task, ModelLedger* ledger) {
-  const Pricer pricer(task, *ledger);
-  for (const ModelForm& form : forms_of(task))
-    for (ModelRow& row : ledger->rows)
-      if (row.name == form.name) row.predicted_us = pricer.seconds(form) * 1e6;
+  const ModelPricer pricer(task, ledger->table.cluster);
+  for (const ModelForm& form : forms_of(task)) ledger->table.find(form.name)->predicted_us = pricer.seconds(form) * 1e6;
   std::vector<sim::SimShape> shapes;
   for (const Product& p : pricer.summed()) shapes.push_back({p.m, p.n, p.k, task.ranks, 4});
-  const auto exposed_s = simulated_exposed_s(shapes, {ledger->cluster, ledger->link, ledger->ranks});
-  if (!exposed_s) return;
-  ModelRow row{.name = "track_and_trigger", .note = "simulated; its gather stays exposed"};
-  const double exposed_us = *exposed_s * static_cast<double>(task.source.config.blocks) * 1e6;
-  row.predicted_us = ledger->find("compute")->predicted_us.value_or(0) + exposed_us;
-  row.exposed_us = exposed_us;
-  ledger->rows.insert(ledger->rows.end() - 1, row);
+  const auto row = simulated_row(ledger->table, shapes, static_cast<double>(task.source.config.blocks));
+  if (row) ledger->table.rows.insert(ledger->table.rows.end() - 1, *row);  // the floor stays last
 }
 
-}  // namespace weft::cli
+}  // namespace weft

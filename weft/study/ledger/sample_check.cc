@@ -1,4 +1,4 @@
-#include "cli/ledger/check.h"
+#include "weft/study/ledger/sample_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,14 +9,14 @@
 #include "weft/study/values.h"
 #include "weft/world/world.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 constexpr std::size_t kSamples = 16;  // of every rank and part
 constexpr double kMissing = std::numeric_limits<double>::infinity();
 
 // Element (i, j) of what this rank makes itself.
-double made(const Part& part, std::int64_t i, std::int64_t j) {
+double made(const BlockPart& part, std::int64_t i, std::int64_t j) {
   const Producer& p = part.spec().producer;
   const Inputs& in = part.last_inputs();
   double sum = 0;
@@ -72,7 +72,7 @@ std::vector<double> SampleCheck::told_by_all(const std::vector<double>& mine) {
 }
 
 // Sums have the same sample on all ranks; of an exchange every source has its own.
-double SampleCheck::error_of(const Part& part, std::uint64_t seed) {
+double SampleCheck::error_of(const BlockPart& part, std::uint64_t seed) {
   const Producer& p = part.spec().producer;
   const SpaceKind kind = part.spec().space.kind;
   const bool exchange = kind == SpaceKind::all_to_all;
@@ -105,7 +105,7 @@ double SampleCheck::error_of(const Part& part, std::uint64_t seed) {
   return largest > 0 ? worst / largest : worst;
 }
 
-double SampleCheck::error_of(const Block& block, std::uint64_t seed) {
+double SampleCheck::error_of(const WorkloadBlock& block, std::uint64_t seed) {
   double worst = 0;
   for (const auto& part : block.parts()) {
     if (!part->communicates() || part->spec().alone() || part->spec().gathers) continue;
@@ -122,4 +122,4 @@ double SampleCheck::error_of(const Block& block, std::uint64_t seed) {
   return worst;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/study/ledger/block.h"
 #include "weft/world/op.h"
 
-#include "cli/ledger/block.h"
-
-namespace weft::cli {
+namespace weft {
 
 class SampleCheck {
  public:
@@ -18,13 +17,13 @@ class SampleCheck {
 
   // Collective, after a run in any style but compute: the largest error relative to the largest value, of all parts.
   // `seed` moves the sample. Infinite where an element is not where it belongs.
-  double error_of(const Block& block, std::uint64_t seed);
+  double error_of(const WorkloadBlock& block, std::uint64_t seed);
 
  private:
   struct Sample {
     std::int64_t row, col;
   };
-  double error_of(const Part& part, std::uint64_t seed);
+  double error_of(const BlockPart& part, std::uint64_t seed);
   std::vector<double> told_by_all(const std::vector<double>& mine);
 
   World& world_;
@@ -35,4 +34,4 @@ class SampleCheck {
 // How far rounding may carry an f32 sum of `terms` products from the exact one, relative to the largest value.
 double rounding_of(std::int64_t terms);
 
-}  // namespace weft::cli
+}  // namespace weft

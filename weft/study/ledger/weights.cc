@@ -1,4 +1,4 @@
-#include "cli/ledger/weights.h"
+#include "weft/study/ledger/weights.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,11 +11,11 @@
 #include "weft/study/values.h"
 #include "weft/world/world.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 Reshard from_rows(const Shape& shape, WeightLoader::Split split, int ranks) {
-  Placement all{"tp", Mesh({{"tp", ranks}}), std::vector<int>(static_cast<std::size_t>(ranks))};
+  Placement all{"tp", Mesh({{"tp", ranks}}), std::vector<int>(num(ranks))};
   std::iota(all.ranks.begin(), all.ranks.end(), 0);
   const auto sharded = [&](const char* spec) {
     return ShardedTensor{"w", shape, Dtype::f32, 0, parse_sharding(spec, all.mesh)};
@@ -32,7 +32,7 @@ struct Values {
 };
 
 std::vector<float> shard_of(const Box& box, const Values& values) {
-  std::vector<float> out(static_cast<std::size_t>(box.volume()));
+  std::vector<float> out(num(box.volume()));
   float* next = out.data();
   for (std::int64_t row = box.lo[0]; row < box.hi[0]; ++row)
     for (std::int64_t col = box.lo[1]; col < box.hi[1]; ++col) *next++ = values.at(row, col);
@@ -63,21 +63,15 @@ const float* WeightLoader::load(std::int64_t k, std::int64_t n, Split split, flo
   const void* input = source.empty() ? nullptr : source.data();
   op.run({&input, 1});
   const auto* part = static_cast<const float*>(op.view("dst0").data);
-  const std::int64_t mine[] = {CommonClock::now_ns() - start, op.sent().bytes};
-  const auto told = clock_.tell(mine);
-  std::int64_t slowest = 0;
-  for (std::size_t at = 0; at < told.size(); at += CommonClock::kValues) {
-    slowest = std::max(slowest, told[at]);
-    done_.sent_bytes += static_cast<double>(told[at + 1]);
-  }
+  done_.measured_us += static_cast<double>(clock_.worst_of_ranks(CommonClock::now_ns() - start)) * 1e-3;
+  done_.sent_bytes += static_cast<double>(clock_.sum_of_ranks(op.sent().bytes));
   check(part, shard_box(shape, transfer.destination.sharding, mesh, rank), values, rank);
 
   done_.bytes += static_cast<double>(k * n * ranks) * sizeof(float);
-  done_.measured_us += static_cast<double>(slowest) * 1e-3;
   done_.predicted_us += estimate(op.plan(), world_.cluster(ranks)).seconds * 1e6;
   done_.verify_ms += timed_verify(op.plan()).ms;                 // it was proved before it ran; this is for the clock
   if (split == Split::columns) done_.strategy = op.plan().name;  // where rows stay rows, nothing is sent
   return part;
 }
 
-}  // namespace weft::cli
+}  // namespace weft

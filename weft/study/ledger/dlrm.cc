@@ -7,11 +7,9 @@
 
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/sum.h"
+#include "weft/study/ledger/stages.h"
 #include "weft/study/values.h"
-
-#include "cli/ledger/block.h"
-
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // This rank's tables and what the batch looks up in them.
@@ -33,7 +31,7 @@ struct Tables {
   }
 };
 
-std::shared_ptr<Tables> make_tables(Block& block) {
+std::shared_ptr<Tables> make_tables(WorkloadBlock& block) {
   const Workload& w = block.workload();
   auto out = std::make_shared<Tables>();
   out->mine = tables_of_ranks(w, block.ranks())[static_cast<std::size_t>(block.rank())];
@@ -66,18 +64,18 @@ double most_reads(const Workload& w, int ranks) {
 }
 
 // Pooled rows go beside the bottom's output into `met`, (own, all columns).
-void add_embedding(Block& block, float* met, std::int64_t met_cols) {
+void add_embedding(WorkloadBlock& block, float* met, std::int64_t met_cols) {
   const Workload& w = block.workload();
   std::vector<std::int64_t> tables_of;
   for (const auto& tables : tables_of_ranks(w, block.ranks()))
     tables_of.push_back(static_cast<std::int64_t>(tables.size()));
   const auto tables = make_tables(block);
-  Part& part = block.part("embedding",
-                          embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
-                                         .dim = w.dim,
-                                         .batch = w.batch,
-                                         .tables_of = tables_of}),
-                          all_to_all(block.mesh(), "tp", {.stack = Stack::columns}));
+  BlockPart& part = block.part("embedding",
+                               embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
+                                              .dim = w.dim,
+                                              .batch = w.batch,
+                                              .tables_of = tables_of}),
+                               all_to_all(block.mesh(), "tp", {.stack = Stack::columns}));
   const std::int64_t own = w.batch / block.ranks();
   block.on_refresh([=, &part, &block](std::uint64_t round) {
     tables->refresh(block.workload(), block.rank(), round);
@@ -101,54 +99,53 @@ void add_embedding(Block& block, float* met, std::int64_t met_cols) {
                }});
 }
 
-// One dense layer of this rank's samples.
-Part& add_dense(Block& block, const std::string& name, Activation activation, const std::function<const float*()>& x) {
-  const SubLayer layer = block.layer(name);
-  Part& part = block.local(name, {.m = layer.m, .n = layer.n, .k = layer.k, .activation = activation});
-  const float* weights = block.weights(layer.k, layer.n, layer.k);
-  block.stage(
-      {name, [=, &part](Style style, StageLog& log) { part.run(style, {.x = x(), .w = weights}, log); }, {&part}});
-  return part;
+struct DlrmRooms {
+  float *features, *met, *crossed;  // met: what meets, the bottom's output beside the pooled rows
+  std::int64_t own, met_cols;
+};
+
+// One dense layer after another, over this rank's samples. The last of the top has no activation.
+BlockPart* add_dense(WorkloadBlock& block, const std::string& name, std::size_t count, const float* x) {
+  BlockPart* before = nullptr;
+  for (std::size_t i = 1; i <= count; ++i)
+    before = &add_product(block, {.name = fmt::format("{}{}", name, i),
+                                  .x = [=]() -> const float* { return before == nullptr ? x : before->made(); },
+                                  .activation = name == "top" && i == count ? Activation::none : Activation::relu});
+  return before;
 }
 
-const float* result_of(const Part& part) { return part.last_result()[0].values.data; }
+void add_cross(WorkloadBlock& block, const DlrmRooms& at, const BlockPart& bottom) {
+  const std::int64_t dim = block.workload().dim, elements = at.own * at.met_cols;
+  for (std::int64_t i = 1; i <= block.workload().cross_layers; ++i) {
+    const auto x = [=, &bottom]() -> const float* {
+      if (i > 1) return at.crossed;
+      copy(at.own, dim, ConstStrip{bottom.made(), dim, Dtype::f32}, Strip{at.met, at.met_cols, Dtype::f32});
+      std::copy_n(at.met, elements, at.crossed);
+      return at.crossed;
+    };
+    BlockPart& down = add_product(block, {.name = fmt::format("cross{}_down", i), .x = x});
+    add_product(
+        block,
+        {.name = fmt::format("cross{}_up", i),
+         .x = [&down] { return down.made(); },
+         .then = [=](const Result& up) { multiply_add(elements, at.met, up[0].values.data, at.crossed, at.crossed); }});
+  }
+}
 
 }  // namespace
 
-void add_dlrm(Block& block) {
+void add_dlrm(WorkloadBlock& block) {
   const Workload& w = block.workload();
-  const std::int64_t own = w.batch / block.ranks();
-  const std::int64_t met_cols = (static_cast<std::int64_t>(w.rows.size()) + 1) * w.dim;
-  float *features = block.buffer(own * w.bottom[0]), *met = block.buffer(own * met_cols),
-        *crossed = block.buffer(own * met_cols);
-  block.set_input(features, own * w.bottom[0]);
-  add_embedding(block, met, met_cols);
-
-  Part* before = nullptr;
-  for (std::size_t i = 1; i < w.bottom.size(); ++i)
-    before = &add_dense(block, fmt::format("bottom{}", i), Activation::relu,
-                        [=]() -> const float* { return before == nullptr ? features : result_of(*before); });
-  for (std::int64_t i = 1; i <= w.cross_layers; ++i) {
-    Part& down = add_dense(block, fmt::format("cross{}_down", i), Activation::none, [=]() -> const float* {
-      if (i > 1) return crossed;
-      copy(own, w.dim, ConstStrip{result_of(*before), w.dim, Dtype::f32}, Strip{met, met_cols, Dtype::f32});
-      std::copy_n(met, own * met_cols, crossed);
-      return crossed;
-    });
-    Part& up = add_dense(block, fmt::format("cross{}_up", i), Activation::none, [&down] { return result_of(down); });
-    const auto run = block.stages().back().run;
-    block.amend([=, &up](Style style, StageLog& log) {
-      run(style, log);
-      multiply_add(own * met_cols, met, result_of(up), crossed, crossed);
-      log.did(Doing::make);
-    });
-  }
-  before = nullptr;
-  for (std::size_t i = 0; i < w.top.size(); ++i)
-    before = &add_dense(block, fmt::format("top{}", i + 1), i + 1 < w.top.size() ? Activation::relu : Activation::none,
-                        [=]() -> const float* { return before == nullptr ? crossed : result_of(*before); });
-  // What is compared is what the top was given: its one answer a sample would hide much.
-  block.set_output(crossed, own * met_cols);
+  const std::int64_t own = w.batch / block.ranks(), met_cols = (int_size(w.rows) + 1) * w.dim;
+  const DlrmRooms at{block.buffer(own * w.bottom[0]), block.buffer(own * met_cols), block.buffer(own * met_cols), own,
+                     met_cols};
+  block.set_input(at.features, own * w.bottom[0]);
+  add_embedding(block, at.met, met_cols);
+  const BlockPart* bottom = add_dense(block, "bottom", w.bottom.size() - 1, at.features);
+  add_cross(block, at, *bottom);
+  add_dense(block, "top", w.top.size(), at.crossed);
+  // What is compared is what the top was given: its single answer per sample would hide much.
+  block.set_output(at.crossed, own * met_cols);
 }
 
-}  // namespace weft::cli
+}  // namespace weft

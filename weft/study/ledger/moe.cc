@@ -3,14 +3,13 @@
 //
 // Routing is round robin, so that experts are evenly loaded as the workload's shapes assume: choice j of token i goes
 // to expert (i * top_k + j) mod experts. The router's product is computed all the same and weighs the choices.
-#include "cli/ledger/moe.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "weft/kernel/rows/elementwise.h"
+#include "weft/study/ledger/stages.h"
 
-namespace weft::cli {
+namespace weft {
 namespace {
 
 // The experts of this rank, and who sends how much to whom.
@@ -18,7 +17,7 @@ struct Experts {
   std::int64_t own, hidden, ffn, columns, experts, top_k, local, slots;  // slots: rows from a rank for an expert
   int ranks;
   bool gated;
-  std::vector<Part*> dispatch, up, down;
+  std::vector<BlockPart*> dispatch, up, down;
   std::vector<float*> packed, gated_rooms;
   std::vector<const float*> up_weights, down_weights;
 
@@ -29,13 +28,13 @@ struct Experts {
     for (int to = 0; to < ranks; ++to)
       for (std::int64_t slot = 0; slot < slots; ++slot) {
         const std::int64_t choice = slot * experts + to * local + e;
-        float* row = packed[static_cast<std::size_t>(e)] + (to * slots + slot) * hidden;
+        float* row = packed[at(e)] + (to * slots + slot) * hidden;
         if (choice < own * top_k) std::copy_n(h + choice / top_k * hidden, hidden, row);
       }
   }
 
   const float* activated(std::size_t e) const {
-    const float* made = up[e]->last_result()[0].values.data;
+    const float* made = up[e]->made();
     if (!gated) return made;
     gate(rows(), ffn, Activation::silu, made, columns, gated_rooms[e], ffn);
     return gated_rooms[e];
@@ -48,7 +47,7 @@ struct Experts {
       float all = 0;
       for (std::int64_t j = 0; j < top_k; ++j) all += std::exp(logits[token * experts + (token * top_k + j) % experts]);
       const float weight = std::exp(logits[token * experts + expert]) / all;
-      const Matrix& back = down[static_cast<std::size_t>(expert % local)]->last_result()[0].values;
+      const Matrix& back = down[at(expert % local)]->last_result()[0].values;
       add_scaled(hidden, weight, back.row(expert / local * slots + slot), out + token * hidden);
     }
   }
@@ -60,7 +59,7 @@ void run_up(Experts& x, Style style, const float* h, StageLog& log) {
   };
   for (std::int64_t e = 0; e < x.local; ++e) x.pack(e, h);
   log.did(Doing::make);
-  const auto count = static_cast<std::size_t>(x.local);
+  const auto count = num(x.local);
   const bool sends = style != Style::compute && x.ranks > 1;
   if (sends)
     for (std::size_t e = 0; e < count; ++e) x.dispatch[e]->send(x.packed[e]);
@@ -74,7 +73,7 @@ void run_up(Experts& x, Style style, const float* h, StageLog& log) {
 }
 
 void run_down(Experts& x, Style style, StageLog& log) {
-  const auto count = static_cast<std::size_t>(x.local);
+  const auto count = num(x.local);
   std::vector<Matrix> made(count);
   std::vector<Inputs> inputs(count);
   const bool sends = style != Style::compute && x.ranks > 1;
@@ -84,7 +83,7 @@ void run_down(Experts& x, Style style, StageLog& log) {
       x.down[e]->start_fused(inputs[e]);
     } else {
       made[e] = x.down[e]->make(inputs[e]);
-      if (sends && style == Style::decomposed) x.down[e]->send(made[e].data);
+      if (sends && style == Style::panels) x.down[e]->send(made[e].data);
     }
   }
   log.did(sends && style != Style::sequential ? Doing::both : Doing::make);
@@ -99,7 +98,7 @@ void run_down(Experts& x, Style style, StageLog& log) {
   if (sends) log.did(Doing::exchange);
 }
 
-std::shared_ptr<Experts> make_experts(Block& block) {
+std::shared_ptr<Experts> make_experts(WorkloadBlock& block) {
   const Workload& w = block.workload();
   auto x = std::make_shared<Experts>();
   x->ranks = block.ranks();
@@ -113,8 +112,8 @@ std::shared_ptr<Experts> make_experts(Block& block) {
     x->packed.push_back(block.buffer(x->rows() * x->hidden));
     x->gated_rooms.push_back(w.gated ? block.buffer(x->rows() * x->ffn) : nullptr);
     x->dispatch.push_back(&block.part("expert_fc1", copy({.rows = x->rows(), .cols = x->hidden}), exchange));
-    x->up.push_back(
-        &block.local("expert_fc1", {.m = x->rows(), .n = x->columns, .k = x->hidden, .activation = activation}));
+    const GemmOptions up{.m = x->rows(), .n = x->columns, .k = x->hidden, .activation = activation};
+    x->up.push_back(&block.part("expert_fc1", gemm(up), keep()));
     x->down.push_back(&block.part("expert_fc2", gemm({.m = x->rows(), .n = x->hidden, .k = x->ffn}), exchange));
     x->down.back()->without_panels();  // an expert is a panel
     x->up_weights.push_back(block.weights(x->hidden, x->columns, x->hidden));
@@ -123,7 +122,7 @@ std::shared_ptr<Experts> make_experts(Block& block) {
   return x;
 }
 
-// Experts one after another, each beside the exchange of the next (fused, decomposed), or all exchanges first.
+// Experts one after another, each beside the exchange of the next (fused, panels), or all exchanges first.
 double predicted_up(const Experts& x, Style style, const Cluster& cluster) {
   double made = 0, sent = 0;
   for (std::size_t e = 0; e < x.up.size(); ++e) {
@@ -135,34 +134,33 @@ double predicted_up(const Experts& x, Style style, const Cluster& cluster) {
   return made;
 }
 
-void add_experts(Block& block, const MoeRooms& at) {
+// The experts that every token goes to, if there are any.
+BlockPart* add_shared_experts(WorkloadBlock& block, const MoeRooms& at, std::int64_t own) {
   const Workload& w = block.workload();
-  const std::int64_t own = w.tokens() / block.ranks();
-  const Block::Width width{own, w.hidden};
-  Part& router = add_own_tokens(block, "router", [=] {
-    norm(at.middle, width, at.h);
-    return at.h;
-  });
-  Part* shared = nullptr;
-  if (w.shared_experts > 0) {
-    const std::int64_t ffn = w.shared_experts * w.ffn;
-    Part& up = add_own_tokens(block, "shared_fc1", [=] { return at.h; });
-    float* room = block.buffer(own * ffn);
-    const Activation activation = w.gated ? Activation::silu : Activation::gelu;
-    shared = &add_own_tokens(block, "shared_fc2", [=, &up] {
-      const float* made = up.last_result()[0].values.data;
-      if (w.gated) gate(own, ffn, activation, made, 2 * ffn, room, ffn);
-      return w.gated ? static_cast<const float*>(room) : made;
-    });
-  }
+  if (w.shared_experts == 0) return nullptr;
+  const std::int64_t ffn = w.shared_experts * w.ffn;
+  BlockPart& up = add_product(block, {.name = "shared_fc1", .x = [=] { return at.h; }});
+  float* room = w.gated ? block.buffer(own * ffn) : nullptr;
+  return &add_product(block, {.name = "shared_fc2", .x = [=, &up]() -> const float* {
+                                if (room == nullptr) return up.made();
+                                gate(own, ffn, Activation::silu, up.made(), 2 * ffn, room, ffn);
+                                return room;
+                              }});
+}
+
+void add_experts(WorkloadBlock& block, const MoeRooms& at) {
+  const Workload& w = block.workload();
+  const Width width{w.tokens() / block.ranks(), w.hidden};
+  BlockPart& router = add_product(block, {.name = "router", .x = unit_rows_of(at.middle, width, at.h)});
+  const BlockPart* shared = add_shared_experts(block, at, width.rows);
   const auto x = make_experts(block);
   block.stage({"expert_fc1", [=](Style style, StageLog& log) { run_up(*x, style, at.h, log); }, x->dispatch,
                [x](Style style, const Cluster& cluster) { return predicted_up(*x, style, cluster); }});
   block.stage({"expert_fc2",
                [=, &router](Style style, StageLog& log) {
                  run_down(*x, style, log);
-                 std::copy_n(at.middle, own * w.hidden, at.y);
-                 x->combine(router.last_result()[0].values.data, at.y);
+                 std::copy_n(at.middle, width.rows * width.cols, at.y);
+                 x->combine(router.made(), at.y);
                  if (shared != nullptr) add_to(shared->last_result(), at.y, width, at.y);
                  log.did(Doing::make);
                },
@@ -171,7 +169,7 @@ void add_experts(Block& block, const MoeRooms& at) {
 
 }  // namespace
 
-void add_moe(Block& block) {
+void add_moe(WorkloadBlock& block) {
   const Workload& w = block.workload();
   const std::int64_t own = w.tokens() / block.ranks();
   MoeRooms at{};
@@ -182,4 +180,4 @@ void add_moe(Block& block) {
   block.set_output(at.y, own * w.hidden);
 }
 
-}  // namespace weft::cli
+}  // namespace weft

@@ -1,0 +1,49 @@
+// The ledger of a whole model: its rows, what they lose, and a text.
+#include <fmt/core.h>
+
+#include "cli/ledger/report.h"
+
+namespace weft::cli::ledger {
+namespace {
+
+std::string loss_text(const ModelLedger& ledger) {
+  if (ledger.scored == 0) return "";
+  return fmt::format(
+      "Perplexity {:.2f} over {} held-out tokens; the column says by how much a row is worse. Dropped: {}.\n",
+      ledger.perplexity, ledger.scored, ledger.dropped_why);
+}
+
+}  // namespace
+
+std::string title_of(const ModelTask& task) {
+  const ModelConfig& c = task.source.config;
+  return fmt::format("{} ({:.1f} M parameters, {} blocks of width {}), a prompt of {} tokens, {} ranks, {}",
+                     task.folder, static_cast<double>(num_parameters(c)) * 1e-6, c.blocks, c.hidden, task.prompt.size(),
+                     task.ranks, link_text(task.link));
+}
+
+std::string text_of(const ModelLedger& ledger) {
+  return fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
+         crowded_text(ledger.table) +
+         fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
+                     ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
+         fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n", ledger.ms_per_token,
+                     ledger.prompt_end, ledger.text) +
+         next_text(advice(ledger));
+}
+
+Json json_of(const ModelLedger& ledger) {
+  Json out{{"model", ledger.model}, {"tokens", ledger.tokens}};
+  add_table(ledger.table, &out);
+  out.update(Json{{"perplexity", ledger.perplexity},
+                  {"scored_tokens", ledger.scored},
+                  {"dropped_from", ledger.dropped_why},
+                  {"aa_band", ledger.table.aa_band},
+                  {"same_token", ledger.same_token},
+                  {"text", ledger.text},
+                  {"ms_per_token", ledger.ms_per_token},
+                  {"headline", headline(ledger)}});
+  return out;
+}
+
+}  // namespace weft::cli::ledger
