@@ -34,7 +34,7 @@ TEST(DrawCommand, WritesThePicture) {
 }
 
 TEST(DrawCommand, RefusesWhatIsNoChart) {
-  const Ended missing = weft({"draw", "/no/such/chart.json"});
+  const Ended missing = weft("draw /no/such/chart.json");
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("/no/such/chart.json"), std::string::npos);
   const Ended odd = weft({"draw", chart_file("weft_odd.json", R"({"chart": "pie"})")});
