@@ -210,7 +210,7 @@ TEST(Build, GroupsAcrossHostsArePricedByTheNetwork) {
   EXPECT_NE(build(p, all_reduce(mesh, "dp"), cluster).why.find("network"), std::string::npos);
 }
 
-// Hosts of half a core over a wire, a rank each.
+// Hosts of half a core over a wire, one rank on each.
 Cluster small_hosts(int num_hosts) {
   Cluster cluster = with_cores(with_wire(default_cluster(num_hosts)), 0.5);
   cluster.num_hosts = num_hosts;

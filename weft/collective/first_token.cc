@@ -11,7 +11,7 @@ namespace {
 constexpr double kShrink = 2;  // values of 2 bytes where plans count 4
 constexpr std::int64_t kTile = 128;
 
-// A device a host; memory and links at the rate of values that are half as large.
+// One device per host; memory and links at the rate of values that are half as large.
 Cluster modelled(const FirstTokenSpec& spec) {
   Cluster c = spec.cluster;
   c.num_hosts = spec.ranks;

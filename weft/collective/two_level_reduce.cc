@@ -4,14 +4,15 @@
 // partials and its own host's tiles. So of each element one partial per host crosses, and no pass over memory is made
 // only to add.
 //
-//   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then host
-//           g's tiles, one by one, in the same order of places. Flat routes fold rank by rank: bits differ from theirs.
+//   order   the partials of the hosts g + 1, g + 2, ..., each folded over the places p + 1, p + 2, ..., p; then the
+//           tiles of host g, one by one, in the same order of places. Flat routes fold rank by rank: bits differ.
 //   slices  reduce_scatter makes what crosses first, slice by slice, so that the link is in use from the first slice
-//           on, and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice d - 1
-//           of its own host's: the sums of a slice are spread while the next are made.
+//           on, and what its own host needs last. all_reduce makes slice d of the other hosts' chunks, then slice
+//           d - 1 of its own host's: the sums of a slice are spread while the next are made.
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/collective/reduce.h"
 #include "weft/collective/two_level.h"
 
 namespace weft {
@@ -54,7 +55,7 @@ Fold fold_parts(Draft& draft, const Space& space) {
 
 // A turn goes over all hosts, this one last, and over a host's places, this one last: the mates' tiles of the chunk
 // that this rank folds are made while it makes theirs.
-Rule fold_step(Draft& draft, const Fold& fold, int slices) {
+Rule fold_step(const Draft& draft, const Fold& fold, int slices) {
   const auto slot_at = [](const Expr& at) { return BoxRule{{at * cap + lo - a, x}, {at * cap + hi - a, z}}; };
   const Expr v = Expr::name("v"), w = Expr::name("w"), t = i / L;  // v: slots of the chunk's host begin there
   const Expr foreign = lt(w, L - 1), folds = eq(w, L - 1), sends = folds * ne(c, r), own = eq(c, r);
@@ -92,15 +93,10 @@ void give_credit(Draft& draft, const Fold& fold) {
                 signal(gate(j), fold.credit).index(L + host).each(H - 1)});
 }
 
-Owed owed_two_level(const Draft& draft, int y, Expr count, const Expr& chunk, Expr from, Expr to) {
-  Owed owed;
-  owed.count = std::move(count);
-  owed.piece = piece(y, rows(std::move(from), std::move(to)));
-  owed.origin = {cut(m, N, chunk), 0};
+// In the order of hosts.
+Owed by_hosts(Owed owed, const Expr& chunk) {
   owed.first = (chunk / L + 1) % H * L + (chunk + 1) % L;
-  owed.contributors = N;
   owed.ranks_per_host = L;
-  owed.finished = draft.producer.has_epilogue();
   return owed;
 }
 
@@ -151,7 +147,7 @@ Plan build_two_level_reduce_scatter(const Producer& producer, const Space& space
   rule.targets.push_back(piece(y, {{lo - a, x}, {hi - a, z}}).when(eq(c, r)));
   draft.add(rule);
   give_credit(draft, fold);
-  draft.plan.owed = {owed_two_level(draft, y, 1, r, 0, chunk_rows(r))};
+  draft.plan.owed = {by_hosts(owed_sum(draft, piece(y, rows(0, chunk_rows(r))), r), r)};
   return draft.plan;
 }
 
@@ -184,7 +180,7 @@ Plan build_two_level_all_reduce(const Producer& producer, const Space& space, in
   spread.arrive();
   if (narrow) take_sums(draft, spread, forward, sums, slot_box);
   give_credit(draft, fold);
-  draft.plan.owed = {owed_two_level(draft, y, N, s, cut(m, N, s), cut(m, N, s + 1))};
+  draft.plan.owed = {by_hosts(owed_sums(draft, y), s)};
   return draft.plan;
 }
 

@@ -2,7 +2,7 @@
 // the rows of a window can be the pages of the slots (world/window.h). A step has no work: by the time it runs, the
 // caller has written the rows through the window, and it only says so to the owner, which sums its N slots in the
 // order in which all routes do: o + 1, o + 2, ..., o.
-#include "weft/collective/draft.h"
+#include "weft/collective/reduce.h"
 
 namespace weft {
 
@@ -42,12 +42,7 @@ Plan build_window_reduce_scatter(const Producer& p, const Space& space) {
   draft.add(sum);
   draft.credit(wait(used).reaches(chunk_tiles(r)), {signal(other(j), credit).index(r).each(N - 1)});
 
-  Owed owed;
-  owed.piece = piece(y, rows(0, chunk_rows(r)));
-  owed.origin = {cut(m, N, r), 0};
-  owed.first = (r + 1) % N;
-  owed.contributors = N;
-  draft.plan.owed = {owed};
+  draft.plan.owed = {owed_sum(draft, piece(y, rows(0, chunk_rows(r))), r)};
   return draft.plan;
 }
 

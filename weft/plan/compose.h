@@ -12,7 +12,7 @@ namespace weft {
 //
 // The joined buffer becomes internal. It takes the place of second's buffer `input` or, where second has
 // none, of the x that its producer reads: steps of a copy become triggers that add the joined buffer last; a
-// gemm or gemv gets it as reads[0]. One new counter a rank tells that the buffer is complete there; every
+// gemm or gemv gets it as reads[0]. One new counter per rank tells that the buffer is complete there; every
 // lane of first that writes the buffer raises it, and every action of second that reads the buffer waits for
 // it.
 //

@@ -197,7 +197,7 @@ std::vector<std::uint32_t> Expander::counter_totals(int rank, std::span<const st
     slots[kIndex] = index;
     const std::int64_t total = impl_->eval(impl_->totals[family], slots);
     if (total < 0 || total > INT32_MAX)
-      bad_input("counter {} grows by {} a run; use 0 to {}", counter_name(counter, rank), total, INT32_MAX);
+      bad_input("counter {} grows by {} per run; use 0 to {}", counter_name(counter, rank), total, INT32_MAX);
     out.push_back(static_cast<std::uint32_t>(total));
   }
   return out;

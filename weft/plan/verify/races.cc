@@ -2,11 +2,9 @@
 // reader must itself wait for the counter that its writer signals; nothing is inferred through third ranks.
 //
 //   read after write    the reader waits, lag 0, for the writer's signal
-//   write after write   an element has one writer a run; runs of one rank follow each other (the drain rule)
-//   write after read    a remote writer of run e + depth waits for something that the reader's rank did after
-//   reading:
-//                       anything of a later run (lag < depth), or the reader of run e itself, or an action
-//                       behind it
+//   write after write   an element has one writer per run; runs of one rank follow each other (the drain rule)
+//   write after read    a remote writer of run e + depth waits for something that the reader's rank did after reading:
+//                       anything of a later run (lag < depth), or the reader of run e itself, or an action behind it
 //   the caller's reads  of an output: as above, but only `anything of a later run` will do
 //   arrival             every remote write is waited for by some action of the rank that it goes to
 //   run-ahead           a counter raised from several ranks cannot mix the signals of two runs
