@@ -1,5 +1,7 @@
-// `weft generate`: tensor-parallel text. The command starts itself again as ranks (or threads); all make the same tokens,
-// and rank 0 prints them as they come.
+// `weft generate`: tensor-parallel text. The command starts itself again as ranks (or threads); all make the same
+// tokens, and rank 0 prints them as they come.
+#include "cli/generate/generate.h"
+
 #include <cstdio>
 #include <iterator>
 
@@ -8,37 +10,18 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/read_rate.h"
 #include "weft/io/tensor/npy.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
-#include "cli/generate/flags.h"
-#include "cli/generate/report.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
+namespace generate {
 namespace {
-
-// Byte counts of all ranks together. They travel as two floats each, exact up to 2^48.
-void add_up_bytes(World& world, EngineTraffic* traffic) {
-  if (world.size() == 1) return;
-  constexpr std::int64_t kHalf = 1 << 24;
-  Op op = world.compile(copy({.rows = 1, .cols = 4}),
-                        all_gather(world.mesh({{"tp", world.size()}}), "tp", {.route = Route::direct}));
-  const float mine[4] = {
-      static_cast<float>(traffic->block_bytes / kHalf), static_cast<float>(traffic->block_bytes % kHalf),
-      static_cast<float>(traffic->head_bytes / kHalf), static_cast<float>(traffic->head_bytes % kHalf)};
-  op.run(mine);
-  const Matrix all = op.output();
-  traffic->block_bytes = traffic->head_bytes = 0;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const float* row = all.row(rank);
-    traffic->block_bytes += static_cast<std::int64_t>(row[0]) * kHalf + static_cast<std::int64_t>(row[1]);
-    traffic->head_bytes += static_cast<std::int64_t>(row[2]) * kHalf + static_cast<std::int64_t>(row[3]);
-  }
-}
 
 // One prompt's text as it comes; several prompts' when all are there.
 void stream(std::string_view text) {
@@ -46,7 +29,7 @@ void stream(std::string_view text) {
   std::fflush(stdout);
 }
 
-void print_texts(const GenerateTask& task, const GenerateResult& result) {
+void print_texts(const Task& task, const GenerateResult& result) {
   for (std::size_t i = 0; i < result.texts.size(); ++i) {
     if (result.texts.size() > 1 && task.tokenizer != nullptr)
       fmt::print("[{}] {}{}\n", i, task.prompt_texts[i], result.texts[i].text);
@@ -58,22 +41,22 @@ void print_texts(const GenerateTask& task, const GenerateResult& result) {
   }
 }
 
-void write_logits(const GenerateFlags& flags, const GenerateTask& task, const GenerateResult& result) {
+void write_logits(const Flags& flags, const Task& task, const GenerateResult& result) {
   if (flags.logits.empty()) return;
   const std::int64_t vocab = task.source.config.vocab;
   const std::int64_t shape[2] = {std::ssize(result.prompt_logits) / vocab, vocab};
   write_npy(flags.logits, shape, result.prompt_logits.data());
 }
 
-void generate_rank(World& world, const GenerateFlags& flags) {
+void generate_rank(World& world, const Flags& flags) {
   std::int64_t start = now_ns();
-  GenerateTask task = generate_task(flags, world.size(), true);
+  Task task = task_of(flags, world.size(), true);
   const Model model(task.source, world.rank(), world.size());
-  GenerateFigures figures{.ranks = world.size(),
-                          .transport = std::string(world.transport()),
-                          .link = flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link,
-                          .load_s = seconds_since(start),
-                          .weight_bytes = model.bytes_per_token()};
+  Figures figures{.ranks = world.size(),
+                  .transport = std::string(world.transport()),
+                  .link = flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link,
+                  .load_s = seconds_since(start),
+                  .weight_bytes = model.bytes_per_token()};
   start = now_ns();
   Engine engine(world, model, task.engine);
   engine.set_modes(task.modes);
@@ -84,28 +67,27 @@ void generate_rank(World& world, const GenerateFlags& flags) {
     task.generate.on_text = [](int, std::string_view text) { stream(text); };
   }
   world.barrier();  // the clock of rank 0 starts when all are there
-  const GenerateResult result = generate(engine, task.tokenizer.get(), task.prompts, task.generate);
-  figures.traffic = engine.traffic();
-  add_up_bytes(world, &figures.traffic);
+  const GenerateResult result = weft::generate(engine, task.tokenizer.get(), task.prompts, task.generate);
+  figures.traffic = with_all_bytes(world, engine.traffic());
   if (flags.bandwidth) figures.read_bytes_per_s = measured_read_bytes_per_s(world.threads());
   if (!speaks) return;
   write_logits(flags, task, result);
   if (flags.json) {
-    fmt::print("{}", generate_json_report(flags, task, result, figures));
+    fmt::print("{}", json_report(flags, task, result, figures));
     return;
   }
   if (streams && task.tokenizer != nullptr) fmt::print("\n");
   print_texts(task, result);
-  fmt::print("\n{}", generate_text_report(flags, task, result, figures));
+  fmt::print("\n{}", text_report(flags, task, result, figures));
 }
 
-int run(GenerateFlags flags) {
-  check_generate_flags(flags);
+int run(Flags flags) {
+  check_flags(flags);
   if (flags.ranks.count == 1 && flags.ranks.transport == "shm")
     flags.ranks.transport = "threads";  // one needs no process
   const auto before = [&] {             // what is wrong is said once, before ranks are there
     if (!launched()) check_num_ranks(flags.ranks.count);
-    generate_task(flags, num_ranks(flags.ranks.count), false);
+    task_of(flags, num_ranks(flags.ranks.count), false);
   };
   const auto body = [&](World& world) {
     generate_rank(world, flags);
@@ -114,24 +96,28 @@ int run(GenerateFlags flags) {
   return on_ranks(flags.ranks, body, {.before = before});
 }
 
-void add_text_flags(CLI::App& command, GenerateFlags* flags) {
+void add_text_flags(CLI::App& command, Flags* flags) {
   command.add_option("--prompt", flags->prompts, "text to go on with; several times: a batch")->allow_extra_args(false);
   command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")->allow_extra_args(false);
   command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt");
   command.add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch");
-  command.add_option("--max-tokens", flags->max_tokens, "tokens to make for each prompt")->capture_default_str();
-  command.add_option("--temperature", flags->sampler.temperature, "0: the most probable token")->capture_default_str();
-  command.add_option("--top-k", flags->sampler.top_k, "only the k most probable tokens; 0: all")->capture_default_str();
-  command.add_option("--top-p", flags->sampler.top_p, "only the most probable that have this probability together")
+  command.add_option("--max-tokens", flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
-  command.add_option("--seed", flags->sampler.seed, "of the random numbers")->capture_default_str();
-  command.add_option("--stop", flags->stops, "a text ends before this; several times: before any")
+  command.add_option("--temperature", flags->options.sampler.temperature, "0: the most probable token")
+      ->capture_default_str();
+  command.add_option("--top-k", flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
+      ->capture_default_str();
+  command
+      .add_option("--top-p", flags->options.sampler.top_p, "only the most probable that have this probability together")
+      ->capture_default_str();
+  command.add_option("--seed", flags->options.sampler.seed, "of the random numbers")->capture_default_str();
+  command.add_option("--stop", flags->options.stops, "a text ends before this; several times: before any")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on past the end that the model makes");
   command.add_option("--logits", flags->logits, "write the logits of every prompt position, (positions, vocabulary)");
 }
 
-void add_engine_flags(CLI::App& command, GenerateFlags* flags) {
+void add_engine_flags(CLI::App& command, Flags* flags) {
   add_ranks_flag(command, &flags->ranks, "local ranks; under mpirun or weft run the ranks are theirs (1)");
   add_threads_flag(command, &flags->ranks);
   add_transport_flag(command, &flags->ranks);
@@ -150,19 +136,20 @@ void add_engine_flags(CLI::App& command, GenerateFlags* flags) {
 }
 
 }  // namespace
+}  // namespace generate
 
 void add_generate(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("generate", "text from a model, its blocks split over ranks");
-  auto flags = std::make_shared<GenerateFlags>();
+  auto flags = std::make_shared<generate::Flags>();
   command->add_option("--model", flags->model, "a Hugging Face folder: Llama, Mistral or OPT");
   command->add_option("--random", flags->random, "instead: a config.json, and random weights");
-  add_text_flags(*command, flags.get());
-  add_engine_flags(*command, flags.get());
+  generate::add_text_flags(*command, flags.get());
+  generate::add_engine_flags(*command, flags.get());
   command->add_flag("--json", flags->json, "one JSON object");
   command->footer(
       "Example:\n  weft generate --model models/weft-16 --prompt \"The kernel is\" --ranks 4 --drop 50%\n"
       "  weft generate --random tests/models/llama-1b.json --prompt-ids 1,2,3 --threads 2 --bandwidth");
-  command->callback([chosen, flags] { *chosen = [flags] { return run(*flags); }; });
+  command->callback([chosen, flags] { *chosen = [flags] { return generate::run(*flags); }; });
 }
 
 }  // namespace weft::cli

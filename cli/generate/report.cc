@@ -1,21 +1,13 @@
-#include "cli/generate/report.h"
-
-#include <algorithm>
-#include <cstring>
-#include <memory>
-
+// What `weft generate` tells: text while it is made, then where the time and the bytes went.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/clock.h"
-#include "weft/base/index.h"
-#include "weft/base/pages.h"
-#include "weft/base/statistics.h"
-#include "weft/base/thread_pool.h"
 #include "weft/base/units.h"
 
-namespace weft::cli {
+#include "cli/generate/generate.h"
+
+namespace weft::cli::generate {
 namespace {
 
 std::size_t num_tokens(const GenerateResult& result) {
@@ -24,25 +16,18 @@ std::size_t num_tokens(const GenerateResult& result) {
   return count;
 }
 
-std::size_t num_prompt_tokens(const GenerateTask& task) {
-  std::size_t count = 0;
-  for (const auto& prompt : task.prompts) count += prompt.size();
-  return count;
-}
-
-double weight_bytes_per_s(const GenerateResult& result, const GenerateFigures& figures) {
+double weight_bytes_per_s(const GenerateResult& result, const Figures& figures) {
   const double seconds = result.seconds_per_token();
   return seconds > 0 ? static_cast<double>(figures.weight_bytes) / seconds : 0;
 }
 
 }  // namespace
 
-std::string generate_text_report(const GenerateFlags& flags, const GenerateTask& task, const GenerateResult& result,
-                                 const GenerateFigures& figures) {
+std::string text_report(const Flags& flags, const Task& task, const GenerateResult& result, const Figures& figures) {
   const EngineTraffic& t = figures.traffic;
   std::string out =
       fmt::format("time to first token  {:.2f} ms ({} tokens of {} prompt{})\n", result.first_token_s * 1e3,
-                  num_prompt_tokens(task), task.prompts.size(), task.prompts.size() == 1 ? "" : "s");
+                  task.num_prompt_tokens, task.prompts.size(), task.prompts.size() == 1 ? "" : "s");
   out += fmt::format("time per token       {:.3f} ms ({} tokens in all)\n", result.seconds_per_token() * 1e3,
                      num_tokens(result));
   out += fmt::format("sent by all ranks    {} ({} by blocks, {} by the head)\n",
@@ -59,8 +44,7 @@ std::string generate_text_report(const GenerateFlags& flags, const GenerateTask&
   return out;
 }
 
-std::string generate_json_report(const GenerateFlags& flags, const GenerateTask& task, const GenerateResult& result,
-                                 const GenerateFigures& figures) {
+std::string json_report(const Flags& flags, const Task& task, const GenerateResult& result, const Figures& figures) {
   const EngineTraffic& t = figures.traffic;
   nlohmann::ordered_json out;
   out["text"] = result.texts[0].text;
@@ -74,7 +58,7 @@ std::string generate_json_report(const GenerateFlags& flags, const GenerateTask&
                               {"tokens", result.texts[i].tokens},
                               {"ending", to_string(result.texts[i].ending)}});
   }
-  out["prompt_tokens"] = num_prompt_tokens(task);
+  out["prompt_tokens"] = task.num_prompt_tokens;
   out["ttft_ms"] = result.first_token_s * 1e3;
   out["ms_per_token"] = result.seconds_per_token() * 1e3;
   out["sync_points"] = t.syncs_made;
@@ -103,25 +87,4 @@ std::string generate_json_report(const GenerateFlags& flags, const GenerateTask&
   return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-double measured_read_bytes_per_s(ThreadPool& threads) {
-  constexpr std::size_t kBytes = std::size_t{512} << 20;  // no cache has them
-  const std::unique_ptr<char[]> memory(new char[kBytes]);
-  ask_for_huge_pages(memory.get(), kBytes);  // as weights have them
-  const auto part = [&](int thread) { return kBytes / num(threads.size()) * num(thread); };
-  const std::size_t bytes = part(1);
-  threads.run([&](int thread) { std::memset(&memory[part(thread)], 1, bytes); });
-  std::vector<double> rates;
-  bool found = false;
-  for (int pass = 0; pass < 9; ++pass) {
-    const std::int64_t start = now_ns();
-    threads.run([&](int thread) {
-      // A search for what is not there: the C library reads with the widest vectors there are, and keeps nothing.
-      if (std::memchr(&memory[part(thread)], 0, bytes) != nullptr) found = true;
-    });
-    const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
-    rates.push_back(static_cast<double>(bytes * num(threads.size())) / seconds);
-  }
-  return found ? 0 : median(rates);
-}
-
-}  // namespace weft::cli
+}  // namespace weft::cli::generate

@@ -12,11 +12,20 @@ namespace {
 
 constexpr int kVocabGuess = 1 << 20;  // bounds ids of added tokens before a vocabulary is read
 
+bool is_there(const std::string& folder, const char* name) {
+  std::error_code error;
+  return std::filesystem::exists(folder + "/" + name, error);
+}
+
 }  // namespace
 
+bool Tokenizer::is_in(const std::string& folder) {
+  return is_there(folder, "tokenizer.json") || is_there(folder, "tokenizer.model") ||
+         (is_there(folder, "vocab.json") && is_there(folder, "merges.txt"));
+}
+
 std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
-  std::error_code error;
-  const auto has = [&](const char* name) { return std::filesystem::exists(folder + "/" + name, error); };
+  const auto has = [&](const char* name) { return is_there(folder, name); };
   const TokenizerConfig config = TokenizerConfig::load(folder);
   LoadedTokenizer loaded;
   TokenizerConfig::OwnWords own;

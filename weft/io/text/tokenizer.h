@@ -1,7 +1,7 @@
 // Text to tokens and back, from the files that models carry. Three kinds, told apart by the files in a folder:
-//   tokenizer.json          byte-level BPE (GPT-2, Llama 3, OPT), or BPE over ▁ and characters with byte fallback (Llama 2)
-//   vocab.json, merges.txt  byte-level BPE with GPT-2's splitting, as older folders have it
-//   tokenizer.model         sentencepiece, BPE or unigram
+//   tokenizer.json          byte-level BPE (GPT-2, Llama 3, OPT), or BPE over ▁ and characters with byte fallback
+//   (Llama 2) vocab.json, merges.txt  byte-level BPE with GPT-2's splitting, as older folders have it tokenizer.model
+//   sentencepiece, BPE or unigram
 // tokenizer_config.json says which tokens begin and end a text. What these files can ask for and is not done here is
 // refused at loading with a sentence that names the file and the field: no text is ever split by the wrong rule.
 #pragma once
@@ -33,10 +33,12 @@ struct AddedToken {
 class Tokenizer {
  public:
   static std::unique_ptr<Tokenizer> load(const std::string& folder);  // throws bad_input
+  static bool is_in(const std::string& folder);                       // whether load() would find files
   virtual ~Tokenizer() = default;
 
   // Any bytes. Nothing is put before them, and text that looks like a special token is ordinary text: what a user types
-  // cannot end a turn. Invalid UTF-8 is kept byte for byte by byte-level BPE; sentencepiece has U+FFFD for each such byte.
+  // cannot end a turn. Invalid UTF-8 is kept byte for byte by byte-level BPE; sentencepiece has U+FFFD for each such
+  // byte.
   std::vector<int> encode(std::string_view text) const;
 
   // The same, but the text of special tokens ("<|endoftext|>") gives their ids: for prompts written with them.
@@ -57,7 +59,8 @@ class Tokenizer {
   std::optional<int> find_token(std::string_view text) const;  // an added or special token of exactly this text
 
  protected:
-  // Appends the tokens of `text`, which is not empty and in which no added token is left. `first`: nothing came before it.
+  // Appends the tokens of `text`, which is not empty and in which no added token is left. `first`: nothing came before
+  // it.
   virtual void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const = 0;
 
   void set_added(std::vector<AddedToken> added);  // after pieces_, which has their ids; no text is empty

@@ -160,6 +160,26 @@ EngineTraffic& EngineTraffic::operator+=(const EngineTraffic& other) {
   return *this;
 }
 
+// Counts travel as two floats each, exact up to 2^48.
+EngineTraffic with_all_bytes(World& world, EngineTraffic traffic) {
+  if (world.size() == 1) return traffic;
+  constexpr std::int64_t kHalf = 1 << 24;
+  Op op = world.compile(copy({.rows = 1, .cols = 4}),
+                        all_gather(world.mesh({{"tp", world.size()}}), "tp", {.route = Route::direct}));
+  const float mine[4] = {
+      static_cast<float>(traffic.block_bytes / kHalf), static_cast<float>(traffic.block_bytes % kHalf),
+      static_cast<float>(traffic.head_bytes / kHalf), static_cast<float>(traffic.head_bytes % kHalf)};
+  op.run(mine);
+  const Matrix all = op.output();
+  traffic.block_bytes = traffic.head_bytes = 0;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const float* row = all.row(rank);
+    traffic.block_bytes += static_cast<std::int64_t>(row[0]) * kHalf + static_cast<std::int64_t>(row[1]);
+    traffic.head_bytes += static_cast<std::int64_t>(row[2]) * kHalf + static_cast<std::int64_t>(row[3]);
+  }
+  return traffic;
+}
+
 Engine::Engine(World& world, const Model& model, const EngineOptions& options)
     : state_(std::make_unique<State>(world, model, options)) {}
 Engine::Engine(Engine&&) noexcept = default;

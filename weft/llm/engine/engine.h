@@ -60,6 +60,9 @@ struct EngineTraffic {
   EngineTraffic& operator+=(const EngineTraffic& other);
 };
 
+// The bytes of all ranks together; the rest is this rank's. Collective.
+EngineTraffic with_all_bytes(World& world, EngineTraffic traffic);
+
 class Engine {
  public:
   // Collective: compiles the ops. The model outlives the engine. Throws bad_input where the model is another rank's, or

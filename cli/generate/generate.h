@@ -1,15 +1,13 @@
-// What `weft generate` was asked for, and what it comes to: the model, the prompts as tokens, every block's mode.
+// `weft generate`: what is asked, what it comes to, and what is told.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/llm/engine/generate.h"
 #include "weft/llm/model/block_mode.h"
 #include "weft/llm/model/model.h"
-#include "weft/world/world.h"
 
 #include "cli/rank_flags.h"
 
@@ -17,16 +15,14 @@ namespace weft {
 class Tokenizer;
 }
 
-namespace weft::cli {
+namespace weft::cli::generate {
 
-struct GenerateFlags {
+struct Flags {
   std::string model, random;  // a folder; or the config.json of a model to make up
   RankFlags ranks;
   std::vector<std::string> prompts, prompt_ids;
   std::string prompt_file, prompts_file;
-  int max_tokens = 64;
-  SamplerOptions sampler;
-  std::vector<std::string> stops;
+  GenerateOptions options{.max_tokens = 64};
   bool ignore_eos = false;
   std::string spd, wire, drop;
   std::string sync = "fused";
@@ -36,24 +32,33 @@ struct GenerateFlags {
   bool bandwidth = false, json = false;
 };
 
-// Blocks of "0,3-5", or of "50%" or "all": that share of the blocks, the last ones first, since the first suffer most.
-std::vector<bool> parse_drop(const std::string& text, std::int64_t blocks);
+void check_flags(const Flags& flags);  // throws bad_input
 
 // All that the ranks need, the same on each. Reads config, tokenizer and prompts; no weights.
-struct GenerateTask {
+struct Task {
   ModelSource source;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: tokens alone
   std::vector<std::vector<int>> prompts;
   std::vector<std::string> prompt_texts;  // empty strings where prompts are tokens
-  std::vector<BlockMode> modes;
+  std::int64_t num_prompt_tokens = 0;
+  Modes modes;
   EngineOptions engine;
   GenerateOptions generate;
 };
 
 // Weights of a model that is made up only where `whole`: the launcher checks without.
-GenerateTask generate_task(const GenerateFlags& flags, int ranks, bool whole);
+Task task_of(const Flags& flags, int ranks, bool whole);
 
-// Throws bad_input.
-void check_generate_flags(const GenerateFlags& flags);
+struct Figures {
+  int ranks = 1;
+  std::string transport, link;
+  double load_s = 0, compile_s = 0;  // reading this rank's part of the model; proving plans, allotting memory
+  EngineTraffic traffic;             // bytes: of all ranks together
+  std::int64_t weight_bytes = 0;     // of this rank, read for every token
+  double read_bytes_per_s = 0;       // of this rank's threads, measured; 0: not asked for
+};
 
-}  // namespace weft::cli
+std::string text_report(const Flags& flags, const Task& task, const GenerateResult& result, const Figures& figures);
+std::string json_report(const Flags& flags, const Task& task, const GenerateResult& result, const Figures& figures);
+
+}  // namespace weft::cli::generate
