@@ -23,7 +23,7 @@ void check(const DistillJob& job) {
   const ModelConfig& config = job.model.config;
   const DistillOptions& o = job.options;
   if (std::ssize(job.tasks) != config.blocks)
-    bad_input("{} tasks for a model of {} blocks; give one a block", job.tasks.size(), config.blocks);
+    bad_input("{} tasks for a model of {} blocks; give one per block", job.tasks.size(), config.blocks);
   if (o.batch < 1 || o.epochs < 1) bad_input("batch is {} and epochs {}; use 1 or more", o.batch, o.epochs);
   if (!(o.lr > 0)) bad_input("lr is {}; use a number above 0, such as 1e-3", o.lr);
   if (std::ssize(job.samples) < o.batch)

@@ -1,7 +1,6 @@
 #include "weft/llm/distill/state.h"
 
 #include <filesystem>
-#include <string_view>
 
 #include <fmt/core.h>
 
@@ -14,16 +13,6 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-class OneFile : public TensorSource {
- public:
-  explicit OneFile(const TensorFile& file) : file_(&file) {}
-  const StoredTensor* find(std::string_view name) const override { return file_->find(name); }
-  std::string where() const override { return file_->path(); }
-
- private:
-  const TensorFile* file_;
-};
 
 std::string get(const TensorFile& file, const std::string& key) {
   const auto found = file.metadata().find(key);
@@ -78,7 +67,7 @@ std::optional<DistilledBlock> DistillState::find(int block) const {
                       .grouped = get(file, "grouped") == "yes",
                       .resumed = true,
                       .seconds = get_number(file, "seconds")};
-  done.weights = read_block(config_, OneFile(file), block);
+  done.weights = read_block(config_, *file_source(path(block)), block);
   return done;
 }
 

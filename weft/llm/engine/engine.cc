@@ -106,7 +106,7 @@ std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t 
 
 void Engine::State::set_modes(std::span<const BlockMode> given) {
   if (std::ssize(given) != config().blocks)
-    bad_input("{} modes for {} blocks; give one a block", given.size(), config().blocks);
+    bad_input("{} modes for {} blocks; give one per block", given.size(), config().blocks);
   for (std::size_t b = 0; b < given.size(); ++b) {
     const BlockWeights& w = model.block(static_cast<std::int64_t>(b));
     if (given[b].drop) {

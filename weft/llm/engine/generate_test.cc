@@ -137,6 +137,47 @@ TEST(Generate, StopsAtTheModelsLongestSequence) {
   EXPECT_EQ(result.texts[0].tokens.size(), 96u - 40u + 1u);  // the last token needs no room
 }
 
+TEST(Generate, WhatCannotBeAskedForIsRefused) {
+  const std::string gqa = golden_folders()[1];
+  const std::vector<std::vector<int>> one{{1, 2}};
+  EXPECT_EQ(refusal([&] { run(1, gqa, one, {.max_tokens = 0}); }), "0 tokens are asked for; use 1 or more");
+  EXPECT_EQ(refusal([&] { run(1, gqa, {{1}, {}}, {}); }), "prompt 1 has no token; give at least one");
+  EXPECT_EQ(refusal([&] { run(1, gqa, one, {.stops = {"."}}); }),
+            "a stop string needs a tokenizer, and there is none; leave it out");
+  EXPECT_NE(refusal([&] { run(1, gqa, one, {.sampler = {.top_p = 2}}); }).find("top-p is 2"), std::string::npos);
+  EXPECT_NE(refusal([&] { run(1, gqa, {{1 << 20}}, {}); }), "did not throw") << "a token that the model has not";
+}
+
+TEST(Generate, LogitsOfEveryPromptPositionAreKept) {
+  const std::string gqa = golden_folders()[1];
+  const std::vector<std::vector<int>> prompts{{1, 2, 3}, {4, 5}};
+  const auto whole = run(1, gqa, prompts, {.max_tokens = 1, .prompt_logits = true});
+  const auto vocab = num(load_config(gqa).vocab);
+  ASSERT_EQ(whole.prompt_logits.size(), 5 * vocab);
+  EXPECT_TRUE(run(1, gqa, prompts, {.max_tokens = 1}).prompt_logits.empty()) << "only where asked for";
+  const auto cut = run(1, gqa, prompts, {.max_tokens = 1, .prompt_logits = true}, 2);
+  ASSERT_EQ(cut.prompt_logits.size(), whole.prompt_logits.size());
+  EXPECT_GT(cut.prefill_passes, whole.prefill_passes);
+  for (std::size_t i = 0; i < cut.prompt_logits.size(); ++i)
+    EXPECT_NEAR(cut.prompt_logits[i], whole.prompt_logits[i], 1e-3);
+  for (std::size_t prompt = 0, end = 0; prompt < 2; ++prompt) {
+    end += prompts[prompt].size();
+    const auto row = whole.prompt_logits.begin() + static_cast<std::ptrdiff_t>((end - 1) * vocab);
+    const auto largest = std::max_element(row, row + static_cast<std::ptrdiff_t>(vocab));
+    EXPECT_EQ(whole.texts[prompt].tokens[0], largest - row) << "the last position's make the first token";
+  }
+}
+
+TEST(Generate, PassesAreCounted) {
+  const std::string gqa = golden_folders()[1];
+  const auto result = run(1, gqa, {{1, 2, 3}}, {.max_tokens = 5});
+  EXPECT_EQ(result.prefill_passes, 1);
+  EXPECT_EQ(result.decode_passes, 4) << "the prefill makes the first token";
+  EXPECT_GT(result.first_token_s, 0);
+  EXPECT_GT(result.seconds_per_token(), 0);
+  EXPECT_EQ(run(1, gqa, {{1}}, {.max_tokens = 1}).seconds_per_token(), 0) << "nothing was decoded";
+}
+
 TEST(StopFilter, HoldsBackWhatMayBecomeAStop) {
   StopFilter filter({"</s>", "\n\n"});
   EXPECT_EQ(filter.add("a<"), "a");

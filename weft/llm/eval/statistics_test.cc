@@ -83,5 +83,52 @@ TEST(Statistics, PairedAccuracyCountsDiscordantItems) {
   EXPECT_GT(paired.interval.low, -0.2);
 }
 
+TEST(Statistics, IntervalsHoldTheirShareAndNarrowWithItems) {
+  double before = 1;
+  for (const std::int64_t items : {1, 10, 100, 1000, 10000}) {
+    for (std::int64_t right = 0; right <= items; right += std::max<std::int64_t>(1, items / 10)) {
+      const Interval interval = wilson(right, items), other = wilson(items - right, items);
+      const double share = static_cast<double>(right) / static_cast<double>(items);
+      EXPECT_LE(interval.low, share + 1e-12);
+      EXPECT_GE(interval.high, share - 1e-12);
+      EXPECT_GE(interval.low, 0);
+      EXPECT_LE(interval.high, 1);
+      EXPECT_NEAR(interval.low, 1 - other.high, 1e-12) << "wrong is the mirror of right";
+    }
+    const Interval half = wilson(items / 2, items);
+    EXPECT_LT(half.high - half.low, before);
+    before = half.high - half.low;
+  }
+}
+
+TEST(Statistics, TheSameRunTwiceIsNoLoss) {
+  std::vector<WindowScore> windows;
+  for (int i = 0; i < 20; ++i) windows.push_back({-10.0 - i, 10});
+  const PairedLoss loss = paired_loss(windows, windows);
+  EXPECT_EQ(loss.loss, 0);
+  EXPECT_EQ(loss.interval.low, 0);
+  EXPECT_EQ(loss.interval.high, 0);
+  EXPECT_EQ(loss.p, 1);
+  EXPECT_EQ(paired_accuracy({true, false}, {true, false}).p, 1);
+}
+
+TEST(Statistics, ALossTurnsItsSignWithTheOrder) {
+  std::vector<WindowScore> first, second;
+  for (int i = 0; i < 30; ++i) first.push_back({-20.0 - i % 3, 10}), second.push_back({-21.0 - i % 3, 10});
+  const PairedLoss worse = paired_loss(first, second), better = paired_loss(second, first);
+  EXPECT_GT(worse.loss, 0);
+  EXPECT_GT(worse.interval.low, 0);
+  EXPECT_NEAR((1 + worse.loss) * (1 + better.loss), 1, 1e-12);
+  EXPECT_LT(worse.p, 0.01);
+}
+
+TEST(Statistics, WhatCannotBePairedIsRefused) {
+  const std::vector<WindowScore> one{{-1, 1}}, two{{-1, 1}, {-1, 1}};
+  EXPECT_NE(refusal([&] { paired_loss(one, two); }).find("1 and 2 windows cannot be paired"), std::string::npos);
+  EXPECT_NE(refusal([&] { paired_loss({}, {}); }), "did not throw");
+  EXPECT_NE(refusal([&] { paired_accuracy({true}, {}); }).find("1 and 0 items cannot be paired"), std::string::npos);
+  EXPECT_NE(refusal([&] { perplexity_interval({}); }).find("no window was scored"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weft

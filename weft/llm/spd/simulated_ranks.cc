@@ -212,7 +212,7 @@ WindowScore SimulatedRanks::score(std::span<const int> window, std::span<const B
   if (window.size() < 2 || std::ssize(window) - 1 > most_rows_)
     bad_input("a window of {} tokens; use 2 to {}", window.size(), most_rows_ + 1);
   if (std::ssize(orders) != config().blocks)
-    bad_input("{} orders for {} blocks; give one a block", orders.size(), config().blocks);
+    bad_input("{} orders for {} blocks; give one per block", orders.size(), config().blocks);
   rows_ = std::ssize(window) - 1;
   embed(window);
   for (std::int64_t block = 0; block < config().blocks; ++block)

@@ -58,7 +58,7 @@ std::vector<BlockMode> get_blocks(const Json& object, const std::string& where) 
 std::vector<double> get_sensitivity(const Json& object, const std::string& where, std::size_t blocks) {
   const Json& values = get_array(object, "sensitivity", where);
   if (values.size() != blocks)
-    bad_input("{}: \"sensitivity\" has {} numbers for {} blocks; give one a block", where, values.size(), blocks);
+    bad_input("{}: \"sensitivity\" has {} numbers for {} blocks; give one per block", where, values.size(), blocks);
   std::vector<double> out;
   for (const Json& value : values) {
     if (!value.is_number()) bad_input("{}: number {} of \"sensitivity\" is none; give a perplexity", where, out.size());

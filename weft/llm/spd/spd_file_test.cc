@@ -62,7 +62,7 @@ TEST(SpdFile, RefusalsNameFieldValueAndRemedy) {
       said(with("\"tp\":4", "\"pt\":4")),
       "x.spd: unknown field \"pt\"; known are format, model, tp, blocks, sensitivity, weights, weights_sha256, why");
   EXPECT_EQ(said(with(kHash, "abc")), "x.spd: \"model\" is \"abc\"; give 64 hexadecimal digits in lower case");
-  EXPECT_EQ(said(with("[12.5,", "[")), "x.spd: \"sensitivity\" has 5 numbers for 6 blocks; give one a block");
+  EXPECT_EQ(said(with("[12.5,", "[")), "x.spd: \"sensitivity\" has 5 numbers for 6 blocks; give one per block");
   for (const char* name : {"../x", "/etc/x", "a/../../x", ""})
     EXPECT_NE(said(with("repaired.safetensors", name)).find("give the name of a file beside the spd file"),
               std::string::npos)
