@@ -10,7 +10,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
-#include "weft/base/read_rate.h"
+#include "weft/base/os/read_rate.h"
 #include "weft/io/tensor/npy.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/transport/join/rendezvous.h"

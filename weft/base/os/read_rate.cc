@@ -1,4 +1,4 @@
-#include "weft/base/read_rate.h"
+#include "weft/base/os/read_rate.h"
 
 #include <atomic>
 #include <cstring>
