@@ -32,6 +32,17 @@ bool was_said(const LaunchResult& result) {
          (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
 }
 
+// Launches this very command line as `num_ranks` processes and waits for them. Rank 0 owns standard output. Says on
+// standard error what no rank could say itself.
+int relaunch(int num_ranks) {
+  const LaunchResult result = launch({.num_ranks = num_ranks, .argv = own_words(), .output = Output::rank_zero});
+  if (result.interrupted)
+    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", num_ranks);
+  else if (result.first_failed >= 0 && !was_said(result))
+    fmt::print(stderr, "weft: rank {} of {} failed: {}\n", result.first_failed, num_ranks, result.reason);
+  return result.exit_code();
+}
+
 int on_threads(const RankFlags& flags, const RankBody& body, const WorldOptions& options) {
   std::atomic<int> code{0};
   World::local(
@@ -61,15 +72,6 @@ int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& ar
 int on_processes(int count, const std::function<int()>& as_rank, const std::function<void()>& before) {
   if (before && (!launched() || under_mpirun())) before();
   return launched() ? as_rank() : relaunch(count);
-}
-
-int relaunch(int num_ranks) {
-  const LaunchResult result = launch({.num_ranks = num_ranks, .argv = own_words(), .output = Output::rank_zero});
-  if (result.interrupted)
-    fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", num_ranks);
-  else if (result.first_failed >= 0 && !was_said(result))
-    fmt::print(stderr, "weft: rank {} of {} failed: {}\n", result.first_failed, num_ranks, result.reason);
-  return result.exit_code();
 }
 
 bool speaks_of(const Error& error) {

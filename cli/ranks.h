@@ -29,10 +29,6 @@ int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& ar
 // calls World::init. `before` as above.
 int on_processes(int count, const std::function<int()>& as_rank, const std::function<void()>& before = {});
 
-// Launches this very command line as `num_ranks` processes and waits for them. Rank 0 owns standard output. Says on
-// standard error what no rank could say itself. Returns the exit code. Called by the two above.
-int relaunch(int num_ranks);
-
 // Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's,
 // and the launcher of ranks that died or hung.
 bool speaks_of(const Error& error);

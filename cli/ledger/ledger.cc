@@ -20,7 +20,6 @@
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/study/ledger/block.h"
 #include "weft/study/ledger/hardware.h"
-#include "weft/transport/join/mpirun.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
@@ -46,21 +45,21 @@ constexpr const char* kBlockLink = "250mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 
 struct Flags {
-  std::string workload, link, svg, trace, save;
+  std::string workload, svg, save;
   ModelTaskOptions model{.model = kModel, .tokens = kTokens};
-  int ranks = kRanks;
+  RankFlags ranks{.count = kRanks, .link = ""};  // an empty link: the one that suits
   std::optional<int> rounds;
   bool full = false, json = false;
 
   bool of_model() const { return workload.empty(); }
   int num_rounds() const { return rounds.value_or(of_model() ? kModelRounds : kBlockRounds); }
-  std::string link_name() const { return !link.empty() ? link : of_model() ? kModelLink : kBlockLink; }
+  std::string link_name() const { return !ranks.link.empty() ? ranks.link : of_model() ? kModelLink : kBlockLink; }
   std::string svg_path() const { return svg.empty() && !json ? kDefaultSvg : svg; }
 
   // Between hosts there are links already: only ranks of one are paced, unless somebody insists and is refused.
   AskedLink asked_link() const {
     const bool hosts = launched_on_several_hosts();
-    if (link == "shm" || (link.empty() && hosts)) return {{}, hosts ? "network" : "shm"};
+    if (ranks.link == "shm" || (ranks.link.empty() && hosts)) return {{}, hosts ? "network" : "shm"};
     return {parse_link(link_name()), link_name()};
   }
 };
@@ -72,7 +71,7 @@ Workload workload_of(const Flags& flags) {
 
 ModelTask task_of(const Flags& flags) {
   ModelTaskOptions options = flags.model;
-  options.ranks = flags.ranks;
+  options.ranks = flags.ranks.count;
   options.rounds = flags.num_rounds();
   options.link = flags.asked_link();
   return open_model_task(options);
@@ -84,8 +83,7 @@ void check_writable(const std::string& path) {
 }
 
 void check_flags(const Flags& flags) {
-  if (flags.ranks < 2 || flags.ranks > kMaxLocalRanks)
-    bad_input("--ranks is {}; use 2 to {}: one rank has nobody to communicate with", flags.ranks, kMaxLocalRanks);
+  check_num_ranks(flags.ranks.count, 2);
   if (flags.num_rounds() < 1 || flags.num_rounds() > 10'000)
     bad_input("--rounds is {}; use 1 to 10000", flags.num_rounds());
   flags.asked_link();
@@ -108,9 +106,9 @@ void check_and_print_title(const Flags& flags) {
     title = title_of(task_of(flags));
   } else {
     const Workload workload = workload_of(flags);
-    check_memory(workload, flags.ranks);
+    check_memory(workload, flags.ranks.count);
     check_writable(flags.svg_path());
-    title = title_of(workload, !flags.full, flags.ranks, flags.asked_link());
+    title = title_of(workload, !flags.full, flags.ranks.count, flags.asked_link());
   }
   if (flags.json || (launched() && launched_rank() != 0)) return;
   fmt::print("{}\n", title);
@@ -137,8 +135,8 @@ World join(const Flags& flags) {
                       .link = flags.asked_link().paced,
                       .cluster = launched_on_several_hosts()  // a host's file has its own cores
                                      ? find_cluster()
-                                     : with_cores(find_cluster(), std::min(1.0, cores / flags.ranks)),
-                      .trace = flags.trace});
+                                     : with_cores(find_cluster(), std::min(1.0, cores / flags.ranks.count)),
+                      .trace = flags.ranks.trace});
 }
 
 void print_ledger(const Flags& flags, const Json& json, const std::string& text) {
@@ -177,15 +175,13 @@ int run_rank(const Flags& flags) {
 }
 
 int run(Flags flags) {
-  if (under_mpirun()) {  // nobody measured before these ranks: they have the rates that were saved, or the default
-    flags.ranks = launched_size();
+  flags.ranks.count = num_ranks(flags.ranks.count);
+  const auto before = [&] {
     check_and_print_title(flags);
-    return run_rank(flags);
-  }
-  if (launched()) return run_rank(flags);
-  check_and_print_title(flags);
-  tell_rates(flags.ranks);
-  return relaunch(flags.ranks);
+    if (!launched()) tell_rates(flags.ranks.count);  // under mpirun: the rates that were saved, or the default
+  };
+  return on_processes(
+      flags.ranks.count, [&] { return run_rank(flags); }, before);
 }
 
 void add_model_flags(CLI::App& app, ModelTaskOptions* model) {
@@ -211,16 +207,15 @@ void add_block_flags(CLI::App& app, Flags* flags) {
 }
 
 void add_common_flags(CLI::App& app, Flags* flags) {
-  app.add_option("--ranks", flags->ranks, fmt::format("ranks, 2 to {} ({})", kMaxLocalRanks, kRanks))->type_name("N");
-  app.add_option(
-         "--link", flags->link,
-         fmt::format("between ranks: shm, or RATE[,LATENCY] ({} of a model, {} of a block)", kModelLink, kBlockLink))
-      ->type_name("LINK");
+  add_ranks_flag(app, &flags->ranks, fmt::format("ranks, 2 to {} ({})", kMaxLocalRanks, kRanks));
+  add_link_flag(app, &flags->ranks,
+                fmt::format("between ranks: shm, or RATE[,LATENCY][,nic] ({} of a model, {} of a block)", kModelLink,
+                            kBlockLink));
   app.add_option("--rounds", flags->rounds,
                  fmt::format("rounds; every figure is a median over them ({} of a model, {} of a block)", kModelRounds,
                              kBlockRounds))
       ->type_name("K");
-  app.add_option("--trace", flags->trace, "write every tile of all ranks, for ui.perfetto.dev")->type_name("FILE");
+  add_trace_flag(app, &flags->ranks);
   app.add_option("--save", flags->save, "write the JSON object to a file as well")->type_name("FILE");
   app.add_flag("--json", flags->json, "one JSON object on standard output");
 }
