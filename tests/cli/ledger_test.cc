@@ -108,7 +108,7 @@ TEST(Ledger, AResultThatIsNotSummedIsCaught) {
 
 using Values = std::vector<double>;
 
-Values times(const Values& x, const BlockPart& part) {
+Values times(const Values& x, const MeasuredPart& part) {
   const Producer& p = part.spec().producer;
   const auto* w = static_cast<const float*>(part.last_inputs().w);
   Values y(num(p.m * p.n));
@@ -155,7 +155,7 @@ TEST(Ledger, ATransformersBlockIsWhatFloat64MakesOfIt) {
   with_block(kTransformer, kRanks, [&](World& world, WorkloadBlock& block) {
     StageLog log;
     block.run(Style::fused, log);
-    const auto part = [&](const std::string& name) -> const BlockPart& {
+    const auto part = [&](const std::string& name) -> const MeasuredPart& {
       for (const auto& p : block.parts())
         if (p->name() == name) return *p;
       throw std::runtime_error(name);

@@ -49,9 +49,9 @@ const float* WorkloadBlock::weights(std::int64_t k, std::int64_t n, std::int64_t
   return w;
 }
 
-BlockPart& WorkloadBlock::part(const std::string& name, const Producer& producer, const Space& space, bool gathers) {
+MeasuredPart& WorkloadBlock::part(const std::string& name, const Producer& producer, const Space& space, bool gathers) {
   OpSpec spec{.name = name, .producer = producer, .space = space, .gathers = gathers, .ranks = ranks_};
-  return *parts_.emplace_back(std::make_unique<BlockPart>(world_, clock_, name, std::move(spec)));
+  return *parts_.emplace_back(std::make_unique<MeasuredPart>(world_, clock_, name, std::move(spec)));
 }
 
 // Ranks that hold every token are given the same ones: an input of rank 0's stream.
@@ -84,7 +84,7 @@ void WorkloadBlock::settle(const std::function<void(const std::string&)>& progre
 double WorkloadBlock::predicted_s(const Stage& stage, Style style, const Cluster& cluster) const {
   if (stage.predicted_s) return stage.predicted_s(style, cluster);
   double sum = 0;
-  for (const BlockPart* part : stage.parts) sum += part->predicted_s(style, cluster);
+  for (const MeasuredPart* part : stage.parts) sum += part->predicted_s(style, cluster);
   return sum;
 }
 

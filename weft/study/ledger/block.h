@@ -22,7 +22,7 @@ namespace weft {
 struct Stage {
   std::string name;  // of the sub-layer
   std::function<void(Style, StageLog&)> run;
-  std::vector<BlockPart*> parts;
+  std::vector<MeasuredPart*> parts;
   // Seconds on a cluster; where empty, the sum of its parts.
   std::function<double(Style, const Cluster&)> predicted_s = {};
 };
@@ -38,7 +38,7 @@ class WorkloadBlock {
 
   void settle(const std::function<void(const std::string&)>& progress);  // collective, once
   const std::vector<Stage>& stages() const { return stages_; }
-  const std::vector<std::unique_ptr<BlockPart>>& parts() const { return parts_; }
+  const std::vector<std::unique_ptr<MeasuredPart>>& parts() const { return parts_; }
   double predicted_s(const Stage& stage, Style style, const Cluster& cluster) const;
   const WeightLoad& weight_load() const { return loader_.done(); }
   const std::string& note() const { return note_; }  // where this block is not quite the workload's
@@ -54,7 +54,7 @@ class WorkloadBlock {
   // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A transformer's
   // are loaded from another sharding.
   const float* weights(std::int64_t k, std::int64_t n, std::int64_t sum_k);
-  BlockPart& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
+  MeasuredPart& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
   void stage(Stage stage) { stages_.push_back(std::move(stage)); }
   void set_input(float* x, std::int64_t elements) { input_ = {x, num(elements)}; }
   void set_output(const float* y, std::int64_t elements) { output_ = {y, num(elements)}; }
@@ -71,7 +71,7 @@ class WorkloadBlock {
   std::deque<std::vector<float>> buffers_;
   WeightLoader loader_;
   std::uint64_t num_weights_ = 0;
-  std::vector<std::unique_ptr<BlockPart>> parts_;
+  std::vector<std::unique_ptr<MeasuredPart>> parts_;
   std::vector<Stage> stages_;
   std::span<float> input_;
   std::span<const float> output_;

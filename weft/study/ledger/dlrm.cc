@@ -70,12 +70,12 @@ void add_embedding(WorkloadBlock& block, float* met, std::int64_t met_cols) {
   for (const auto& tables : tables_of_ranks(w, block.ranks()))
     tables_of.push_back(static_cast<std::int64_t>(tables.size()));
   const auto tables = make_tables(block);
-  BlockPart& part = block.part("embedding",
-                               embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
-                                              .dim = w.dim,
-                                              .batch = w.batch,
-                                              .tables_of = tables_of}),
-                               all_to_all(block.mesh(), "tp", {.stack = Stack::columns}));
+  MeasuredPart& part = block.part("embedding",
+                                  embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
+                                                 .dim = w.dim,
+                                                 .batch = w.batch,
+                                                 .tables_of = tables_of}),
+                                  all_to_all(block.mesh(), "tp", {.stack = Stack::columns}));
   const std::int64_t own = w.batch / block.ranks();
   block.on_refresh([=, &part, &block](std::uint64_t round) {
     tables->refresh(block.workload(), block.rank(), round);
@@ -105,8 +105,8 @@ struct DlrmRooms {
 };
 
 // One dense layer after another, over this rank's samples. The last of the top has no activation.
-BlockPart* add_dense(WorkloadBlock& block, const std::string& name, std::size_t count, const float* x) {
-  BlockPart* before = nullptr;
+MeasuredPart* add_dense(WorkloadBlock& block, const std::string& name, std::size_t count, const float* x) {
+  MeasuredPart* before = nullptr;
   for (std::size_t i = 1; i <= count; ++i)
     before = &add_product(block, {.name = fmt::format("{}{}", name, i),
                                   .x = [=]() -> const float* { return before == nullptr ? x : before->made(); },
@@ -114,7 +114,7 @@ BlockPart* add_dense(WorkloadBlock& block, const std::string& name, std::size_t 
   return before;
 }
 
-void add_cross(WorkloadBlock& block, const DlrmRooms& at, const BlockPart& bottom) {
+void add_cross(WorkloadBlock& block, const DlrmRooms& at, const MeasuredPart& bottom) {
   const std::int64_t dim = block.workload().dim, elements = at.own * at.met_cols;
   for (std::int64_t i = 1; i <= block.workload().cross_layers; ++i) {
     const auto x = [=, &bottom]() -> const float* {
@@ -123,7 +123,7 @@ void add_cross(WorkloadBlock& block, const DlrmRooms& at, const BlockPart& botto
       std::copy_n(at.met, elements, at.crossed);
       return at.crossed;
     };
-    BlockPart& down = add_product(block, {.name = fmt::format("cross{}_down", i), .x = x});
+    MeasuredPart& down = add_product(block, {.name = fmt::format("cross{}_down", i), .x = x});
     add_product(
         block,
         {.name = fmt::format("cross{}_up", i),
@@ -141,7 +141,7 @@ void add_dlrm(WorkloadBlock& block) {
                      met_cols};
   block.set_input(at.features, own * w.bottom[0]);
   add_embedding(block, at.met, met_cols);
-  const BlockPart* bottom = add_dense(block, "bottom", w.bottom.size() - 1, at.features);
+  const MeasuredPart* bottom = add_dense(block, "bottom", w.bottom.size() - 1, at.features);
   add_cross(block, at, *bottom);
   add_dense(block, "top", w.top.size(), at.crossed);
   // What is compared is what the top was given: its single answer per sample would hide much.

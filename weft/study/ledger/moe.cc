@@ -17,7 +17,7 @@ struct Experts {
   std::int64_t own, hidden, ffn, columns, experts, top_k, local, slots;  // slots: rows from a rank for an expert
   int ranks;
   bool gated;
-  std::vector<BlockPart*> dispatch, up, down;
+  std::vector<MeasuredPart*> dispatch, up, down;
   std::vector<float*> packed, gated_rooms;
   std::vector<const float*> up_weights, down_weights;
 
@@ -135,11 +135,11 @@ double predicted_up(const Experts& x, Style style, const Cluster& cluster) {
 }
 
 // The experts that every token goes to, if there are any.
-BlockPart* add_shared_experts(WorkloadBlock& block, const MoeRooms& at, std::int64_t own) {
+MeasuredPart* add_shared_experts(WorkloadBlock& block, const MoeRooms& at, std::int64_t own) {
   const Workload& w = block.workload();
   if (w.shared_experts == 0) return nullptr;
   const std::int64_t ffn = w.shared_experts * w.ffn;
-  BlockPart& up = add_product(block, {.name = "shared_fc1", .x = [=] { return at.h; }});
+  MeasuredPart& up = add_product(block, {.name = "shared_fc1", .x = [=] { return at.h; }});
   float* room = w.gated ? block.buffer(own * ffn) : nullptr;
   return &add_product(block, {.name = "shared_fc2", .x = [=, &up]() -> const float* {
                                 if (room == nullptr) return up.made();
@@ -151,8 +151,8 @@ BlockPart* add_shared_experts(WorkloadBlock& block, const MoeRooms& at, std::int
 void add_experts(WorkloadBlock& block, const MoeRooms& at) {
   const Workload& w = block.workload();
   const Width width{w.tokens() / block.ranks(), w.hidden};
-  BlockPart& router = add_product(block, {.name = "router", .x = unit_rows_of(at.middle, width, at.h)});
-  const BlockPart* shared = add_shared_experts(block, at, width.rows);
+  MeasuredPart& router = add_product(block, {.name = "router", .x = unit_rows_of(at.middle, width, at.h)});
+  const MeasuredPart* shared = add_shared_experts(block, at, width.rows);
   const auto x = make_experts(block);
   block.stage({"expert_fc1", [=](Style style, StageLog& log) { run_up(*x, style, at.h, log); }, x->dispatch,
                [x](Style style, const Cluster& cluster) { return predicted_up(*x, style, cluster); }});

@@ -19,7 +19,7 @@ struct OwnTokens {
 
 void add_tensor_attention(WorkloadBlock& block, const MoeRooms& at) {
   const Width own{block.workload().tokens() / block.ranks(), block.workload().hidden};
-  BlockPart& in = add_product(
+  MeasuredPart& in = add_product(
       block,
       {.name = "ip", .x = unit_rows_of(at.x, own, at.h), .space = all_gather(block.mesh(), "tp"), .gathers = true});
   add_attention_of_heads(block, in, at.qkv, at.attended);
@@ -49,16 +49,16 @@ void spread_latent(const Latent& l, const float* up, const float* down, float* k
 void add_latent_attention(WorkloadBlock& block, const MoeRooms& at, const OwnTokens& own) {
   const Workload& w = block.workload();
   const Latent l{own.width.rows, w.heads, w.head_dim, w.rope_dim, w.kv_rank};
-  BlockPart& q_down = add_product(block, {.name = "q_down", .x = unit_rows_of(at.x, own.width, at.h)});
-  BlockPart& q_up = add_product(block, {.name = "q_up", .x = [&q_down] { return q_down.made(); }});
-  BlockPart& kv_down = add_product(block, {.name = "kv_down", .x = [=] { return at.h; }});
+  MeasuredPart& q_down = add_product(block, {.name = "q_down", .x = unit_rows_of(at.x, own.width, at.h)});
+  MeasuredPart& q_up = add_product(block, {.name = "q_up", .x = [&q_down] { return q_down.made(); }});
+  MeasuredPart& kv_down = add_product(block, {.name = "kv_down", .x = [=] { return at.h; }});
   float* latent = block.buffer(l.rows * l.kv_rank);
   const auto latent_rows = [=, &kv_down] {
     for (std::int64_t i = 0; i < l.rows; ++i)
       std::copy_n(kv_down.made() + i * (l.kv_rank + l.rope), l.kv_rank, latent + i * l.kv_rank);
     return latent;
   };
-  BlockPart& kv_up = add_product(block, {.name = "kv_up", .x = latent_rows});
+  MeasuredPart& kv_up = add_product(block, {.name = "kv_up", .x = latent_rows});
   const std::int64_t qk = l.dim + l.rope, qk_cols = l.heads * qk, v_cols = l.heads * l.dim;
   float *k = block.buffer(l.rows * qk_cols), *v = block.buffer(l.rows * v_cols);
   const auto attention = std::make_shared<Attention>(
@@ -72,7 +72,7 @@ void add_latent_attention(WorkloadBlock& block, const MoeRooms& at, const OwnTok
 
 void add_plain_attention(WorkloadBlock& block, const MoeRooms& at, const OwnTokens& own) {
   const Workload& w = block.workload();
-  BlockPart& in = add_product(block, {.name = "ip", .x = unit_rows_of(at.x, own.width, at.h)});
+  MeasuredPart& in = add_product(block, {.name = "ip", .x = unit_rows_of(at.x, own.width, at.h)});
   const auto attend =
       attention_over({own.width.rows, own.sequence, w.heads * w.head_dim, w.kv_heads * w.head_dim, w.head_dim});
   add_attention_stage(block, own.sequence, [=, &in] { attend(in.made(), at.attended); });

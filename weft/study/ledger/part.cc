@@ -43,7 +43,7 @@ void StageLog::did(Doing doing) {
   last_ = now;
 }
 
-BlockPart::BlockPart(World& world, CommonClock& clock, std::string name, OpSpec spec)
+MeasuredPart::MeasuredPart(World& world, CommonClock& clock, std::string name, OpSpec spec)
     : world_(world),
       clock_(clock),
       name_(std::move(name)),
@@ -57,20 +57,20 @@ BlockPart::BlockPart(World& world, CommonClock& clock, std::string name, OpSpec 
   }
 }
 
-double BlockPart::fastest_us(const std::function<void()>& work) {
+double MeasuredPart::fastest_us(const std::function<void()>& work) {
   time_together_ns(clock_, work);  // touches new memory
   std::int64_t fastest = INT64_MAX;
   for (int turn = 0; turn < 3; ++turn) fastest = std::min(fastest, time_together_ns(clock_, work));
   return static_cast<double>(fastest) * 1e-3;
 }
 
-void BlockPart::settle(const Inputs& inputs) {
+void MeasuredPart::settle(const Inputs& inputs) {
   if (!has_collective_) return;
   choose_route();
   if (!spec_.alone() && tries_panels_) choose_panels(inputs);
 }
 
-void BlockPart::choose_route() {
+void MeasuredPart::choose_route() {
   OpSpec spec = collective_alone(spec_);
   const Producer& p = spec.producer;
   const std::vector<float> x(num(p.m * p.n), 0.5f);
@@ -88,7 +88,7 @@ void BlockPart::choose_route() {
   }
 }
 
-void BlockPart::choose_panels(const Inputs& inputs) {
+void MeasuredPart::choose_panels(const Inputs& inputs) {
   double best = 0;
   for (const int count : {2, 4, 8}) {
     if (!panels_fit(spec_, count)) continue;
@@ -101,30 +101,30 @@ void BlockPart::choose_panels(const Inputs& inputs) {
   }
 }
 
-Matrix BlockPart::make(const Inputs& inputs) {
+Matrix MeasuredPart::make(const Inputs& inputs) {
   local_->run(inputs);
   return local_->output();
 }
 
-void BlockPart::refresh_panels(const Inputs& inputs) {
+void MeasuredPart::refresh_panels(const Inputs& inputs) {
   if (panels_) panels_->refresh(inputs);
 }
 
-void BlockPart::send(const float* x) { collective_->run(x); }
-Matrix BlockPart::take() { return collective_->output(); }
-void BlockPart::start_fused(const Inputs& inputs) {
+void MeasuredPart::send(const float* x) { collective_->run(x); }
+Matrix MeasuredPart::take() { return collective_->output(); }
+void MeasuredPart::start_fused(const Inputs& inputs) {
   inputs_ = inputs;
   fused_->run(inputs);
 }
-const Result& BlockPart::finish_fused() { return keep(inputs_, fused_->output()); }
+const Result& MeasuredPart::finish_fused() { return keep(inputs_, fused_->output()); }
 
-const Result& BlockPart::keep(const Inputs& inputs, Matrix result) {
+const Result& MeasuredPart::keep(const Inputs& inputs, Matrix result) {
   inputs_ = inputs;
   result_.assign(1, {result, 0, 0});
   return result_;
 }
 
-const Result& BlockPart::run(Style style, const Inputs& inputs, StageLog& log) {
+const Result& MeasuredPart::run(Style style, const Inputs& inputs, StageLog& log) {
   if (style == Style::compute || !has_collective_) {
     Inputs own = inputs;
     if (spec_.gathers && has_collective_) own.x = stand_in_.data();
@@ -158,15 +158,15 @@ const Result& BlockPart::run(Style style, const Inputs& inputs, StageLog& log) {
   return result_;
 }
 
-std::string BlockPart::comm_route() const { return collective_ ? route_of(collective_->plan()) : ""; }
+std::string MeasuredPart::comm_route() const { return collective_ ? route_of(collective_->plan()) : ""; }
 
-std::optional<PlanFacts> BlockPart::plan_facts() const {
+std::optional<PlanFacts> MeasuredPart::plan_facts() const {
   if (!fused_) return {};
   const auto [verdict, ms] = timed_verify(fused_->plan());
   return PlanFacts{fused_->plan().name, route_of(fused_->plan()), verdict.tiles, verdict.actions, ms};
 }
 
-double BlockPart::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
+double MeasuredPart::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
   const double planned = local_ ? estimate(local_->plan(), cluster).seconds : 0;
   const double more = compute_s ? *compute_s - planned : 0;
   if (style == Style::compute || !has_collective_) return planned + more;

@@ -55,9 +55,9 @@ struct PlanFacts {  // of the fused op
   double verify_ms = 0;
 };
 
-class BlockPart {
+class MeasuredPart {
  public:
-  BlockPart(World& world, CommonClock& clock, std::string name, OpSpec spec);  // collective
+  MeasuredPart(World& world, CommonClock& clock, std::string name, OpSpec spec);  // collective
 
   const std::string& name() const { return name_; }
   const OpSpec& spec() const { return spec_; }

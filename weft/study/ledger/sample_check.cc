@@ -16,7 +16,7 @@ constexpr std::size_t kSamples = 16;  // of every rank and part
 constexpr double kMissing = std::numeric_limits<double>::infinity();
 
 // Element (i, j) of what this rank makes itself.
-double made(const BlockPart& part, std::int64_t i, std::int64_t j) {
+double made(const MeasuredPart& part, std::int64_t i, std::int64_t j) {
   const Producer& p = part.spec().producer;
   const Inputs& in = part.last_inputs();
   double sum = 0;
@@ -72,7 +72,7 @@ std::vector<double> SampleCheck::told_by_all(const std::vector<double>& mine) {
 }
 
 // Sums have the same sample on all ranks; of an exchange every source has its own.
-double SampleCheck::error_of(const BlockPart& part, std::uint64_t seed) {
+double SampleCheck::error_of(const MeasuredPart& part, std::uint64_t seed) {
   const Producer& p = part.spec().producer;
   const SpaceKind kind = part.spec().space.kind;
   const bool exchange = kind == SpaceKind::all_to_all;

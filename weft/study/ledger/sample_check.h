@@ -23,7 +23,7 @@ class SampleCheck {
   struct Sample {
     std::int64_t row, col;
   };
-  double error_of(const BlockPart& part, std::uint64_t seed);
+  double error_of(const MeasuredPart& part, std::uint64_t seed);
   std::vector<double> told_by_all(const std::vector<double>& mine);
 
   World& world_;

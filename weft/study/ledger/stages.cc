@@ -8,11 +8,11 @@
 
 namespace weft {
 
-BlockPart& add_product(WorkloadBlock& block, const ProductStage& stage) {
+MeasuredPart& add_product(WorkloadBlock& block, const ProductStage& stage) {
   const SubLayer& layer = block.layer(stage.name);
   const bool sums = stage.space.kind == SpaceKind::all_reduce || stage.space.kind == SpaceKind::reduce_scatter;
   const std::int64_t rows = stage.gathers ? layer.m / block.ranks() : layer.m;
-  BlockPart& part =
+  MeasuredPart& part =
       block.part(stage.name, gemm({.m = rows, .n = layer.n, .k = layer.k, .activation = stage.activation}), stage.space,
                  stage.gathers);
   const float* weights = block.weights(layer.k, layer.n, sums ? layer.k * block.ranks() : layer.k);
@@ -91,7 +91,7 @@ void add_attention_stage(WorkloadBlock& block, std::int64_t sequence, std::funct
                [layer](Style, const Cluster& cluster) { return compute_seconds(layer, cluster); }});
 }
 
-void add_attention_of_heads(WorkloadBlock& block, BlockPart& in, float* qkv, float* attended) {
+void add_attention_of_heads(WorkloadBlock& block, MeasuredPart& in, float* qkv, float* attended) {
   const Workload& w = block.workload();
   const std::int64_t q = block.layer("op").k, kv = (block.layer("ip").n - q) / 2;
   const auto attend = attention_over({w.tokens(), w.sequence, q, kv, w.head_dim});

@@ -18,7 +18,7 @@ struct ProductStage {
   bool gathers = false;                          // the space feeds the product: x is the rows of this rank
   Activation activation = Activation::none;
 };
-BlockPart& add_product(WorkloadBlock& block, const ProductStage& stage);
+MeasuredPart& add_product(WorkloadBlock& block, const ProductStage& stage);
 
 // What goes between products; rows and columns of a matrix.
 struct Width {
@@ -40,7 +40,7 @@ std::function<void(const float* qkv, float* y)> attention_over(const HeadSplit& 
 // A stage without a product, whose sub-layer the cluster's rates price: every row sees `sequence` rows.
 void add_attention_stage(WorkloadBlock& block, std::int64_t sequence, std::function<void()> attend);
 // Attention of this rank's heads over all tokens, from the product `in`, whose result is [q | k | v].
-void add_attention_of_heads(WorkloadBlock& block, BlockPart& in, float* qkv, float* attended);
+void add_attention_of_heads(WorkloadBlock& block, MeasuredPart& in, float* qkv, float* attended);
 
 // Attention of a mixture-of-experts block. It ends with its output added to x, in `middle`.
 struct MoeRooms {

@@ -14,7 +14,7 @@ struct TransformerRooms {
 void add_attention(WorkloadBlock& block, const TransformerRooms& at) {
   const Workload& w = block.workload();
   const Width whole{w.tokens(), w.hidden};
-  BlockPart& in = add_product(block, {.name = "ip", .x = unit_rows_of(at.x, whole, at.h)});
+  MeasuredPart& in = add_product(block, {.name = "ip", .x = unit_rows_of(at.x, whole, at.h)});
   add_attention_of_heads(block, in, at.qkv, at.attended);
   const std::int64_t columns = block.layer("op").k;
   if (columns % w.head_dim != 0)
@@ -37,7 +37,7 @@ void add_feed_forward(WorkloadBlock& block, const TransformerRooms& at) {
     };
   else
     fc1.activation = Activation::gelu;
-  BlockPart& up = add_product(block, fc1);
+  MeasuredPart& up = add_product(block, fc1);
   add_product(block, {.name = "fc2",
                       .x = [=, &up] { return at.gated != nullptr ? at.gated : up.made(); },
                       .then = [=](const Result& made) { add_to(made, at.middle, whole, at.y); },
