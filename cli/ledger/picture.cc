@@ -1,4 +1,5 @@
-// The before and after of a ledger as a timeline: what every rank did in one typical round, sequential above, fused below.
+// The before and after of a ledger as a timeline: what every rank did in one typical round, sequential above, fused
+// below.
 #include <fmt/core.h>
 
 #include "weft/base/units.h"

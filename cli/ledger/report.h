@@ -1,4 +1,5 @@
-// The ledgers for people and for programs: a title before anything is measured, then text, one JSON object and a picture.
+// The ledgers for people and for programs: a title before anything is measured, then text, one JSON object and a
+// picture.
 #pragma once
 
 #include <string>

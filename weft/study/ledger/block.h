@@ -1,5 +1,5 @@
-// One block of a workload on this rank, forward: its sub-layers in order, each fed by the one before. The same data flows
-// in every style, so that their results can be compared. transformer.cc, moe.cc and dlrm.cc say what each kind of
+// One block of a workload on this rank, forward: its sub-layers in order, each fed by the one before. The same data
+// flows in every style, so that their results can be compared. transformer.cc, moe.cc and dlrm.cc say what each kind of
 // workload computes; stages.h has the stages that they share.
 #pragma once
 
@@ -51,8 +51,8 @@ class WorkloadBlock {
   const Mesh& mesh() const { return mesh_; }
   const SubLayer& layer(const std::string& name) const;
   float* buffer(std::int64_t elements);  // zeros; lives as long as the block
-  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A transformer's
-  // are loaded from another sharding.
+  // (k, n) for this rank, scaled so that products of `sum_k` terms in all are of the size of their inputs. A
+  // transformer's are loaded from another sharding.
   const float* weights(std::int64_t k, std::int64_t n, std::int64_t sum_k);
   MeasuredPart& part(const std::string& name, const Producer& producer, const Space& space, bool gathers = false);
   void stage(Stage stage) { stages_.push_back(std::move(stage)); }
@@ -83,8 +83,8 @@ void add_transformer(WorkloadBlock& block);
 void add_moe(WorkloadBlock& block);
 void add_dlrm(WorkloadBlock& block);
 
-// About how many bytes the weights, tables and activations of all ranks take; so that too much is refused before anything
-// is touched.
+// About how many bytes the weights, tables and activations of all ranks take; so that too much is refused before
+// anything is touched.
 double block_bytes(const Workload& workload, int ranks);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// The ledger of one block of a workload, run by every rank: the styles take turns on the same inputs, each from a common
-// start until the slowest rank has its block's output, and every output is compared.
+// The ledger of one block of a workload, run by every rank: the styles take turns on the same inputs, each from a
+// common start until the slowest rank has its block's output, and every output is compared.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The ledger's row for hardware that does not exist: what would stay exposed if this machine's memory controllers tracked
-// updates and triggered DMA, and added near memory.
+// The ledger's row for hardware that does not exist: what would stay exposed if this machine's memory controllers
+// tracked updates and triggered DMA, and added near memory.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// What the rows of a model's ledger lose: perplexity on held-out text with each row's modes, on ranks that are threads of
-// this process. What a rank adds to what does not depend on the link, so neither does the loss.
+// What the rows of a model's ledger lose: perplexity on held-out text with each row's modes, on ranks that are threads
+// of this process. What a rank adds to what does not depend on the link, so neither does the loss.
 #include <map>
 #include <span>
 

@@ -1,5 +1,5 @@
-// Attention of a mixture-of-experts block: split by heads (all_gather before it, reduce_scatter after), or by tokens, plain
-// or latent, with nothing exchanged.
+// Attention of a mixture-of-experts block: split by heads (all_gather before it, reduce_scatter after), or by tokens,
+// plain or latent, with nothing exchanged.
 #include <algorithm>
 #include <memory>
 

@@ -24,7 +24,8 @@ struct Cluster;
 //   sequential  the product, then its collective by the fastest of its routes
 //   panels      in 2, 4 or 8 panels, each sent while the next is made: the best of the three for each part
 //   fused       one op
-//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies there
+//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies
+//               there
 enum class Style { sequential, panels, fused, compute };
 inline constexpr std::array kStyles{Style::sequential, Style::panels, Style::fused, Style::compute};
 const char* to_string(Style style);
