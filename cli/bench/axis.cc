@@ -1,4 +1,4 @@
-// The axis half of bench_sweep.h.
+// The walk along the axis, of sweep.h: compute to communication from 0.1 to 10.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -7,16 +7,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/units.h"
-#include "weft/cluster/cluster.h"
-#include "weft/exec/layout.h"
-#include "weft/plan/program.h"
 #include "weft/study/baseline/modules.h"
 #include "weft/study/contest.h"
-#include "weft/study/inputs.h"
+#include "weft/study/contest_memory.h"
 #include "weft/study/measure.h"
 #include "weft/transport/join/rendezvous.h"
-#include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
@@ -47,36 +42,6 @@ constexpr double kShortUs = 50;  // a common start costs more than this
 constexpr int kPairedRuns = 2000;
 constexpr int kSweepRounds = 41;
 constexpr double kSweepBudgetS = 1.5, kAxisBudgetS = 4;  // of a cell; of a point
-
-double op_bytes(const OpSpec& spec) {
-  const Plan plan = build(spec, laid_out(default_cluster(spec.ranks), spec));
-  return static_cast<double>(layout_of(plan, Expander(plan), 0).bytes);
-}
-
-void check_fits(const OpSpec& spec, double bytes_of_a_rank) {
-  const double bytes = bytes_of_a_rank * spec.ranks;
-  const auto free = static_cast<double>(available_memory_bytes());
-  if (bytes > 0.9 * free)
-    fail(Code::no_memory, "{} ranks of {} {} need {}, and {} are free; use smaller shapes or fewer ranks", spec.ranks,
-         spec.name, shape_text(spec), format_bytes(bytes), format_bytes(free));
-}
-
-// Refused here, before anything is touched: asking the kernel for too much brings its killer, not an error.
-void check_memory(const OpSpec& spec) {
-  double bytes = RankInputs::bytes(spec);
-  const Producer& p = spec.producer;
-  check_fits(spec, bytes + static_cast<double>(p.m) * static_cast<double>(p.n) * 4);  // what any plan takes
-  bytes += op_bytes(spec);
-  if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
-  if (has_collective(spec)) {
-    const OpSpec collective = collective_alone(spec);
-    const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
-    // Panels are tried in three numbers, each with the memory of the whole op.
-    bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
-             3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));
-  }
-  check_fits(spec, bytes);
-}
 
 void check_flags(const Flags& flags) {
   check_rank_flags(flags.ranks);

@@ -10,8 +10,8 @@
 
 namespace weft {
 
-// A block of a result and where it belongs in it. Panels made by hand lie in several ops' memory: putting them side by
-// side would cost a copy that a careful hand does not pay.
+// A block of a result and where it belongs in it. Panels lie in several ops' memory: putting them side by side
+// would cost a copy that nobody needs.
 struct Placed {
   Matrix values;
   std::int64_t row = 0, col = 0;

@@ -37,7 +37,7 @@ double RankInputs::bytes(const OpSpec& spec) {
     double most = 0;
     for (const auto& of_rank : spec.bags) {
       double bytes = 0;
-      for (const BagTable& bag : of_rank)  // indices twice: panels by hand hold them in their own order
+      for (const BagTable& bag : of_rank)  // indices twice: panels hold them in their own order
         bytes += static_cast<double>(bag.rows) * static_cast<double>(p.dim) * 4 +
                  m * static_cast<double>(bag.pooling + 1) * 8 * 2;
       most = std::max(most, bytes);

@@ -1,7 +1,7 @@
-// What people do by hand: the product in panels of rows, each sent on its way by collectives that do not block, so that
+// The style `panels`: the product in panels of rows, each sent on its way by collectives that do not block, so that
 // a panel travels while the next is made. Weft's own all_reduce routes add while they run, which waits for peers; so a
 // panel is an all_to_all of its parts, added here once they have come, and an all_gather of the sums (as
-// cli/bench/panels.h has it for single ops).
+// weft/study/panels.h has it for single ops).
 #include <algorithm>
 #include <array>
 #include <vector>
