@@ -10,18 +10,6 @@
 #include "weft/world/world.h"
 
 namespace weft {
-namespace {
-
-// The product alone on this rank: gathered rows are there already, uneven widths are this rank's own.
-Producer local_producer(const OpSpec& spec, int rank) {
-  Producer p = spec.producer;
-  if (spec.gathers) p.m *= spec.ranks;
-  if (!p.n_of.empty()) p.n = p.n_of[at(rank)];
-  p.n_of.clear();
-  return p;
-}
-
-}  // namespace
 
 const char* to_string(Style style) {
   switch (style) {
@@ -49,10 +37,10 @@ MeasuredPart::MeasuredPart(World& world, CommonClock& clock, std::string name, O
       name_(std::move(name)),
       spec_(std::move(spec)),
       has_collective_(spec_.space.kind != SpaceKind::keep && spec_.ranks > 1) {
-  if (!spec_.alone()) local_ = std::make_unique<Op>(world.compile(local_producer(spec_, world.rank()), weft::keep()));
+  if (!spec_.alone()) local_ = std::make_unique<Op>(compile(world, producer_alone(spec_, world.rank())));
   if (has_collective_ && !spec_.alone()) fused_ = std::make_unique<Op>(compile(world, spec_));
   if (spec_.gathers) {
-    const Producer p = local_producer(spec_, world.rank());
+    const Producer p = producer_alone(spec_, world.rank()).producer;
     stand_in_.assign(num(p.m * p.k), 0.5f);
   }
 }
