@@ -15,7 +15,7 @@ struct Inputs {
   const float* addend = nullptr;         // (m, n), this rank's part of the sum before its tile is added
   const float* bias = nullptr;           // (n)
   const float* residual = nullptr;       // the shape of the output y of this rank
-  std::span<const float* const> tables;  // embedding_bag: one pointer a table
+  std::span<const float* const> tables;  // embedding_bag: one pointer per table
   std::span<const std::int64_t* const> indices;  // and its indices
   std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
 };

@@ -30,7 +30,7 @@ struct BufferLayout {
 
 struct Layout {
   std::vector<BufferLayout> buffers;
-  std::size_t counters = 0;  // offset of counter 0, a u32 each
+  std::size_t counters = 0;  // offset of counter 0; each is a u32
   std::int64_t num_counters = 0;
   std::size_t bytes = 0;
 };

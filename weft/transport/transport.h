@@ -24,7 +24,7 @@ class Wire;
 
 inline constexpr int kAllHosts = -1;
 
-// One segment a rank, those of this host mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
+// One segment per rank, and those of this host are mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
 // rank's mapping lives as long as its Segment; the memory itself until the last rank has let go. For a rank of another
 // host base[r] begins a range of addresses without memory: good for reckoning offsets, which a Wire takes.
 struct Segment {
@@ -54,7 +54,7 @@ class Transport {
   // a host has not enough, every rank throws no_memory naming bytes and rank, and may go on.
   virtual std::shared_ptr<Segment> allocate(std::size_t bytes) = 0;
 
-  // Collective. Control data, up to 1 MB a rank: result[r] is what rank r gave.
+  // Collective. Control data, up to 1 MB per rank: result[r] is what rank r gave.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
 
   // Collective. Returns when every rank has called it.

@@ -43,7 +43,7 @@ std::optional<Link> link_of(const WorldOptions& options) {
 
 constexpr std::chrono::milliseconds kWireSpin{1};
 
-// Where ranks have less than a core each, they sleep in waits. Between hosts that takes two wake-ups a message, the
+// Where ranks have less than a core each, they sleep in waits. Between hosts that takes two wake-ups per message, the
 // wire's thread and then the rank: an op as small as this is over before. 4 hosts of half a core, reduce_scatter and
 // all_to_all of 1 to 16 KB: 290 to 580 us asleep, 225 to 350 when waits offer the core to others and look again.
 constexpr std::size_t kSmallOpBytes = 256 << 10;
@@ -61,7 +61,7 @@ bool wants_wire(const WorldOptions& options) {
   return options.wired || (!options.link && text != nullptr && std::string_view(text) == "ucx");
 }
 
-// Clusters have their ranks in equal blocks a host. Where these ranks are not, every pair counts as apart: 1.
+// Clusters have their ranks in equal blocks, one per host. Where these ranks are not, every pair counts as apart: 1.
 int ranks_per_host_of(const Transport& transport) {
   const auto on_first = [&] {
     int ranks = 0;
@@ -102,6 +102,34 @@ std::vector<bool> inputs_read(const Plan& plan, const Program& program) {
     if (std::any_of(sources.begin(), sources.end(), is_input)) out[0] = true;
   }
   return out;
+}
+
+// Collective: the op's memory on every rank of the group, and where links are paced, that of the signals under way.
+void allocate(Op::State& op, const Expander& expander, const Group& group) {
+  Transport& transport = *op.world->transport;
+  for (int position = 0; position < op.plan.num_ranks; ++position)
+    op.memory.layouts.push_back(layout_of(op.plan, expander, position));
+  op.segment = transport.allocate(op.memory.layouts[group.position].bytes);
+  for (const int rank : group.ranks) {
+    op.memory.base.push_back(op.segment->base[rank]);
+    op.memory.bells.push_back(&transport.bell(rank));
+    op.memory.world_rank.push_back(rank);
+  }
+  if (op.world->link) op.transits = transport.allocate(Links::bytes_of(expander, group.position, op.plan.num_ranks));
+}
+
+CpuOptions cpu_options(const Op::State& op, Signalling signalling) {
+  WorldState& world = *op.world;
+  CpuOptions options;
+  options.patience = patience_of(world, op.memory.layouts[op.rank].bytes);
+  options.hooks = world.hooks;
+  options.live = &world.live;
+  options.signalling = signalling;
+  options.detail = world.detail;
+  options.segment = op.segment->id;
+  if (world.link)
+    options.pace = {world.link->bytes_per_s, world.link->latency_s, world.ranks_per_host, world.link->fabric};
+  return options;
 }
 
 }  // namespace
@@ -230,7 +258,6 @@ Op World::compile(const Plan& plan) {
 Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
-  Transport& transport = *state_->transport;
   const std::string text = to_json(plan);
   if (state_->prove && state_->proved.count(text) == 0) {
     require_runnable(plan);
@@ -238,37 +265,18 @@ Op World::allot(const Plan& plan, const Group& group) {
   }
   const Signalling signalling = agree(*state_, text, group);
   const Expander expander(plan);
-  Memory memory;
-  for (int position = 0; position < plan.num_ranks; ++position)
-    memory.layouts.push_back(layout_of(plan, expander, position));
   auto op = std::make_unique<Op::State>();
-  op->segment = transport.allocate(memory.layouts[group.position].bytes);
-  for (const int rank : group.ranks) {
-    memory.base.push_back(op->segment->base[rank]);
-    memory.bells.push_back(&transport.bell(rank));
-    memory.world_rank.push_back(rank);
-  }
   op->world = state_;
   op->plan = plan;
   op->rank = group.position;
   op->reads = inputs_read(plan, expander.program(group.position));
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);
-  CpuOptions options{patience_of(*state_, memory.layouts[group.position].bytes),
-                     state_->hooks,
-                     &state_->live,
-                     signalling,
-                     state_->detail,
-                     op->segment->id,
-                     {},
-                     {}};
-  if (state_->link) {
-    options.pace = {state_->link->bytes_per_s, state_->link->latency_s, state_->ranks_per_host, state_->link->fabric};
-    op->transits = transport.allocate(Links::bytes_of(expander, group.position, plan.num_ranks));
+  allocate(*op, expander, group);
+  CpuOptions options = cpu_options(*op, signalling);
+  if (op->transits != nullptr)
     for (const int rank : group.ranks) options.transits.push_back(op->transits->base[rank]);
-  }
-  op->memory = memory;
-  op->executor = std::make_unique<CpuExecutor>(plan, group.position, std::move(memory), transport, *state_->threads,
+  op->executor = std::make_unique<CpuExecutor>(plan, group.position, op->memory, *state_->transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());
   return Op(std::move(op));

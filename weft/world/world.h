@@ -88,7 +88,7 @@ class World {
   // This world's hosts, one NIC each: the paced link or the cluster's network between them.
   Network network() const;
 
-  // The pages behind the output of a producer `window`: one window an op, made when first asked for. Throws bad_input
+  // The pages behind the output of a producer `window`: one window per op, made when first asked for. Throws bad_input
   // where the op's rows cannot be pages, saying which sizes can.
   Window window(Op& op);
 

@@ -47,7 +47,7 @@ void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wai
   const int peer = memory_.world_rank[signaler_of(id)];
   const auto silent = transport_.silent_for(peer);
   const bool dead = silent > options_.patience.silence;
-  if (!dead && waited < options_.patience.total) {  // late, but alive: said once a run
+  if (!dead && waited < options_.patience.total) {  // late, but alive: said once per run
     if (has_log() && late_in_.exchange(runs_) != runs_)
       log_line(
           fmt::format("rank {} has waited {:.1f} s for rank {} (host {}), which is late but alive; it last reported "

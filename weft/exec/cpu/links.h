@@ -1,5 +1,5 @@
 // One op's paced links as one rank sees them: its signals to ranks of other hosts go into transit, and those of others
-// to it come out when their time has come (transport/pace.h).
+// to it come out when their time has come (transport/local/pace.h).
 #pragma once
 
 #include <cstdint>

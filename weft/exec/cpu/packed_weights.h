@@ -1,4 +1,4 @@
-// The columns of the weights of a gemm, or of a gemv of many rows, packed once a run and shared by all tiles that need
+// The columns of the weights of a gemm, or of a gemv of many rows, packed once per run and shared by all tiles that need
 // them. Weights may change between runs, so whoever first needs a tile's columns in a run packs them; no thread ever
 // waits for another: one that finds them half packed makes its tile from the weights as they are. Memory is allotted
 // when the op is compiled.

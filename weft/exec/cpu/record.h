@@ -1,5 +1,5 @@
 // What one thread of a rank did for one op, event by event, in a ring that only keeps the last ones. Always on as a
-// flight recorder (one stamp a lane, about 10 ns), whose text goes into the Error of a run that fails; in full for a
+// flight recorder (one stamp per lane, about 10 ns), whose text goes into the Error of a run that fails; in full for a
 // trace: when each tile was begun, made and stored, what was waited for, and when a paced link was busy.
 #pragma once
 

@@ -78,6 +78,8 @@ struct RefExecutor::Impl {
   bool advance(Rank& rank);
   bool fire(Rank& rank);
   void run_lane(Rank& rank, const Pending& pending);
+  void move_floats(Rank& rank, const Action& action, std::int64_t lane);
+  float source_at(const Rank& rank, const Piece& source, const Box& box, std::int64_t i);
   void make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane,
                  std::vector<float>* out) const;
   void add_addend(const Rank& rank, const Action& action, const Box& tile, std::vector<float>* made) const;
@@ -221,51 +223,54 @@ void RefExecutor::Impl::move_integers(Rank& rank, const Action& action, std::int
 
 void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
   const Action& action = rank.program.actions[pending.action];
-  const std::int64_t lane = pending.lane;
-  if (moves_integers(rank, action)) {
-    move_integers(rank, action, lane);
-  } else if (action.box.dims > 0) {
-    const Counts none;
-    const std::int64_t rows = rows_that_count(action, counts.empty() ? none : counts[rank.program.rank]);
-    // Rows that count are a prefix of the action's box; a lane beyond them stores nothing.
-    const auto shortened = [&](const Box& piece) {
-      Box out = lane_box(piece, action.tile, lane);
-      out.hi[0] = std::clamp(piece.lo[0] + rows, out.lo[0], out.hi[0]);
-      return out;
-    };
-    const Box tile = shortened(action.box);
-    std::vector<float> values(num(tile.volume()), 0.0f);
-    bool begun = false;
-    for (const Piece& source : rank.program.sources(action)) {
-      const Box box = shortened(source.box);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const Buffer& buffer = plan.buffers[source.buffer];
-        const float next = buffer.role == Role::input
-                               ? float_at(bindings[rank.program.rank].buffers[source.buffer], buffer.dtype,
-                                          offset(rank.shapes[source.buffer], nth(box, static_cast<std::int64_t>(i))))
-                               : element(source.rank, source.buffer, box, static_cast<std::int64_t>(i));
-        values[i] = begun ? values[i] + next : next;
-      }
-      begun = true;
-    }
-    if (action.kind == ActionKind::step && !values.empty()) {
-      std::vector<float> made(values.size());
-      make_tile(rank, action, tile, lane, &made);
-      add_addend(rank, action, tile, &made);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = begun ? values[i] + made[i] : made[i];
-    }
-    const auto targets = rank.program.targets(action);
-    if (action.finish && !values.empty()) add_epilogue(rank, action, tile, shortened(targets[0].box), &values);
-    for (const Piece& target : targets) {
-      const Box box = shortened(target.box);
-      const Dtype dtype = plan.buffers[target.buffer].dtype;
-      const std::vector<float> kept = is_copy(rank, action, dtype) ? values : rounded(values, tile.size(1), dtype);
-      for (std::size_t i = 0; i < values.size(); ++i)
-        element(target.rank, target.buffer, box, static_cast<std::int64_t>(i)) = kept[i];
-    }
-  }
+  if (moves_integers(rank, action))
+    move_integers(rank, action, pending.lane);
+  else if (action.box.dims > 0)
+    move_floats(rank, action, pending.lane);
   for (const Signal& signal : rank.program.signals_of(action))
-    ++ranks[signal.rank].counters[signal.counter + (signal.per > 0 ? lane / signal.per : 0)];
+    ++ranks[signal.rank].counters[signal.counter + (signal.per > 0 ? pending.lane / signal.per : 0)];
+}
+
+float RefExecutor::Impl::source_at(const Rank& rank, const Piece& source, const Box& box, std::int64_t i) {
+  const Buffer& buffer = plan.buffers[source.buffer];
+  if (buffer.role != Role::input) return element(source.rank, source.buffer, box, i);
+  return float_at(bindings[rank.program.rank].buffers[source.buffer], buffer.dtype,
+                  offset(rank.shapes[source.buffer], nth(box, i)));
+}
+
+void RefExecutor::Impl::move_floats(Rank& rank, const Action& action, std::int64_t lane) {
+  const Counts none;
+  const std::int64_t rows = rows_that_count(action, counts.empty() ? none : counts[rank.program.rank]);
+  // Rows that count are a prefix of the action's box; a lane beyond them stores nothing.
+  const auto shortened = [&](const Box& piece) {
+    Box out = lane_box(piece, action.tile, lane);
+    out.hi[0] = std::clamp(piece.lo[0] + rows, out.lo[0], out.hi[0]);
+    return out;
+  };
+  const Box tile = shortened(action.box);
+  const std::int64_t count = tile.volume();
+  std::vector<float> values(num(count), 0.0f);
+  bool begun = false;
+  const auto add = [&](std::int64_t i, float next) { values[at(i)] = begun ? values[at(i)] + next : next; };
+  for (const Piece& source : rank.program.sources(action)) {
+    const Box box = shortened(source.box);
+    for (std::int64_t i = 0; i < count; ++i) add(i, source_at(rank, source, box, i));
+    begun = true;
+  }
+  if (action.kind == ActionKind::step && count > 0) {
+    std::vector<float> made(values.size());
+    make_tile(rank, action, tile, lane, &made);
+    add_addend(rank, action, tile, &made);
+    for (std::int64_t i = 0; i < count; ++i) add(i, made[at(i)]);
+  }
+  const auto targets = rank.program.targets(action);
+  if (action.finish && count > 0) add_epilogue(rank, action, tile, shortened(targets[0].box), &values);
+  for (const Piece& target : targets) {
+    const Box box = shortened(target.box);
+    const Dtype dtype = plan.buffers[target.buffer].dtype;
+    const std::vector<float> kept = is_copy(rank, action, dtype) ? values : rounded(values, tile.size(1), dtype);
+    for (std::int64_t i = 0; i < count; ++i) element(target.rank, target.buffer, box, i) = kept[at(i)];
+  }
 }
 
 void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const Box& tile, std::int64_t lane,

@@ -58,7 +58,7 @@ int net_share() {
   const int me = transport->rank();
   expect(transport->name() == "ucx" && transport->size() == 4 && transport->ranks_here() == 2, "four ranks, two here");
   for (int rank = 0; rank < 4; ++rank) {
-    expect(transport->host_index(rank) == rank / 2, "two ranks a host");
+    expect(transport->host_index(rank) == rank / 2, "two ranks per host");
     expect(transport->host(rank) == host_of(rank), "the hosts' names");
     expect(transport->reaches(rank) == (rank / 2 == me / 2), "memory shared within a host");
   }

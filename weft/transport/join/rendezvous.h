@@ -23,7 +23,7 @@
 
 namespace weft {
 
-// Bounded by the descriptors one message can carry (253) and a process may hold (1024, four a rank in the
+// Bounded by the descriptors one message can carry (253) and a process may hold (1024, four per rank in the
 // hub).
 inline constexpr int kMaxLocalRanks = 128;
 
@@ -91,7 +91,7 @@ class Hub {
   Fd take_rank_end(int rank);      // the other end of a new socket pair, once
   void seat(int rank, Fd socket);  // or the rank has come by itself, once
   bool seated(int rank) const { return seats_[rank].socket.fd() >= 0; }
-  void add_polls(std::vector<pollfd>& polls) const;  // one entry a rank
+  void add_polls(std::vector<pollfd>& polls) const;  // one entry per rank
   void serve();
 
   bool open(int rank) const { return seats_[rank].open; }  // seated, and has not hung up

@@ -1,5 +1,5 @@
 // The control block: what the ranks of one machine know of each other, in memory that all of them (and their
-// launcher) map. Bells, heartbeats, progress, and who failed first. A few cache lines a rank.
+// launcher) map. Bells, heartbeats, progress, and who failed first. A few cache lines per rank.
 #pragma once
 
 #include <atomic>

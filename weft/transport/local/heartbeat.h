@@ -34,7 +34,7 @@ class Heartbeat {
 
   Control control_;
   int rank_;
-  std::vector<std::shared_ptr<const Fd>> processes_;  // a pidfd a rank
+  std::vector<std::shared_ptr<const Fd>> processes_;  // one pidfd per rank
   pollfd launcher_;
   Fd stop_;  // an eventfd
   std::thread thread_;

@@ -1,29 +1,32 @@
-// Links that cost something, with no root and no network: ranks of one machine, as slow to each other as asked for. A
-// put is a plain copy at once. Its signal is not raised but handed to the link: it carries a not-before time from the
-// clock of that link, and the receiver raises the counter when the time has come. So rate and latency show where they
-// matter, in when a rank may go on; and nobody can go on earlier, since every read waits for a signal.
+// Links that cost something, with no root and no network: ranks of one machine are as slow to each other as asked for. A
+// put is a plain copy at once. Its signal is not raised but handed to the link. There it gets a time before which it must
+// not be raised, from the clock of that link, and the receiver raises the counter when that time has come. So rate and
+// latency show where they matter: in when a rank may go on. Nobody can go on earlier, since every read waits for a signal.
 //
 //   pace      a rate and a latency, and which ranks share a host; ranks of one host are not paced
 //   link      fabric `pairs`: one direction between two hosts; `nic`: all that leaves a host, and all that enters one.
-//             Each has one clock, which all ops and all ranks of its hosts share
+//             Each link has one clock, which all ops and all ranks of its hosts share
 //   transit   the signals of one op under way from one rank to another, in order
 //
 // How a NIC is shared. What leaves a host is served in the order in which it is issued: `occupy` takes the next free
-// time of the sender's clock. What enters one cannot be served so: a sender issues all it has at once, and would take
-// the receiver's clock for a long time ahead of everybody else. So a signal carries when its bytes begin to arrive and
-// how long they take, and the receiver charges its own clock once that time has come, earliest first over the heads of
-// its transits: arrival ends at max(clock, begin) + took. From this follows
-//   rate       The clock is charged by recorded times, never by the time of the look. Late looks lose nothing where a
-//              host has one rank and one op: what is charged late is charged as it would have been in time. Where it
-//              has more, each charges its own, and one that looks L late may find that time used by others which it
-//              could have had before. Then its bytes, and what queues behind them, are at most L late; this does not
-//              add up from look to look, since a clock that is ahead of the arrivals wastes no time (a FIFO server
-//              whose arrivals come up to L late ends up to L late).
-//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. No time is lost
-//              so: until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
-//   fairness   Under pressure senders take turns, a signal each, and their own order is kept.
-//   no bytes   A signal that covers none waits for no NIC, only for those before it in its own transit: packets of one
-//              flow pass between those of another.
+// time of the sender's clock. What enters a host cannot be served in that way: a sender issues all it has at once, and
+// would take the receiver's clock for a long time ahead of everybody else. So a signal carries when its bytes begin to
+// arrive and how long they take. The receiver charges its own clock once that time has come, earliest first over the
+// heads of its transits: arrival ends at max(clock, begin) + took. Hence:
+//   rate       The clock is charged by recorded times, never by the time of the look. Where a host has one rank and one
+//              op, late looks lose nothing: what is charged late is charged as it would have been in time. Where it has
+//              more, each charges its own, and one that looks L late may find that others have used the time which it
+//              could have had. Its bytes, and what queues behind them, are then at most L late. This does not add up
+//              from look to look, since a clock that is ahead of the arrivals wastes no time (a FIFO server whose
+//              arrivals come up to L late ends up to L late).
+//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. That loses no time:
+//              until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
+//   fairness   Under pressure senders take turns, one signal each, and the order of each sender is kept.
+//   no bytes   A signal that covers no bytes waits for no NIC, only for those before it in its own transit: packets of
+//              one flow pass between those of another. So signals of different ops may pass each other, and ranks must
+//              start their ops in one order (Op::run) and not when something of theirs has come.
+//   progress   Time alone moves a clock's end past, and a full transit is emptied by its sender where nobody else looks.
+//              So no signal waits for another rank to do something, and a plan that ends without links ends with them.
 #pragma once
 
 #include <atomic>

@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// One Transport a rank; each is to be used by the thread (or threads) of its rank.
+// One Transport per rank, to be used by the thread (or threads) of its rank.
 std::vector<std::unique_ptr<Transport>> make_thread_transports(int num_ranks);
 
 // Runs `body` as ranks 0 to num_ranks - 1, each on a new thread, and joins them. When one throws, the waits
