@@ -104,7 +104,7 @@ std::string left_out(std::size_t all, std::size_t shown, double next) {
   return fmt::format("{} of {} rows are left out; the busiest of them is used {:.0f} %", all - shown, all, 100 * next);
 }
 
-// A glyph a cell. Bars that share a cell take turns in the cells, each as often as its bytes ask for.
+// One glyph per cell. Bars that share a cell take turns in the cells, each as often as its bytes ask for.
 std::string cells(const draw::GanttRow& row, int count, double end) {
   std::string out(num(count), '.');
   std::map<int, double> owed;  // of each kind, in full cells
@@ -177,7 +177,7 @@ std::string gantt_text(const Spec& spec, const std::vector<Task>& tasks, const S
   }
   const std::string note = left_out(all.size(), rows.size(), next);
   if (!note.empty()) out += fmt::format("  ... {}\n", note);
-  return out + fmt::format("  one letter a {}, '.' idle; at the right the part of the NIC's rate that is used\n",
+  return out + fmt::format("  one letter per {}, '.' idle; at the right the part of the NIC's rate that is used\n",
                            spec.reshard.transfers.size() > 1 ? "tensor" : "task");
 }
 

@@ -11,8 +11,8 @@
 
 namespace weft::cli::reshard {
 
-// Rows of NICs that carry anything, in their order, a row for each direction; the bars' kinds are tasks, or tensors where
-// there are several.
+// Rows of NICs that carry anything, in their order, a row for each direction; the bars' kinds are tasks, or tensors
+// where there are several.
 std::vector<draw::GanttRow> nic_rows(const Spec& spec, const std::vector<Task>& tasks, const Schedule& schedule);
 
 // One glyph for a task or tensor; they repeat after 62.

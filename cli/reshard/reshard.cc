@@ -32,7 +32,7 @@ void add_plan_command(CLI::App& reshard, Run* chosen) {
   auto* command = reshard.add_subcommand("plan", "who sends what when: makespan beside a proved bound, drawn per NIC");
   auto flags = std::make_shared<Flags>();
   add_flags(*command, flags.get());
-  command->add_option("--link", flags->link, fmt::format("one NIC a host of RATE[,LATENCY] ({})", kDefaultNic))
+  command->add_option("--link", flags->link, fmt::format("one NIC per host of RATE[,LATENCY] ({})", kDefaultNic))
       ->type_name("LINK");
   command->add_option("--svg", flags->svg, "draw the schedule into this file")->type_name("FILE");
   command->add_option("--save", flags->save, "write the plan as JSON, as `weft plan --load` reads it")

@@ -183,8 +183,9 @@ int run_rank(World& world, const RunFlags& flags, const Spec& asked) {
   options.spoil = flags.spoil && world.rank() == spec.reshard.placements.back().ranks.back();
   options.progress = [&](int done, int of) { progress.show("reshard", done, of); };
   const MoveResult result = move_tensors(world, spec.reshard, spec.network, options);
-  // Where an element is wrong, the rank that found it says so and fails. A rank that failed with it, and ended first, would
-  // have the launcher tell all others to stop: nobody would hear what was wrong.
+  // Where an element is wrong, the rank that found it says so and fails; the others end well. One that failed too, and
+  // was first, would be reported to the rank that is still being told of it, which would then die of that and say
+  // nothing.
   if (!result.ok || world.rank() != 0) return 0;
   const bool wire = world.transport() == "ucx";
   const Report report{spec,

@@ -57,7 +57,8 @@ void resize(const std::string& size, Transfer* transfer, const std::vector<Place
   src.shape[0] = dst.shape[0] = first;
 }
 
-// The rank's host: source and destination on hosts of their own, or, where they share ranks, blocks of the source's size.
+// The rank's host: source and destination on hosts of their own, or, where they share ranks, blocks of the source's
+// size.
 std::vector<int> hosts_of(const Mesh& src, const Mesh& dst, const std::vector<int>& dst_ranks, bool shared) {
   if (!shared) return hosts_side_by_side(src, dst);
   const int ranks = std::max(src.size(), 1 + *std::max_element(dst_ranks.begin(), dst_ranks.end()));
@@ -74,7 +75,7 @@ void check_layout(const Flags& flags) {
       bad_input("{} is missing; give a mesh of hosts x devices, as 2x4, or use --case or --tensors", flag);
   for (const auto& [flag, value] : {std::pair{"--src-spec", &flags.src_spec}, {"--dst-spec", &flags.dst_spec}})
     if (value->empty())
-      bad_input("{} is missing; give a letter a dimension, as R,S0,R (R: replicated, S0: split over axis 0)", flag);
+      bad_input("{} is missing; give one letter per dimension, as R,S0,R (R: replicated, S0: split over axis 0)", flag);
   if (flags.shape.empty())
     bad_input("--shape is missing; give the tensor's sizes, as 1024,1024,512, or use --case or --tensors");
 }
@@ -209,7 +210,7 @@ void add_flags(CLI::App& command, Flags* flags) {
   text("--shape", &flags->shape, "sizes of the tensor, as 1024,1024,512", "N,N,...");
   text("--src", &flags->src, "source mesh: 2x4 (hosts x devices), or named axes: dp=2,tp=4[@HOSTS]", "MESH");
   text("--dst", &flags->dst, "destination mesh, on ranks after the source's", "MESH");
-  text("--src-spec", &flags->src_spec, "a letter a dimension: R, S0, S1, S01, or S(tp), S(dp,tp)", "SPEC");
+  text("--src-spec", &flags->src_spec, "one letter per dimension: R, S0, S1, S01, or S(tp), S(dp,tp)", "SPEC");
   text("--dst-spec", &flags->dst_spec, "the same for the destination", "SPEC");
   text("--dtype", &flags->dtype, "f32, bf16, i32, i64, u8 (i32)", "DTYPE");
   text("--dst-dtype", &flags->dst_dtype, "where it changes on the way: f32 and bf16 do", "DTYPE");

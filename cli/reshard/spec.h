@@ -1,5 +1,5 @@
-// What `weft reshard` is asked to move: flags in, a Reshard and a Network out. One tensor between two meshes, one of the nine
-// cases of the literature, or a manifest.
+// What `weft reshard` is asked to move: flags in, a Reshard and a Network out. One tensor between two meshes, one of
+// the nine cases of the literature, or a manifest.
 #pragma once
 
 #include <cstdint>

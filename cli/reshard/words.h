@@ -1,5 +1,5 @@
-// The values that flags of `weft reshard` can take: shapes, meshes, layouts, ranks, parts. Each throws bad_input: one sentence
-// that names flag, value and remedy.
+// The values that flags of `weft reshard` can take: shapes, meshes, layouts, ranks, parts. Each throws bad_input: one
+// sentence that names flag, value and remedy.
 #pragma once
 
 #include <cstdint>

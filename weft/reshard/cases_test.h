@@ -68,7 +68,7 @@ inline Shape random_shape(Random& random, int dims) {
   return shape;
 }
 
-// One tensor of 1 to 3 dimensions between disjoint meshes of up to 4 hosts x 8 devices, one NIC a host.
+// One tensor of 1 to 3 dimensions between disjoint meshes of up to 4 hosts x 8 devices, one NIC per host.
 inline Instance random_case(std::uint64_t seed) {
   Random random(seed);
   const Mesh source = hosts_by_devices(pick(random, 1, 4), pick(random, 1, 8));

@@ -125,8 +125,7 @@ void ManifestReader::read_racks(const Json& network, const std::string& where) {
   double uplink = 0;
   if (find_field(network, "uplink", where) != nullptr)
     uplink = at_place(where, "uplink", [&] { return parse_rate(get_string(network, "uplink", where)); });
-  for (int host = 0; host < hosts_.size(); ++host)
-    out_.network.rack_of[static_cast<std::size_t>(host)] = host / static_cast<int>(per_rack);
+  for (int host = 0; host < hosts_.size(); ++host) out_.network.rack_of[at(host)] = host / static_cast<int>(per_rack);
   out_.network.uplink.assign(num(out_.network.rack_of.back() + 1), uplink);
 }
 
@@ -159,10 +158,10 @@ void ManifestReader::read_placement(const Json& entry, const std::string& where)
     const int count = static_cast<int>(words.number_or(1, entry, "hosts", where, 1, hosts_.size() - first));
     std::vector<int> host_of;
     for (int host = first; host < first + count; ++host) {
-      const int there = hosts_.devices[static_cast<std::size_t>(host)];
+      const int there = hosts_.devices[at(host)];
       const auto devices = static_cast<int>(words.number_or(there, entry, "devices", where, 1, there));
       for (int d = 0; d < devices; ++d) {
-        placement.ranks.push_back(hosts_.first[static_cast<std::size_t>(host)] + d);
+        placement.ranks.push_back(hosts_.first[at(host)] + d);
         host_of.push_back(host - first);
       }
     }
@@ -192,7 +191,7 @@ int ManifestReader::placement(const std::string& name, std::string_view where) c
 
 ShardedTensor ManifestReader::tensor(std::string name, Shape shape, Dtype dtype, int placement, const std::string& spec,
                                      std::string_view where) const {
-  const Mesh& mesh = out_.reshard.placements[static_cast<std::size_t>(placement)].mesh;
+  const Mesh& mesh = out_.reshard.placements[at(placement)].mesh;
   const Sharding sharding = at_place(where, "spec", [&] { return parse_sharding(spec, mesh); });
   return {std::move(name), std::move(shape), dtype, placement, sharding};
 }

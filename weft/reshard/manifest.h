@@ -4,10 +4,12 @@
 //   "params"      {"layers": 80, "hidden": 8192}: whole numbers that every expression may use
 //   "network"     {"hosts": [{"count": 4, "devices": 8, "nics": 1}, ..], "nic": "100gbit", "latency": "10us",
 //                  "local": "300GB/s"}; "hosts_per_rack" and "uplink" where racks narrow it
-//   "placements"  {"name": "stage{s}", "for": "s in 0..3", "host": "s", "hosts": 1, "axes": "tp=8"}; "devices" where only the
+//   "placements"  {"name": "stage{s}", "for": "s in 0..3", "host": "s", "hosts": 1, "axes": "tp=8"}; "devices" where
+//   only the
 //                 first of each host are used
 //   "tensors"     {"name": "layers.{i}.wo", "for": "i in 0..layers-1", "shape": ["hidden", "heads * head_dim"],
-//                  "from": "stage{i / 20}", "from_spec": "R,S(tp)", "to": "rollout", "to_spec": "R,S(tp)"}; "to_dtype" where it
+//                  "from": "stage{i / 20}", "from_spec": "R,S(tp)", "to": "rollout", "to_spec": "R,S(tp)"}; "to_dtype"
+//                  where it
 //                 changes; "parts": [{"name", "shape", "at"}, ..] where several source tensors form one, each with
 //                 "from", "from_spec" and "dtype" of its own or the tensor's
 //   "scale"       {"param": "hidden", "multiple": 16}: what a smaller copy of everything shrinks

@@ -1,5 +1,5 @@
-// The words of a manifest: expressions over parameters and one loop, alone ("layers / 4") or inside a text ("stage{i / 20}").
-// Every refusal begins with the place in the file.
+// The words of a manifest: expressions over parameters and one loop, alone ("layers / 4") or inside a text ("stage{i /
+// 20}"). Every refusal begins with the place in the file.
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,8 @@ struct Part {
   std::vector<std::int64_t> at;
 };
 
-// One destination tensor and the source tensors it is made of: one at 0, or several side by side (q, k and v). The parts
-// must cover the destination and not overlap.
+// One destination tensor and the source tensors it is made of: one at 0, or several side by side (q, k and v). The
+// parts must cover the destination and not overlap.
 struct Transfer {
   std::vector<Part> parts;
   ShardedTensor destination;
@@ -60,8 +60,9 @@ struct Task {
   std::vector<int> receivers;  // ranks that want it, ascending; some may be senders too
 };
 
-// Throws bad_input where a layout is wrong: an axis used twice, a spec of the wrong length, a zero size, parts that overlap
-// or leave a gap, dtypes that do not convert (f32 and bf16 do, equal ones do), ranks outside the world or used twice.
+// Throws bad_input where a layout is wrong: an axis used twice, a spec of the wrong length, a zero size, parts that
+// overlap or leave a gap, dtypes that do not convert (f32 and bf16 do, equal ones do), ranks outside the world or used
+// twice.
 void check_reshard(const Reshard& reshard);
 
 // Of a transfer as it travels: in the narrowest dtype of its ends.

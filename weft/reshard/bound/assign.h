@@ -1,5 +1,5 @@
-// From divided demands to items: which bins each item of a demand takes how much of. Items stay whole where they can, so
-// that few boxes are cut.
+// From divided demands to items: which bins each item of a demand takes how much of. Items stay whole where they can,
+// so that few boxes are cut.
 #pragma once
 
 #include <vector>

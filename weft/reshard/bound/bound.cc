@@ -50,7 +50,8 @@ double uplink_seconds(const std::vector<const Sites*>& sites, const std::vector<
   return seconds;
 }
 
-// Bytes of an element on the wire, the greatest that divides those of all tasks: what a NIC carries is a multiple of it.
+// Bytes of an element on the wire, the greatest that divides those of all tasks: what a NIC carries is a multiple of
+// it.
 std::int64_t grain_of(const std::vector<Task>& tasks) {
   std::int64_t grain = 0;
   for (const Task& task : tasks) grain = std::gcd(grain, task.bytes / std::max<std::int64_t>(task.box.volume(), 1));

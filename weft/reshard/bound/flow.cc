@@ -1,6 +1,6 @@
 // The flow is Dinic's on three layers: demands, bins, time. A cut that separates demands X with bins N(X) from the end
-// says that X needs amount(X) / rate(N(X)); when no cut asks for more than the present time, that time is the least. The
-// time only grows, so each flow continues the one before.
+// says that X needs amount(X) / rate(N(X)); when no cut asks for more than the present time, that time is the least.
+// The time only grows, so each flow continues the one before.
 #include "weft/reshard/bound/flow.h"
 
 #include <algorithm>

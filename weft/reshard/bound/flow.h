@@ -28,8 +28,8 @@ class DemandList {
 struct Division {
   double time = 0;                         // the least for which all demands fit into time * rate of every bin
   std::vector<std::vector<double>> share;  // of every demand, by position in its bins; they add up to its amount
-  // What binds: these bins alone can serve demands of this amount, for which they need just that time. None where the time
-  // was given.
+  // What binds: these bins alone can serve demands of this amount, for which they need just that time. None where the
+  // time was given.
   double cut_amount = 0;
   std::vector<int> cut_bins;
 };

@@ -1,5 +1,5 @@
-// Tables of a plan as rows with named columns. The columns of a table are the fields of one struct, in order: filled with
-// numbers it is a row that is written, filled with expressions it is what rules say of a row they have found.
+// Tables of a plan as rows with named columns. The columns of a table are the fields of one struct, in order: filled
+// with numbers it is a row that is written, filled with expressions it is what rules say of a row they have found.
 //
 //   append(KidRow<std::int64_t>{.rank = 3, .arrival = 0, .open = 1}, &cells);      one row more
 //   const auto kid = columns<KidRow>("kid", row_cell);     kid.rank is "kid[row_cell]", kid.open "kid[row_cell + 2]"
@@ -72,7 +72,8 @@ struct RankRows {
   Expr count() const;
 };
 
-// The shards of one tensor: `shard` has a row for each rank, where its shard begins in the destination tensor and its sizes.
+// The shards of one tensor: `shard` has a row for each rank, where its shard begins in the destination tensor and its
+// sizes.
 struct ShardRows {
   std::int64_t cell = 0;  // where the row of rank 0 begins
   int dims = 0;

@@ -11,7 +11,8 @@
 namespace weft::resharding {
 namespace {
 
-// Orders are times in this many parts of the makespan. What leaves no host comes after all that does: a NIC is waited for.
+// Orders are times in this many parts of the makespan. What leaves no host comes after all that does: a NIC is waited
+// for.
 constexpr double kParts = static_cast<double>(std::int64_t{1} << 30);
 constexpr std::int64_t kInsideHosts = std::int64_t{1} << 32;
 
@@ -56,7 +57,7 @@ class Planter {
   std::vector<Branch> tree_of(const Chunk& chunk) {
     if (chunk.task < 0 || num(chunk.task) >= tasks_.size())
       bad_input("the schedule has a chunk of task {}, but there are {}", chunk.task, tasks_.size());
-    const Task& task = tasks_[static_cast<std::size_t>(chunk.task)];
+    const Task& task = tasks_[at(chunk.task)];
     if (!contains(task.box, chunk.box) || chunk.box.empty() || !has(task.senders, chunk.root))
       bad_input("the schedule has rank {} send {} of task {}, {}, which it does not hold", chunk.root,
                 to_string(chunk.box), chunk.task, to_string(task.box));
@@ -71,7 +72,7 @@ class Planter {
             chunk.task, hop.from, hop.to);
       tree[from->second].kids.push_back(tree.size());
       tree.push_back({hop.to, tree[from->second].depth + 1, {}, -1});
-      covered_[static_cast<std::size_t>(chunk.task)][hop.to] += chunk.box.volume();
+      covered_[at(chunk.task)][hop.to] += chunk.box.volume();
     }
     return tree;
   }
@@ -79,7 +80,7 @@ class Planter {
   void plant(const Chunk& chunk) {
     std::vector<Branch> tree = tree_of(chunk);
     if (tree.size() == 1) return;  // nothing travels
-    const Task& task = tasks_[static_cast<std::size_t>(chunk.task)];
+    const Task& task = tasks_[at(chunk.task)];
     Node node;
     node.transfer = task.transfer;
     node.part = task.part;
@@ -90,8 +91,8 @@ class Planter {
     const std::int64_t lanes = grid.rows * grid.cols;
     for (Branch& branch : tree)
       if (branch.depth > 0 && !branch.kids.empty()) {
-        branch.full = out_.num_full[static_cast<std::size_t>(branch.rank)];
-        out_.num_full[static_cast<std::size_t>(branch.rank)] += lanes;
+        branch.full = out_.num_full[at(branch.rank)];
+        out_.num_full[at(branch.rank)] += lanes;
       }
     set_order(chunk, tree, lanes, &node);
     for (const Branch& branch : tree) {
@@ -117,24 +118,24 @@ class Planter {
 
   Kid kid_of(int parent, const Branch& branch, std::int64_t lanes) {
     Kid kid{branch.rank, branch.full, 0};
-    const auto at = num(branch.rank);
+    const std::size_t leaf = at(branch.rank);
     if (branch.full < 0) {
-      auto& done = out_.done[at];
+      auto& done = out_.done[leaf];
       const auto [found, fresh] = done_of_.try_emplace({branch.rank, parent}, done.size());
       if (fresh) done.push_back(0);
       done[found->second] += lanes;
       kid.arrival = -1 - static_cast<std::int64_t>(found->second);
     }
-    std::int64_t& opens = out_.num_open[static_cast<std::size_t>(parent)];
+    std::int64_t& opens = out_.num_open[at(parent)];
     const auto [found, fresh] = open_of_.try_emplace({parent, branch.rank}, opens);
-    if (fresh) out_.opens[at].emplace_back(parent, opens++);
+    if (fresh) out_.opens[leaf].emplace_back(parent, opens++);
     kid.open = found->second;
     return kid;
   }
 
   std::array<std::int64_t, 2> tile_of(const Chunk& chunk, const std::vector<Branch>& tree, const Task& task) {
     if (makes()) return tiling_.fixed;
-    const Dtype dtype = reshard_.transfers[static_cast<std::size_t>(task.transfer)].destination.dtype;
+    const Dtype dtype = reshard_.transfers[at(task.transfer)].destination.dtype;
     const auto bytes = chunk.box.volume() * static_cast<std::int64_t>(size_of(dtype));
     std::int64_t tile_bytes = tiling_.tile_bytes;
     if (tile_bytes == 0) {
@@ -160,7 +161,8 @@ class Planter {
     return best;
   }
 
-  // By deadline: lane i of K should have left at begin + (i + 1) / K of its time, so chunks that share a NIC advance alike.
+  // By deadline: lane i of K should have left at begin + (i + 1) / K of its time, so chunks that share a NIC advance
+  // alike.
   void set_order(const Chunk& chunk, const std::vector<Branch>& tree, std::int64_t lanes, Node* node) const {
     const bool leaves = std::any_of(tree.begin(), tree.end(), [&](const Branch& branch) {
       return std::any_of(branch.kids.begin(), branch.kids.end(),
@@ -172,7 +174,8 @@ class Planter {
     if (!leaves) node->order += kInsideHosts;
   }
 
-  // A receiver that holds the box itself copies what no hop brings it: all of it, or the chunks of which it is the root.
+  // A receiver that holds the box itself copies what no hop brings it: all of it, or the chunks of which it is the
+  // root.
   void keep(std::size_t t) {
     const Task& task = tasks_[t];
     for (const int rank : task.receivers) {
@@ -192,7 +195,7 @@ class Planter {
   void keep(std::size_t t, int rank, const Box& held) {
     const Task& task = tasks_[t];
     const Box box = solid(held);
-    const Dtype dtype = reshard_.transfers[static_cast<std::size_t>(task.transfer)].destination.dtype;
+    const Dtype dtype = reshard_.transfers[at(task.transfer)].destination.dtype;
     Node node{NodeKind::keep, rank, task.transfer, task.part, box, {}, -1, {}, 2 * kInsideHosts, 0};
     const TileQuestion question{task.bytes, 1, network_.local.bytes_per_s, tiling_.message_s};
     const std::int64_t tile_bytes = tiling_.tile_bytes > 0 ? tiling_.tile_bytes : best_tile_bytes(question);

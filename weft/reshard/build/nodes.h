@@ -1,10 +1,11 @@
 // A schedule as work for ranks: every chunk's tree of hops becomes nodes, one for each rank that passes the chunk on.
-// A node reads the chunk where its rank has it (the root in its source shard, a relay in its destination shard, where it has
-// just arrived) and stores it, tile by tile, in the destination shards of its kids. So nothing is staged anywhere.
+// A node reads the chunk where its rank has it (the root in its source shard, a relay in its destination shard, where
+// it has just arrived) and stores it, tile by tile, in the destination shards of its kids. So nothing is staged
+// anywhere.
 //
-//   full   one counter a tile on every relay, raised by its parent: the relay passes the tile on
+//   full   one counter per tile on every relay, raised by its parent: the relay passes the tile on
 //   done   one counter on every leaf for each parent it has, raised for every tile
-//   open   one counter on every parent for each kid it has, raised once a run: the kid's shard may be written again
+//   open   one counter on every parent for each kid it has, raised once per run: the kid's shard may be written again
 #pragma once
 
 #include <array>
@@ -59,8 +60,8 @@ struct Tiling {
   double cores = 0;                         // that all ranks share; 0: each has its own
 };
 
-// Throws bad_input where the schedule is not one of these tasks: a hop from a rank that has nothing, to one that wants nothing,
-// or an element that does not reach a receiver.
+// Throws bad_input where the schedule is not one of these tasks: a hop from a rank that has nothing, to one that wants
+// nothing, or an element that does not reach a receiver.
 Nodes nodes_of(const Reshard& reshard, const std::vector<Task>& tasks, const Schedule& schedule, const Network& network,
                const Tiling& tiling);
 

@@ -8,8 +8,9 @@
 namespace weft::resharding {
 namespace {
 
-// CPU time of a hop at both ends together, in messages of the options: to another host there is a link to be waited for, in
-// a host only a counter to be looked at. From 1 KB between 6 to 16 thread ranks on two cores, at 20 us a message: 16 us and 3 us.
+// CPU time of a hop at both ends together, in messages of the options: to another host there is a link to be waited
+// for, in a host only a counter to be looked at. From 1 KB between 6 to 16 thread ranks on two cores, at 20 us a
+// message: 16 us and 3 us.
 constexpr double kFar = 0.8, kNear = 0.15;
 
 class Pricing {
@@ -46,15 +47,14 @@ class Pricing {
   }
 
   double play(const Node& node) {
-    const auto size =
-        static_cast<double>(size_of(reshard_.transfers[static_cast<std::size_t>(node.transfer)].destination.dtype));
+    const auto size = static_cast<double>(size_of(reshard_.transfers[at(node.transfer)].destination.dtype));
     const Grid grid = grid_of(node.box, node.tile);
     const auto lanes = static_cast<double>(grid.rows * grid.cols);
     const double bytes = static_cast<double>(node.box.volume()) * size;
     const double tile = static_cast<double>(lane_box(node.box, node.tile, 0).volume()) * size;
     const auto rank = num(node.rank);
     Front here;
-    if (node.kind == NodeKind::relay) here = ready_[rank][static_cast<std::size_t>(node.full)];
+    if (node.kind == NodeKind::relay) here = ready_[rank][at(node.full)];
     if (node.kind == NodeKind::keep) {
       busy_[rank] += bytes / network_.local.bytes_per_s;
       return bytes / network_.local.bytes_per_s;
@@ -70,9 +70,9 @@ class Pricing {
       all_ += lanes * hop + bytes / network_.local.bytes_per_s;
       now += tiling_.message_s;
       busy_[rank] += copies + lanes * tiling_.message_s;
-      busy_[static_cast<std::size_t>(kid.rank)] += lanes * tiling_.message_s;
+      busy_[at(kid.rank)] += lanes * tiling_.message_s;
       const Front there{now + step, std::max({now, here.last, near ? 0 : node.end_s}) + step};
-      if (kid.arrival >= 0) ready_[static_cast<std::size_t>(kid.rank)][static_cast<std::size_t>(kid.arrival)] = there;
+      if (kid.arrival >= 0) ready_[at(kid.rank)][at(kid.arrival)] = there;
       end = std::max(end, there.last);
     }
     free_[rank] = now;

@@ -1,5 +1,5 @@
-// Nodes written as a plan: few rules over a few tables, so that a rank expands only its own part and a plan for many ranks
-// still prints on a page.
+// Nodes written as a plan: few rules over a few tables, so that a rank expands only its own part and a plan for many
+// ranks still prints on a page.
 //
 // columns.h names what their rows hold:
 //

@@ -20,7 +20,8 @@ struct TileQuestion {
 // The tile bytes that make the pipeline shortest, within what a message should hold.
 std::int64_t best_tile_bytes(const TileQuestion& question);
 
-// The tile that cuts a box of elements into about equal pieces of at most that many bytes, where two dimensions allow it.
+// The tile that cuts a box of elements into about equal pieces of at most that many bytes, where two dimensions allow
+// it.
 std::array<std::int64_t, 2> tile_for(const Box& box, Dtype dtype, std::int64_t tile_bytes);
 
 }  // namespace weft::resharding

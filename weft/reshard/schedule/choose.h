@@ -1,5 +1,5 @@
-// Who sends each task, and in which order: the choices that never cut a task. Each gives one slice a task, in the order in
-// which they should run.
+// Who sends each task, and in which order: the choices that never cut a task. Each gives one slice per task, in the
+// order in which they should run.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct TaskSet {
   Strategy strategy = Strategy::broadcast;
 
   const Network& network() const { return resources.network(); }
-  const Task& task(int i) const { return tasks[static_cast<std::size_t>(i)]; }
+  const Task& task(int i) const { return tasks[at(i)]; }
   const Sites& sites(int i) const { return table.of(i); }
   int size() const { return int_size(tasks); }
   // The whole of task i from `root`, in a chain of hosts that it enters by `entry`.
@@ -36,7 +36,8 @@ std::vector<Slice> choose_dfs(const TaskSet& set, std::int64_t node_budget);
 // Steps of tasks that share no host; each the best of many random ones (100; fewer where tasks are very many).
 std::vector<Slice> choose_greedy(const TaskSet& set, std::int64_t node_budget, std::uint64_t seed);
 
-// By task, for choices that do not look at entries themselves: by the least loaded NIC of every host, largest task first.
+// By task, for choices that do not look at entries themselves: by the least loaded NIC of every host, largest task
+// first.
 std::vector<std::vector<int>> balanced_entries(const TaskSet& set);
 
 // Times a slice's bytes, through the NIC of the rank that sends: what the strategy asks of it.

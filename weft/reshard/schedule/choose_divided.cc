@@ -54,8 +54,8 @@ class Chooser {
  private:
   double bytes(int task) const { return static_cast<double>(set_.task(task).bytes); }
 
-  // Who sends each task out of its hosts; with `relays` also who sends its other copies, as the bound divides them: a copy
-  // an item, layer upon layer over the bytes of the task.
+  // Who sends each task out of its hosts; with `relays` also who sends its other copies, as the bound divides them: a
+  // copy an item, layer upon layer over the bytes of the task.
   void assign_egress(Relays relays) {
     std::vector<Item> items;
     std::vector<int> owner;
@@ -109,8 +109,8 @@ class Chooser {
     }
   }
 
-  // Chains: every host but one sends on what it takes in, by the NIC it came in by. The last is the one whose NIC has most
-  // to send. Whether no NIC then sends longer than the bound.
+  // Chains: every host but one sends on what it takes in, by the NIC it came in by. The last is the one whose NIC has
+  // most to send. Whether no NIC then sends longer than the bound.
   bool fits_in_chains() {
     std::vector<double> load(rates_.size(), 0.0);
     for (const std::vector<Span>& spans : first_)

@@ -1,5 +1,5 @@
-// Randomised greedy: in steps, each a set of tasks of which no two use the same NIC in the same direction. Of many random
-// sets the largest is taken, and among equals the one whose senders have least to send already.
+// Randomised greedy: in steps, each a set of tasks of which no two use the same NIC in the same direction. Of many
+// random sets the largest is taken, and among equals the one whose senders have least to send already.
 #include <algorithm>
 #include <numeric>
 #include <random>

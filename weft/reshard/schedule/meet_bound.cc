@@ -1,6 +1,6 @@
-// What is tried, in this order, until the bound is met: whole tasks one at a time on every NIC; the same by search, where
-// tasks are few; cut tasks one at a time; all at once, sharing NICs. Where none meets it (cuts fall on whole indices,
-// uplinks bind), all choices are compared and the shortest taken.
+// What is tried, in this order, until the bound is met: whole tasks one at a time on every NIC; the same by search,
+// where tasks are few; cut tasks one at a time; all at once, sharing NICs. Where none meets it (cuts fall on whole
+// indices, uplinks bind), all choices are compared and the shortest taken.
 #include "weft/reshard/schedule/meet_bound.h"
 
 #include <algorithm>
@@ -86,8 +86,8 @@ class Planner {
   }
   bool dfs() { return in_order(choose_dfs(set_, options_.node_budget), "whole tasks in the order that dfs found"); }
 
-  // Racks that hold a box serve themselves, so that uplinks carry only what they must; for all tasks or, where that makes
-  // NICs busier than uplinks, for some.
+  // Racks that hold a box serve themselves, so that uplinks carry only what they must; for all tasks or, where that
+  // makes NICs busier than uplinks, for some.
   bool by_racks() {
     if (!set_.resources.has_uplinks()) return false;
     for (const double share : {1.0, 0.75, 0.5, 0.25}) {

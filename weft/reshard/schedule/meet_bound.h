@@ -14,8 +14,8 @@ struct Attempt {
   std::string why;
 };
 
-// Never longer than naive, balance, dfs or greedy with the same options, except where tasks are more than kMostTasksOfAll:
-// there dfs and greedy are not asked.
+// Never longer than naive, balance, dfs or greedy with the same options, except where tasks are more than
+// kMostTasksOfAll: there dfs and greedy are not asked.
 inline constexpr int kMostTasksOfAll = 2048;
 Attempt meet_bound(const TaskSet& set, const Loads& loads, const ScheduleOptions& options);
 

@@ -1,5 +1,5 @@
-// The checker of schedules. It shares nothing with the planners but the data: hops are walked, elements counted and rates
-// added up anew.
+// The checker of schedules. It shares nothing with the planners but the data: hops are walked, elements counted and
+// rates added up anew.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -46,9 +46,9 @@ class Splitter {
     result_.origin.push_back(origin);
   }
 
-  // Racks that hold the box serve themselves; what others want of it is an item of the racks that can send it. A rank that
-  // wants what it holds gets it as the root of its rack's tree, so trees to other racks have other roots; a task that has
-  // none stays as it is.
+  // Racks that hold the box serve themselves; what others want of it is an item of the racks that can send it. A rank
+  // that wants what it holds gets it as the root of its rack's tree, so trees to other racks have other roots; a task
+  // that has none stays as it is.
   void split(int i) {
     const Task& task = tasks_[at(i)];
     std::map<int, Task> own;

@@ -1,5 +1,6 @@
-// Tasks taken apart by racks, for networks whose uplinks bind: the ranks of a rack that holds a box get it from there; the
-// other racks get it together, each part of it from one rack, so that the uplinks of the racks that hold it share the load.
+// Tasks taken apart by racks, for networks whose uplinks bind: the ranks of a rack that holds a box get it from there;
+// the other racks get it together, each part of it from one rack, so that the uplinks of the racks that hold it share
+// the load.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// Who sends what when: a schedule of chunks. The model (docs/resharding.md): a transfer between hosts takes its bytes from
-// the sender's NIC and the receiver's NIC for as long as it lasts, and from both uplinks between racks; a NIC's transfers
-// share its rate in each direction; inside a host moves are free; a chunk flows along its hops at once, as a pipelined
-// chain of small tiles does. Planners are pure: a node budget and a seed, no clock.
+// Who sends what when: a schedule of chunks. The model (docs/resharding.md): a transfer between hosts takes its bytes
+// from the sender's NIC and the receiver's NIC for as long as it lasts, and from both uplinks between racks; a NIC's
+// transfers share its rate in each direction; inside a host moves are free; a chunk flows along its hops at once, as a
+// pipelined chain of small tiles does. Planners are pure: a node budget and a seed, no clock.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace weft {
 
 // How one task reaches its receivers.
 //   send_recv         its sender sends it to every receiver
-//   local_allgather   to every host one part a device, which then hand their parts to each other; where a box cannot be cut
+//   local_allgather   to every host one part per device, which then hand their parts to each other; where a box cannot
+//   be cut
 //                     into equal parts, send_recv
 //   global_allgather  one part to every receiver, which then pass them round a ring over all receivers
 //   broadcast         a chain (or tree) of hosts: a byte enters each host once, and spreads in it by shared memory
@@ -40,10 +41,10 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-// A part of a task that travels together. Its hops are a tree: each begins at `root`, which holds the box, or where an earlier
-// one ended, and ends at a receiver. Over all chunks of a task every receiver gets every element of the box once: at the
-// end of a hop, or as the root of the chunk (a copy inside its own memory; a chunk without hops is that alone). Where
-// several hosts hold a box, or meshes overlap, several chunks of one box reach different receivers.
+// A part of a task that travels together. Its hops are a tree: each begins at `root`, which holds the box, or where an
+// earlier one ended, and ends at a receiver. Over all chunks of a task every receiver gets every element of the box
+// once: at the end of a hop, or as the root of the chunk (a copy inside its own memory; a chunk without hops is that
+// alone). Where several hosts hold a box, or meshes overlap, several chunks of one box reach different receivers.
 struct Chunk {
   int task = 0;
   Box box;  // in the destination tensor's coordinates
@@ -72,8 +73,8 @@ struct ScheduleOptions {
 
 Schedule schedule(const std::vector<Task>& tasks, const Network& network, const ScheduleOptions& options = {});
 
-// What is wrong with a schedule, one sentence each; empty: every receiver gets every element of its tasks once, from ranks that
-// have it, and no NIC or uplink ever carries more than its rate.
+// What is wrong with a schedule, one sentence each; empty: every receiver gets every element of its tasks once, from
+// ranks that have it, and no NIC or uplink ever carries more than its rate.
 std::vector<std::string> problems(const Schedule& schedule, const std::vector<Task>& tasks, const Network& network);
 
 }  // namespace weft

@@ -135,7 +135,8 @@ TEST(Schedule, WhereUplinksBindOursIsNearTheBound) {
 }
 
 TEST(Schedule, OverlappingMeshesMoveOnlyWhatIsNotThere) {
-  // The same ranks, the same layout: nothing crosses. Then rows to columns over two hosts of one device: a quarter each way.
+  // The same ranks, the same layout: nothing crosses. Then rows to columns over two hosts of one device: a quarter each
+  // way.
   const Mesh mesh = hosts_by_devices(2, 1);
   Reshard reshard = one_tensor({8, 8}, Dtype::f32, mesh, "S0,R", mesh, "S0,R");
   reshard.placements[1].ranks = {0, 1};

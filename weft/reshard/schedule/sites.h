@@ -1,6 +1,6 @@
-// A task as the network sees it: the hosts where its box is and the hosts that lack it, and through which NICs it can leave
-// or enter each. Inside a host moves are free, so this is all that planners look at. Many tasks have the same senders and
-// receivers; they share one Sites.
+// A task as the network sees it: the hosts where its box is and the hosts that lack it, and through which NICs it can
+// leave or enter each. Inside a host moves are free, so this is all that planners look at. Many tasks have the same
+// senders and receivers; they share one Sites.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Door {
 
 struct Site {
   int host = 0;
-  // One a NIC, by NIC. Where the box is: ranks that hold it, else ranks that want it, which get it inside the host.
+  // One per NIC, by NIC. Where the box is: ranks that hold it, else ranks that want it, which get it inside the host.
   // Where it is not: ranks that want it.
   std::vector<Door> doors;
   std::vector<int> holders;    // ranks that hold it, ascending; none where the host lacks it

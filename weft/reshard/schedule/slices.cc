@@ -1,6 +1,6 @@
-// Hops of a slice by strategy. What happens inside hosts is common to all: a rank that holds the box and wants it copies
-// its own; the others of a holding host get it from one of its holders; of a host that lacked it, from the rank it came
-// in by.
+// Hops of a slice by strategy. What happens inside hosts is common to all: a rank that holds the box and wants it
+// copies its own; the others of a holding host get it from one of its holders; of a host that lacked it, from the rank
+// it came in by.
 #include "weft/reshard/schedule/slices.h"
 
 #include <algorithm>
@@ -69,8 +69,8 @@ std::vector<Chunk> local_parts(const Slice& slice, const Task& task, const Sites
   return chunks;
 }
 
-// A part for every receiver, then once round the ring of all of them. Parts may differ by one along the longest dimension
-// where none is a multiple of the receivers; a scalar is one part.
+// A part for every receiver, then once round the ring of all of them. Parts may differ by one along the longest
+// dimension where none is a multiple of the receivers; a scalar is one part.
 std::vector<Chunk> ring_parts(const Slice& slice, const Task& task, const std::vector<int>& ring) {
   const auto parts = std::ssize(ring);
   int dim = even_dim(slice.box, parts);

@@ -1,6 +1,6 @@
-// From a choice to hops. A Slice says of a box, or part of a box, of a task: which ranks send it how often, and by which
-// rank it enters each host that lacks it. A strategy turns that into trees of hops, gathered in jobs: chunks that travel
-// over the same span of time.
+// From a choice to hops. A Slice says of a box, or part of a box, of a task: which ranks send it how often, and by
+// which rank it enters each host that lacks it. A strategy turns that into trees of hops, gathered in jobs: chunks that
+// travel over the same span of time.
 #pragma once
 
 #include <vector>
