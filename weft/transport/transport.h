@@ -24,9 +24,9 @@ class Wire;
 
 inline constexpr int kAllHosts = -1;
 
-// One segment per rank, and those of this host are mapped here: base[r] is that of rank r, page-aligned, zero at birth. A
-// rank's mapping lives as long as its Segment; the memory itself until the last rank has let go. For a rank of another
-// host base[r] begins a range of addresses without memory: good for reckoning offsets, which a Wire takes.
+// One segment per rank, and those of this host are mapped here: base[r] is that of rank r, page-aligned, zero at birth.
+// A rank's mapping lives as long as its Segment; the memory itself until the last rank has let go. For a rank of
+// another host base[r] begins a range of addresses without memory: good for reckoning offsets, which a Wire takes.
 struct Segment {
   std::uint32_t id = 0;  // the same on all ranks, never used again
   std::vector<std::byte*> base;

@@ -1,4 +1,5 @@
-// What the world and its ops refuse, and in which words; and that ops in flight and buffers of several copies keep apart.
+// What the world and its ops refuse, and in which words; and that ops in flight and buffers of several copies keep
+// apart.
 #include "weft/world/world.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The columns of the weights of a gemm, or of a gemv of many rows, packed once per run and shared by all tiles that need
-// them. Weights may change between runs, so whoever first needs a tile's columns in a run packs them; no thread ever
-// waits for another: one that finds them half packed makes its tile from the weights as they are. Memory is allotted
-// when the op is compiled.
+// The columns of the weights of a gemm, or of a gemv of many rows, packed once per run and shared by all tiles that
+// need them. Weights may change between runs, so whoever first needs a tile's columns in a run packs them; no thread
+// ever waits for another: one that finds them half packed makes its tile from the weights as they are. Memory is
+// allotted when the op is compiled.
 #pragma once
 
 #include <atomic>

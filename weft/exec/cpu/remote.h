@@ -1,6 +1,6 @@
-// One op's stores and signals to ranks of other hosts, as one rank makes them (transport/wire/wire.h). A lane's rows go into
-// the wire's staging, where they are made or copied to, and stay in the thread's Outbox until the lane signals: the
-// last rows to a rank take the lane's signals to that rank along, so that data and signal are one message.
+// One op's stores and signals to ranks of other hosts, as one rank makes them (transport/wire/wire.h). A lane's rows go
+// into the wire's staging, where they are made or copied to, and stay in the thread's Outbox until the lane signals:
+// the last rows to a rank take the lane's signals to that rank along, so that data and signal are one message.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // How one rank raises counters. A counter that this rank alone raises needs no atomic addition: the rank knows its
-// value and stores the next one. With quiet signals (transport/local/bell.h) that is a plain store, so that the bytes of a
-// tile can still be on their way out of the core while the next tile is made.
+// value and stores the next one. With quiet signals (transport/local/bell.h) that is a plain store, so that the bytes
+// of a tile can still be on their way out of the core while the next tile is made.
 #pragma once
 
 #include <cstdint>

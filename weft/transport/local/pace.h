@@ -1,7 +1,8 @@
-// Links that cost something, with no root and no network: ranks of one machine are as slow to each other as asked for. A
-// put is a plain copy at once. Its signal is not raised but handed to the link. There it gets a time before which it must
-// not be raised, from the clock of that link, and the receiver raises the counter when that time has come. So rate and
-// latency show where they matter: in when a rank may go on. Nobody can go on earlier, since every read waits for a signal.
+// Links that cost something, with no root and no network: ranks of one machine are as slow to each other as asked for.
+// A put is a plain copy at once. Its signal is not raised but handed to the link. There it gets a time before which it
+// must not be raised, from the clock of that link, and the receiver raises the counter when that time has come. So rate
+// and latency show where they matter: in when a rank may go on. Nobody can go on earlier, since every read waits for a
+// signal.
 //
 //   pace      a rate and a latency, and which ranks share a host; ranks of one host are not paced
 //   link      fabric `pairs`: one direction between two hosts; `nic`: all that leaves a host, and all that enters one.
@@ -19,14 +20,15 @@
 //              could have had. Its bytes, and what queues behind them, are then at most L late. This does not add up
 //              from look to look, since a clock that is ahead of the arrivals wastes no time (a FIFO server whose
 //              arrivals come up to L late ends up to L late).
-//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. That loses no time:
-//              until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
+//   heads      Only heads are charged, and a charged head that is not due yet hides those behind it. That loses no
+//              time: until it is due the clock is ahead of now, and whatever is charged meanwhile began before now.
 //   fairness   Under pressure senders take turns, one signal each, and the order of each sender is kept.
 //   no bytes   A signal that covers no bytes waits for no NIC, only for those before it in its own transit: packets of
 //              one flow pass between those of another. So signals of different ops may pass each other, and ranks must
 //              start their ops in one order (Op::run) and not when something of theirs has come.
-//   progress   Time alone moves a clock's end past, and a full transit is emptied by its sender where nobody else looks.
-//              So no signal waits for another rank to do something, and a plan that ends without links ends with them.
+//   progress   Time alone moves a clock's end past, and a full transit is emptied by its sender where nobody else
+//              looks. So no signal waits for another rank to do something, and a plan that ends without links ends with
+//              them.
 #pragma once
 
 #include <atomic>

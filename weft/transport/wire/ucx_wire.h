@@ -24,8 +24,9 @@ struct WireHost {
   int rank = 0, size = 1;
   std::string device;  // network device to bind to, as "eth0"; empty: any
   Bell* bell = nullptr;
-  // A peer's connection failed, or it sent what cannot be: once per peer. From any thread, with no lock of the wire held;
-  // must not block. A peer that closed its wire in good order is reported too: only the host knows that it had left.
+  // A peer's connection failed, or it sent what cannot be: once per peer. From any thread, with no lock of the wire
+  // held; must not block. A peer that closed its wire in good order is reported too: only the host knows that it had
+  // left.
   std::function<void(int peer, std::string_view reason)> lost;
   std::function<void()> check;  // throws when a rank has failed
   std::size_t staging_bytes = 16 << 20;
