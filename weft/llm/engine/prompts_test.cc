@@ -58,7 +58,7 @@ TEST_F(PromptsOfAFolder, WhatTheModelCannotTakeIsRefusedWithItsPlace) {
   EXPECT_NE(refusal([&] { prompts_.add_text(most, "here"); }).find("leave room for one more"), std::string::npos);
   prompts_.add_text(most.substr(1), "here");
   folder_.write("bad.jsonl", "{\"prompt\": \"a\"}\n{\"text\": \"b\"}\n");
-  EXPECT_NE(refusal([&] { prompts_.add_lines(folder_.file("bad.jsonl")); }).find("bad.jsonl:2"), std::string::npos);
+  EXPECT_NE(refusal([&] { prompts_.add_lines(folder_.file("bad.jsonl")); }).find("line 2"), std::string::npos);
 }
 
 TEST_F(PromptsOfAFolder, WithoutATokenizerIdsAlone) {
