@@ -156,7 +156,7 @@ TEST(Distill, RefusesWhatCannotBe) {
   };
   refuses([](DistillJob& job) { job.options.batch = 400; }, "fewer than the batch");
   refuses([](DistillJob& job) { job.samples[3].pop_back(); }, "one length");
-  refuses([](DistillJob& job) { job.tasks.pop_back(); }, "one a block");
+  refuses([](DistillJob& job) { job.tasks.pop_back(); }, "one per block");
   refuses([](DistillJob& job) { job.options.lr = 0; }, "lr is 0");
   refuses([](DistillJob& job) { job.samples[0][0] = 1 << 20; }, "vocabulary");
 }
