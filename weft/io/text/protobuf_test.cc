@@ -44,7 +44,8 @@ TEST(Protobuf, EveryTypeIsRead) {
   std::string bytes(4, '\0');
   std::memcpy(bytes.data(), &value, 4);
   EXPECT_EQ(only_field(tag(2, 5) + bytes).as_float("f"), -2.5f);
-  const ProtoField text = only_field(tag(100, 2) + varint(5) + "hello");
+  const std::string message = tag(100, 2) + varint(5) + "hello";  // a field's bytes lie in its message
+  const ProtoField text = only_field(message);
   EXPECT_EQ(text.number, 100u);
   EXPECT_EQ(text.as_bytes("f"), "hello");
   EXPECT_EQ(only_field(tag(1, 1) + "12345678").type, 1);

@@ -49,7 +49,8 @@ TEST_F(PromptsOfAFolder, AnEngineHasRoomForTheLongest) {
 
 TEST_F(PromptsOfAFolder, WhatTheModelCannotTakeIsRefusedWithItsPlace) {
   const std::string last = std::to_string(config_.vocab - 1);
-  for (const std::string ids : {"", "x", "1,", "-1", "1.5", "99999999999", std::to_string(config_.vocab).c_str()})
+  for (const std::string& ids :
+       std::vector<std::string>{"", "x", "1,", "-1", "1.5", "99999999999", std::to_string(config_.vocab)})
     EXPECT_NE(refusal([&] { prompts_.add_ids(ids, "--prompt-ids"); }).find("use whole numbers from 0 to " + last),
               std::string::npos)
         << ids;
