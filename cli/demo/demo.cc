@@ -19,6 +19,7 @@
 #include "cli/ranks.h"
 
 namespace weft::cli {
+namespace demo {
 namespace {
 
 constexpr int kRounds = 15;
@@ -83,11 +84,12 @@ int run(const RankFlags& flags, bool json) {
 }
 
 }  // namespace
+}  // namespace demo
 
 void add_demo(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("demo", "plan, prove, run and time one fused op, in seconds");
   struct Flags {
-    RankFlags ranks{.count = default_ranks()};
+    RankFlags ranks{.count = demo::default_ranks()};
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
@@ -95,7 +97,7 @@ void add_demo(CLI::App& app, Run* chosen) {
                  fmt::format("ranks, 1 to {} (2, or 4 where there are 4 cores)", kMaxLocalRanks));
   command->add_flag("--json", flags->json, "one JSON object on standard output, as from `weft bench`");
   command->footer("Example:\n  weft demo");
-  command->callback([=] { *chosen = [flags] { return run(flags->ranks, flags->json); }; });
+  command->callback([=] { *chosen = [flags] { return demo::run(flags->ranks, flags->json); }; });
 }
 
 }  // namespace weft::cli

@@ -15,6 +15,7 @@
 #include "cli/write_file.h"
 
 namespace weft::cli {
+namespace drawing {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
@@ -38,10 +39,11 @@ int run(const Flags& flags) {
 }
 
 }  // namespace
+}  // namespace drawing
 
 void add_draw(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("draw", "draw a line, bar or heat chart from its description in JSON");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<drawing::Flags>();
   command->add_option("chart", flags->chart, "the description (weft/draw/chart_json.h), or - for standard input")
       ->type_name("CHART.json")
       ->required();
@@ -54,7 +56,7 @@ void add_draw(CLI::App& app, Run* chosen) {
       "    weft draw - --svg hidden.svg\n"
       "  echo '{\"chart\": \"bar\", \"series\": [\"ms\"], \"groups\": [{\"name\": \"fused\", \"values\": [767]}]}' |\n"
       "    weft draw - --svg bars.svg");
-  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+  command->callback([=] { *chosen = [flags] { return drawing::run(*flags); }; });
 }
 
 }  // namespace weft::cli

@@ -25,6 +25,7 @@
 #include "cli/table.h"
 
 namespace weft::cli {
+namespace info {
 namespace {
 
 struct Flags {
@@ -167,10 +168,11 @@ int run(Flags flags) {
 }
 
 }  // namespace
+}  // namespace info
 
 void add_info(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("info", "what this build and machine can do; --calibrate measures it");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<info::Flags>();
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (four seconds)");
   auto* save = command->add_option("--save", flags->save,
@@ -180,7 +182,7 @@ void add_info(CLI::App& app, Run* chosen) {
   command->footer("Example:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
   command->callback([=] {
     flags->saves = save->count() > 0;
-    *chosen = [flags] { return run(*flags); };
+    *chosen = [flags] { return info::run(*flags); };
   });
 }
 

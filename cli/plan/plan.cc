@@ -21,6 +21,7 @@
 #include "cli/op_flags.h"
 
 namespace weft::cli {
+namespace plan {
 namespace {
 
 // A plan of N ranks has N x N actions; this many are proved in seconds.
@@ -60,7 +61,7 @@ Report examine(const Flags& flags) {
   EstimateHint hint;
   const auto start = std::chrono::steady_clock::now();
   if (flags.load.empty()) {
-    const OpSpec spec = parse_op(flags.op, kMaxPlanRanks);
+    const OpSpec spec = parse_op(flags.op, plan::kMaxPlanRanks);
     cluster = laid_out(cluster, spec);
     report.plan = build(spec, cluster);
     hint = hint_of(spec);
@@ -143,15 +144,16 @@ int run(const Flags& flags) {
 }
 
 }  // namespace
+}  // namespace plan
 
 void add_plan(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("plan", "print a plan, prove it, say what it moves and why this route");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<plan::Flags>();
   command
       ->add_option("op", flags->op.op,
                    "gemm-rs, gemm-ar, gemv-ar, gemm-a2a, embedding-a2a, ag-gemm, rs, ar, ag, a2a, bcast, ...")
       ->type_name("OP");
-  add_op_flags(*command, &flags->op, kMaxPlanRanks);
+  add_op_flags(*command, &flags->op, plan::kMaxPlanRanks);
   command
       ->add_option("--cluster", flags->cluster,
                    "price routes on this cluster (clusters/*.json; else WEFT_CLUSTER, else as calibrated)")
@@ -162,7 +164,7 @@ void add_plan(CLI::App& app, Run* chosen) {
   command->footer(
       "Example:\n  weft plan gemm-rs --ranks 4 --m 4096 --n 4096 --k 1024\n"
       "  weft plan gemm-ar --ranks 8 --save plan.json && weft plan --load plan.json");
-  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+  command->callback([=] { *chosen = [flags] { return plan::run(*flags); }; });
 }
 
 }  // namespace weft::cli

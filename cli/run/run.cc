@@ -16,6 +16,7 @@
 #include "cli/rank_flags.h"
 
 namespace weft::cli {
+namespace run_command {
 namespace {
 
 struct Flags {
@@ -80,10 +81,11 @@ int run(const Flags& flags) {
 }
 
 }  // namespace
+}  // namespace run_command
 
 void add_run(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("run", "start N local ranks of a program that uses the library");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<run_command::Flags>();
   command->add_option("-n,--ranks", flags->ranks.count, "ranks to start")->required()->type_name("N");
   add_threads_flag(*command, &flags->ranks, "threads of each rank (WEFT_THREADS, or 1)");
   add_link_flag(*command, &flags->ranks);
@@ -103,7 +105,7 @@ void add_run(CLI::App& app, Run* chosen) {
       "line:\n"
       "  a$ WEFT_SECRET_FILE=~/.weft weft run -n 2 --rendezvous 10.0.0.1:5000 --first-rank 0 --world-size 4 -- PROG\n"
       "  b$ WEFT_SECRET_FILE=~/.weft weft run -n 2 --rendezvous 10.0.0.1:5000 --first-rank 2 --world-size 4 -- PROG");
-  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+  command->callback([=] { *chosen = [flags] { return run_command::run(*flags); }; });
 }
 
 }  // namespace weft::cli
