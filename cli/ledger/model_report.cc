@@ -24,7 +24,7 @@ std::string title_of(const ModelTask& task) {
 
 std::string text_of(const ModelLedger& ledger) {
   return fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
-         crowded_text(ledger.table) +
+         crowded_text(ledger.table) + (limits_of(ledger).empty() ? "" : limits_of(ledger) + "\n") +
          fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
                      ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
          fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n", ledger.ms_per_token,
@@ -42,7 +42,8 @@ Json json_of(const ModelLedger& ledger) {
                   {"same_token", ledger.same_token},
                   {"text", ledger.text},
                   {"ms_per_token", ledger.ms_per_token},
-                  {"headline", headline(ledger)}});
+                  {"headline", headline(ledger)},
+                  {"limits", limits_of(ledger)}});
   return out;
 }
 

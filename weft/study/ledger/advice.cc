@@ -19,6 +19,11 @@ std::string round_rate(double bytes_per_s) {
   return rate >= 1e9 ? fmt::format("{:.0f}gbit", rate * 1e-9) : fmt::format("{:.0f}mbit", rate * 1e-6);
 }
 
+std::string bits_text(double bytes_per_s) {
+  const double bits = bytes_per_s * 8;
+  return bits >= 1e9 ? fmt::format("{:.3g} Gbit/s", bits * 1e-9) : fmt::format("{:.3g} Mbit/s", bits * 1e-6);
+}
+
 const SubLayerRow* most_exposed(const BlockLedger& ledger) {
   const SubLayerRow* worst = nullptr;
   const auto exposed = [](const SubLayerRow& row) { return row.of(Style::sequential) - row.of(Style::compute); };
@@ -106,6 +111,17 @@ std::string headline(const ModelLedger& ledger) {
       2 * ledger.config.blocks);
 }
 
+std::string limits_of(const ModelLedger& ledger) {
+  if (ledger.elsewhere.size() < 2) return "";
+  const OnAnotherLink &slow = ledger.elsewhere.front(), &fast = ledger.elsewhere.back();
+  return fmt::format(
+      "Where it would convince less, as predicted: at {} fusing saves {:.0f} % of {}, for a product hides at most its "
+      "own "
+      "time; at {} there are only {} beside compute to hide.",
+      bits_text(slow.bytes_per_s), 100 * (1 - slow.fused_us / slow.sequential_us), duration_text(slow.sequential_us),
+      bits_text(fast.bytes_per_s), duration_text(fast.sequential_us - fast.compute_us));
+}
+
 Advice advice(const BlockLedger& ledger) {
   Advice out;
   const double ratio = ledger.compute_to_comm();
@@ -136,8 +152,8 @@ Advice advice(const ModelLedger& ledger) {
               {fmt::format("build/weft generate --model {} --ranks 2 --prompt 'The'", model), "text, token by token"},
               {fmt::format("build/weft spd analyze --model {} --tp {} --max-loss 1%", model, ledger.table.ranks),
                "which synchronisations this model can spare"},
-              {fmt::format("build/weft ledger --model {} --link 1gbit,10us", model),
-               "a faster link: is dropping still worth it?"},
+              {fmt::format("build/weft ledger --model {} --ranks 4 --link 100mbit,20us,nic", model),
+               "a slow link, where sending less is all that counts"},
               {"build/weft ledger --workload t-nlg", "one block of a large model, sub-layer by sub-layer"}}};
 }
 

@@ -19,6 +19,9 @@ struct Advice {
 Advice advice(const BlockLedger& ledger);
 Advice advice(const ModelLedger& ledger);
 
+// Where the table would convince less; empty where that is not known.
+std::string limits_of(const ModelLedger& ledger);
+
 // The one sentence above the table.
 std::string headline(const BlockLedger& ledger);
 std::string headline(const ModelLedger& ledger);

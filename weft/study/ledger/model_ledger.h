@@ -15,6 +15,12 @@ namespace weft {
 
 class Tokenizer;
 
+// What plans say of another link: where the mechanisms of the table would be worth less.
+struct OnAnotherLink {
+  double bytes_per_s = 0;
+  double sequential_us = 0, fused_us = 0, compute_us = 0;
+};
+
 struct ModelLedger {
   std::string model;
   ModelConfig config;
@@ -24,7 +30,8 @@ struct ModelLedger {
   std::int64_t scored = 0;  // held-out tokens behind it
   bool same_token = true;   // every form that changes no value gave the same first token
   std::string dropped_why, prompt_end, text;
-  double ms_per_token = 0;  // of the text
+  double ms_per_token = 0;               // of the text
+  std::vector<OnAnotherLink> elsewhere;  // predicted: a tenth of the rate and ten times as much; none without a link
 };
 
 using Say = std::function<void(const std::string&)>;  // what is being done; empty: nothing

@@ -78,11 +78,26 @@ class ModelPricer {
   std::int64_t rows_;  // of the prompt
 };
 
+OnAnotherLink on_link_of(const ModelTask& task, Cluster cluster, double bytes_per_s) {
+  cluster.network.bytes_per_s = bytes_per_s;
+  const ModelPricer pricer(task, cluster);
+  OnAnotherLink out{.bytes_per_s = bytes_per_s};
+  for (const ModelForm& form : forms_of(task)) {
+    if (form.name == "sequential") out.sequential_us = pricer.seconds(form) * 1e6;
+    if (form.name == "fused") out.fused_us = pricer.seconds(form) * 1e6;
+    if (form.name == kFloor) out.compute_us = pricer.seconds(form) * 1e6;
+  }
+  return out;
+}
+
 }  // namespace
 
 void predict_model(const ModelTask& task, ModelLedger* ledger) {
   const ModelPricer pricer(task, ledger->table.cluster);
   for (const ModelForm& form : forms_of(task)) ledger->table.find(form.name)->predicted_us = pricer.seconds(form) * 1e6;
+  if (const std::optional<Link>& link = ledger->table.link.paced)
+    for (const double factor : {0.1, 10.0})
+      ledger->elsewhere.push_back(on_link_of(task, ledger->table.cluster, link->bytes_per_s * factor));
   std::vector<sim::SimShape> shapes;
   for (const Product& p : pricer.summed()) shapes.push_back({p.m, p.n, p.k, task.ranks, 4});
   const auto row = simulated_row(ledger->table, shapes, static_cast<double>(task.source.config.blocks));
