@@ -97,7 +97,11 @@ PairedLoss paired_loss(std::span<const WindowScore> first, std::span<const Windo
 double mcnemar_exact(std::int64_t only_first, std::int64_t only_second) {
   const std::int64_t n = only_first + only_second, least = std::min(only_first, only_second);
   double tail = 0;  // P(X <= least) for n fair coins
-  const auto ln_factorial = [](std::int64_t k) { return std::lgamma(static_cast<double>(k) + 1); };
+  // Not std::lgamma: it writes the sign to a global, and ranks may be threads.
+  const auto ln_factorial = [](std::int64_t k) {
+    int sign = 0;
+    return lgamma_r(static_cast<double>(k) + 1, &sign);
+  };
   for (std::int64_t k = 0; k <= least; ++k)
     tail += std::exp(ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k) - static_cast<double>(n) * std::log(2.0));
   return std::min(1.0, 2 * tail);
