@@ -84,10 +84,8 @@ std::string next_text(const Advice& advice) {
 
 std::string link_text(const AskedLink& link) {
   if (!link.paced) return launched_on_several_hosts() ? "the network between their hosts" : "shared memory";
-  const double bits = link.paced->bytes_per_s * 8;
-  const std::string rate =
-      bits >= 1e9 ? fmt::format("{:.4g} Gbit/s", bits * 1e-9) : fmt::format("{:.4g} Mbit/s", bits * 1e-6);
-  return fmt::format("{} of {}{}", link.paced->fabric == Fabric::nic ? "a NIC per rank" : "links", rate,
+  return fmt::format("{} of {}{}", link.paced->fabric == Fabric::nic ? "a NIC per rank" : "links",
+                     format_bit_rate(link.paced->bytes_per_s),
                      link.paced->latency_s > 0 ? ", " + format_duration(link.paced->latency_s) : "");
 }
 

@@ -122,6 +122,11 @@ std::string format_rate(double bytes_per_s) {
   return format_in(kUnits, bytes_per_s);
 }
 
+std::string format_bit_rate(double bytes_per_s) {
+  const double bits = bytes_per_s * 8;
+  return bits >= 1e9 ? fmt::format("{:.4g} Gbit/s", bits * 1e-9) : fmt::format("{:.4g} Mbit/s", bits * 1e-6);
+}
+
 std::string format_duration(double seconds) {
   if (seconds == 0) return "0 s";
   constexpr std::array<Unit, 4> kUnits{{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};

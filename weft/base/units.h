@@ -20,8 +20,9 @@ double parse_rate(std::string_view text);         // "10gbit" -> 1.25e9; more th
 double parse_duration(std::string_view text);     // "12.3 us" -> 1.23e-5
 
 // Three to four significant digits in the largest unit that leaves at least 1.
-std::string format_bytes(double bytes);       // "4.00 KB"
-std::string format_rate(double bytes_per_s);  // "1.25 GB/s"
-std::string format_duration(double seconds);  // "12.3 us"
+std::string format_bytes(double bytes);           // "4.00 KB"
+std::string format_rate(double bytes_per_s);      // "1.25 GB/s"
+std::string format_bit_rate(double bytes_per_s);  // "2.5 Gbit/s", as links are sold
+std::string format_duration(double seconds);      // "12.3 us"
 
 }  // namespace weft

@@ -53,6 +53,8 @@ TEST(Units, WritesThreeToFourDigits) {
   EXPECT_EQ(format_bytes(4000), "4.00 KB");
   EXPECT_EQ(format_bytes(999999), "1.00 MB");
   EXPECT_EQ(format_rate(1.25e9), "1.25 GB/s");
+  EXPECT_EQ(format_bit_rate(312.5e6), "2.5 Gbit/s");
+  EXPECT_EQ(format_bit_rate(31.25e6), "250 Mbit/s");
   EXPECT_EQ(format_duration(12.3e-6), "12.3 us");
   EXPECT_EQ(format_duration(0.9999e-6), "1.00 us");
   EXPECT_EQ(format_duration(123.4), "123 s");

@@ -19,11 +19,6 @@ std::string round_rate(double bytes_per_s) {
   return rate >= 1e9 ? fmt::format("{:.0f}gbit", rate * 1e-9) : fmt::format("{:.0f}mbit", rate * 1e-6);
 }
 
-std::string bits_text(double bytes_per_s) {
-  const double bits = bytes_per_s * 8;
-  return bits >= 1e9 ? fmt::format("{:.3g} Gbit/s", bits * 1e-9) : fmt::format("{:.3g} Mbit/s", bits * 1e-6);
-}
-
 const SubLayerRow* most_exposed(const BlockLedger& ledger) {
   const SubLayerRow* worst = nullptr;
   const auto exposed = [](const SubLayerRow& row) { return row.of(Style::sequential) - row.of(Style::compute); };
@@ -118,8 +113,9 @@ std::string limits_of(const ModelLedger& ledger) {
       "Where it would convince less, as predicted: at {} fusing saves {:.0f} % of {}, for a product hides at most its "
       "own "
       "time; at {} there are only {} beside compute to hide.",
-      bits_text(slow.bytes_per_s), 100 * (1 - slow.fused_us / slow.sequential_us), duration_text(slow.sequential_us),
-      bits_text(fast.bytes_per_s), duration_text(fast.sequential_us - fast.compute_us));
+      format_bit_rate(slow.bytes_per_s), 100 * (1 - slow.fused_us / slow.sequential_us),
+      duration_text(slow.sequential_us), format_bit_rate(fast.bytes_per_s),
+      duration_text(fast.sequential_us - fast.compute_us));
 }
 
 Advice advice(const BlockLedger& ledger) {
