@@ -212,6 +212,10 @@ std::string Expander::counter_name(int counter, int rank) const {
   return fmt::format("{}[{}]", impl_->plan.counters[family].name, index);
 }
 
+Purpose Expander::purpose_of(int counter, int rank) const {
+  return impl_->plan.counters[impl_->family_of(counter, rank).first].purpose;
+}
+
 // What the piece must hold, checked.
 void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots, const std::vector<std::int64_t>& size,
                                 Due* due) const {

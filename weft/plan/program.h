@@ -105,6 +105,7 @@ class Expander {
   std::vector<std::uint32_t> counter_totals(int rank, std::span<const std::int32_t> counters) const;
   bool same_totals(int counter, int rank) const;          // has its whole family one total?
   std::string counter_name(int counter, int rank) const;  // "full[12]"
+  Purpose purpose_of(int counter, int rank) const;
 
   // The pieces owed to a rank, with what they must hold.
   struct Due {

@@ -69,7 +69,10 @@ void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wai
                 fmt::format("rank {} (host {}) has been silent for {:.1f} s: {}", peer, transport_.host(peer),
                             seconds(silent), what),
                 peer, transport_.host(peer));
-  throw Error(Code::deadline, what, peer, transport_.host(peer));
+  // A peer that is alive and has not opened its output has most likely begun another op first.
+  const bool unopened = expander_.purpose_of(static_cast<int>(id), program_.rank) == Purpose::open;
+  throw Error(Code::deadline, what + (unopened ? "; do all ranks start their ops in the same order?" : ""), peer,
+              transport_.host(peer));
 }
 
 }  // namespace weft
