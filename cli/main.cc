@@ -13,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/log.h"
+#include "weft/kernel/isa.h"
 #include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
     return bad_words(app, error, argc > 1 ? argv[1] : nullptr);
   }
   try {
+    best_isa();  // refuses a WEFT_ISA that this machine cannot serve, whatever the command
     return run();
   } catch (const Error& error) {
     print_record(error);

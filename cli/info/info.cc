@@ -40,6 +40,11 @@ std::string gemm_kernel() {
   return kernel.name() == "libxsmm" ? "libxsmm" : fmt::format("weft's own, {}", isa());
 }
 
+std::string isa_line() {
+  if (best_isa() == machine_isa()) return isa();
+  return fmt::format("{}, by WEFT_ISA; the machine has {}", isa(), to_string(machine_isa()));
+}
+
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
   return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
           {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
@@ -91,6 +96,7 @@ void print_json(const Cluster* rates) {
   if (!hosts.ucx.empty()) transports.push_back("ucx");
   nlohmann::ordered_json out{{"version", WEFT_VERSION},
                              {"isa", isa()},
+                             {"machine_isa", to_string(machine_isa())},
                              {"kernels", gemm_kernel()},
                              {"transports", transports},
                              {"cuda", false},
@@ -115,7 +121,7 @@ void print_text(const Cluster* rates) {
       "{}",
       aligned({{"cores", fmt::format("{}", int_size(own_cores()))},
                {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
-               {"isa", isa()},
+               {"isa", isa_line()},
                {"gemm tiles", gemm_kernel()},
                {"transports", hosts.ucx.empty() ? "threads, shm" : "threads, shm, ucx"},
                {"cuda", "no: this build has no CUDA executor"},

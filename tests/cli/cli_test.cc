@@ -46,6 +46,28 @@ TEST(Cli, HelpListsTheCommandsAndEachHasAnExample) {
   EXPECT_EQ(weft("--version").out.rfind("weft ", 0), 0u);
 }
 
+// An instruction set narrower than the machine's can be asked for; one that is not here is refused by every command.
+TEST(Cli, TheInstructionSetCanBeChosen) {
+  const std::string before = std::getenv("WEFT_ISA") == nullptr ? "" : std::getenv("WEFT_ISA");
+  setenv("WEFT_ISA", "baseline", 1);
+  const Json info = parsed(weft("info --json"));
+  const Ended text = weft("info");
+  setenv("WEFT_ISA", "sse9", 1);
+  for (const char* command : {"info", "plan gemm-rs --m 64 --n 64 --k 64"}) {
+    const Ended refused = weft(command);
+    EXPECT_EQ(refused.code, 2) << command;
+    EXPECT_NE(refused.err.find("WEFT_ISA is \"sse9\", which is no instruction set of this machine; use baseline"),
+              std::string::npos)
+        << refused.err;
+  }
+  before.empty() ? unsetenv("WEFT_ISA") : setenv("WEFT_ISA", before.c_str(), 1);
+  EXPECT_EQ(info["isa"], "baseline");
+  EXPECT_EQ(info["kernels"], "weft's own, baseline");
+  if (info["machine_isa"] != "baseline") {
+    EXPECT_NE(text.out.find("baseline, by WEFT_ISA; the machine has"), std::string::npos) << text.out;
+  }
+}
+
 TEST(Cli, InfoHasItsKeys) {
   const Json info = parsed(weft("info --json"));
   expect_keys(info, {"version", "isa", "transports", "cuda", "rates", "kernels", "cores"});

@@ -6,6 +6,8 @@ const Variant& variant(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::avx512) return kAvx512Variant;
   if (isa == Isa::avx2) return kAvx2Variant;
+#elif defined(__aarch64__)
+  if (isa == Isa::neon) return kNeonVariant;
 #endif
   (void)isa;
   return kBaselineVariant;

@@ -79,6 +79,8 @@ extern const Variant kBaselineVariant;
 #if defined(__x86_64__)
 extern const Variant kAvx2Variant;
 extern const Variant kAvx512Variant;
+#elif defined(__aarch64__)
+extern const Variant kNeonVariant;
 #endif
 
 const Variant& variant(Isa isa);  // of one of reachable_isas()

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/collective/build.h"
+#include "weft/kernel/isa.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
@@ -188,11 +189,13 @@ WorldState::~WorldState() {
 World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
 
 World World::init(int, char**, const WorldOptions& options) {
+  best_isa();  // refuses a WEFT_ISA that this machine cannot serve before other ranks wait for this one
   auto transport = launched() ? join_launch() : std::move(make_thread_transports(1)[0]);
   return World(std::make_shared<WorldState>(std::move(transport), options));
 }
 
 void World::local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options) {
+  best_isa();
   run_thread_ranks(num_ranks, [&](Transport& transport) {
     World world(std::make_shared<WorldState>(transport, options));
     body(world);

@@ -2,13 +2,21 @@
 
 #ifdef WEFT_HAVE_LIBXSMM
 #include <libxsmm.h>
+
+#include "weft/kernel/isa.h"
 #endif
 
 namespace weft {
 
 #ifdef WEFT_HAVE_LIBXSMM
 
-bool have_libxsmm() { return libxsmm_get_target_archid() >= LIBXSMM_X86_AVX; }
+bool have_libxsmm() {
+  static const bool able = [] {
+    if (best_isa() == Isa::avx2) libxsmm_set_target_archid(LIBXSMM_X86_AVX2);  // the machine may have more
+    return best_isa() != Isa::baseline && libxsmm_get_target_archid() >= LIBXSMM_X86_AVX2;
+  }();
+  return able;
+}
 
 JitGemm dispatch_libxsmm(const JitGemmShape& shape) {
   // A row-major matrix is its column-major transpose: c^T = b^T * a^T, so the operands change places.

@@ -70,10 +70,5 @@ TEST(Epilogue, ActivationNamesRoundTripAndARefusalListsThem) {
   }
 }
 
-TEST(Isa, BestIsTheLastReachable) {
-  EXPECT_EQ(reachable_isas().back(), best_isa());
-  EXPECT_EQ(isa(), to_string(best_isa()));
-}
-
 }  // namespace
 }  // namespace weft
