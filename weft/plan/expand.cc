@@ -49,8 +49,7 @@ void Expander::Impl::for_each(const Item& item, Slots* slots, Program* out, Add&
   (*slots)[kInner] = 0;
 }
 
-Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out,
-                                 const Action& action) const {
+Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots* slots, Program* out) const {
   Range range{int_size(out->pieces), 0};
   for (const CompiledPiece& p : pieces) {
     const std::size_t first = out->pieces.size();
@@ -59,14 +58,21 @@ Range Expander::Impl::add_pieces(const std::vector<CompiledPiece>& pieces, Slots
       check_rank(rank, "target");
       const bool again = p.one_box && out->pieces.size() > first;
       Piece piece{static_cast<std::int32_t>(rank), p.rule->buffer, again ? out->pieces.back().box : box(p.box, *slots)};
-      if (piece.box.dims != int_size(plan.buffers[piece.buffer].shape))
-        bad_input("rule \"{}\" gives buffer \"{}\" a box {} of another number of dimensions",
-                  plan.rules[action.rule].name, plan.buffers[piece.buffer].name, to_string(piece.box));
       out->pieces.push_back(piece);
     });
   }
   range.end = int_size(out->pieces);
   return range;
+}
+
+// So that no product of its sizes leaves 64 bits: pieces have the shape of their action's box, or lie in a buffer.
+void Expander::Impl::check_volume(const Rule& rule, const Box& box) const {
+  std::int64_t volume = 1;
+  for (int d = 0; d < box.dims; ++d) {
+    if (box.size(d) > 0 && volume > kMaxElements / box.size(d))
+      bad_input("rule \"{}\" has a box {} of more than {} elements", rule.name, to_string(box), kMaxElements);
+    volume *= std::max<std::int64_t>(box.size(d), 1);
+  }
 }
 
 void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots, Program* out) const {
@@ -79,6 +85,7 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
   action.producer = rule.producer;
   action.box = box(compiled.box, *slots);
   action.tile = rule.tile;
+  check_volume(rule, action.box);
   const Grid grid = grid_of(action.box, action.tile);
   if (!action.box.empty() && grid.rows > kMaxItems / grid.cols)
     bad_input("rule \"{}\" has {} x {} tiles; at most {}", rule.name, grid.rows, grid.cols, kMaxItems);
@@ -92,6 +99,10 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
   }
   action.order = eval(compiled.order, *slots);
   action.order_step = eval(compiled.order_step, *slots);
+  const std::int64_t most = kMaxOrder / std::max<std::int64_t>(action.lanes, 1);
+  if (std::max(action.order, action.order_step) > most || std::min(action.order, action.order_step) < -most)
+    bad_input("rule \"{}\" orders {} lanes by {} and steps of {}; use numbers below 2^40 in all", rule.name,
+              action.lanes, action.order, action.order_step);
   const auto span_of = [&](std::int64_t per) {
     if (per < 0 || per > kMaxItems) bad_input("rule \"{}\" shares a counter among {} lanes", rule.name, per);
     return per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);
@@ -105,9 +116,9 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
       out->waits.push_back({id, static_cast<std::uint32_t>(at), w.rule->lag, static_cast<std::int32_t>(per)});
     });
   action.waits.end = int_size(out->waits);
-  action.reads = add_pieces(compiled.reads, slots, out, action);
-  action.sources = add_pieces(compiled.sources, slots, out, action);
-  action.targets = add_pieces(compiled.targets, slots, out, action);
+  action.reads = add_pieces(compiled.reads, slots, out);
+  action.sources = add_pieces(compiled.sources, slots, out);
+  action.targets = add_pieces(compiled.targets, slots, out);
   action.signals.begin = int_size(out->signals);
   for (const CompiledSignal& g : compiled.signals)
     for_each(g, slots, out, [&] {

@@ -3,6 +3,7 @@
 
 #include "weft/base/index.h"
 #include "weft/plan/expander_impl.h"
+#include "weft/plan/structure.h"
 
 namespace weft {
 
@@ -11,9 +12,6 @@ using namespace expanding;  // NOLINT: the private half of this class
 namespace {
 
 CompiledBox compile(const BoxRule& box, const Scope& scope) {
-  if (box.lo.size() != box.hi.size() || box.lo.size() > num(kMaxDims))
-    bad_input("a box has {} lower and {} upper bounds; give as many of each, at most {}", box.lo.size(), box.hi.size(),
-              kMaxDims);
   CompiledBox out;
   for (const Expr& e : box.lo) out.lo.emplace_back(e, scope);
   for (const Expr& e : box.hi) out.hi.emplace_back(e, scope);
@@ -44,12 +42,7 @@ Scope with_lets(Scope scope, const std::vector<Let>& lets, std::vector<Formula>*
 }  // namespace
 
 void Expander::Impl::compile_all() {
-  if (plan.num_ranks < 1 || plan.num_ranks > 65536)
-    bad_input("plan \"{}\" is for {} ranks; use 1 to 65536", plan.name, plan.num_ranks);
-  const std::int64_t families = static_cast<std::int64_t>(plan.counters.size() + plan.buffers.size());
-  if (families > kMaxFamilies / plan.num_ranks)
-    bad_input("plan \"{}\" has {} buffers and counters on each of {} ranks; at most {} in all", plan.name, families,
-              plan.num_ranks, kMaxFamilies);
+  check_structure(plan);
   scope.names = {"r", "N", "s", "j", "i"};
   for (const Param& p : plan.params) {
     scope.names.push_back(p.name);
@@ -60,9 +53,6 @@ void Expander::Impl::compile_all() {
     tables.push_back(t.values);
   }
   for (const Buffer& b : plan.buffers) {
-    if (b.depth < 1 || b.depth > 64) bad_input("buffer \"{}\" has depth {}; use 1 to 64", b.name, b.depth);
-    if (b.shape.empty() || b.shape.size() > num(kMaxDims))
-      bad_input("buffer \"{}\" has {} dimensions; use 1 to {}", b.name, b.shape.size(), kMaxDims);
     shapes.emplace_back();
     for (const Expr& e : b.shape) shapes.back().emplace_back(e, scope);
     block_rows.emplace_back(b.packing.block_rows, scope);
@@ -74,7 +64,6 @@ void Expander::Impl::compile_all() {
   }
   for (const Rule& rule : plan.rules) compile_rule(rule);
   for (const Owed& o : plan.owed) {
-    check_owed(o);
     CompiledOwed out;
     const Scope inner = with_lets(scope, o.let, &out.let);
     for (const Expr& e : o.origin) out.origin.emplace_back(e, inner);
@@ -89,36 +78,7 @@ void Expander::Impl::compile_all() {
   place_counters();
 }
 
-void Expander::Impl::check_owed(const Owed& o) const {
-  const int buffers = int_size(plan.buffers), producers = int_size(plan.producers);
-  if (o.piece.buffer < 0 || o.piece.buffer >= buffers)
-    bad_input("plan \"{}\" owes a piece of buffer {} of {}", plan.name, o.piece.buffer, buffers);
-  if (o.leaf >= producers || -1 - o.leaf >= buffers)
-    bad_input("plan \"{}\" owes tiles of {} {}, which it has not", plan.name, o.leaf >= 0 ? "producer" : "buffer",
-              o.leaf >= 0 ? o.leaf : -1 - o.leaf);
-  const Buffer& buffer = plan.buffers[o.piece.buffer];
-  if (o.piece.box.lo.size() != buffer.shape.size() || o.origin.size() != buffer.shape.size())
-    bad_input("plan \"{}\" owes {} dimensions of \"{}\" from an origin of {}, but the buffer has {}", plan.name,
-              o.piece.box.lo.size(), buffer.name, o.origin.size(), buffer.shape.size());
-}
-
 void Expander::Impl::compile_rule(const Rule& rule) {
-  const int buffers = int_size(plan.buffers);
-  const int families = int_size(plan.counters);
-  for (const auto* list : {&rule.reads, &rule.sources, &rule.targets})
-    for (const PieceRule& p : *list)
-      if (p.buffer < 0 || p.buffer >= buffers)
-        bad_input("rule \"{}\" names buffer {} of {}", rule.name, p.buffer, buffers);
-  for (const WaitRule& w : rule.waits)
-    if (w.counter < 0 || w.counter >= families || w.lag < 0 || w.lag > 64)
-      bad_input("rule \"{}\" waits for counter {} with lag {}; there are {} counters, lags are 0 to 64", rule.name,
-                w.counter, w.lag, families);
-  for (const SignalRule& g : rule.signals)
-    if (g.counter < 0 || g.counter >= families)
-      bad_input("rule \"{}\" signals counter {} of {}", rule.name, g.counter, families);
-  if (rule.kind == ActionKind::step &&
-      (rule.producer < 0 || rule.producer >= int_size(plan.producers) || rule.box.lo.size() != 2))
-    bad_input("step \"{}\" needs a producer of the plan and a box of rows and columns", rule.name);
   CompiledRule out;
   const Scope inner = with_lets(scope, rule.let, &out.let);
   out.count = {rule.count, scope};

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/plan/program.h"
+#include "weft/plan/structure.h"
 
 namespace weft {
 namespace expanding {
@@ -18,8 +19,7 @@ enum Slot { kRank, kRanks, kLoop, kInner, kIndex, kFirstParam };
 inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;     // of one rank's program
 inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;     // turns of one rank's loops: about a second
 inline constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;      // pieces owed to a rank
-inline constexpr std::int64_t kMaxFamilies = std::int64_t{1} << 22;  // buffers and counters of all ranks
-inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;  // of one buffer
+inline constexpr std::int64_t kMaxOrder = std::int64_t{1} << 40;     // of a trigger's lanes
 
 inline std::size_t weight_of(const std::vector<Formula>& list) {
   std::size_t sum = 0;
@@ -100,7 +100,6 @@ struct Expander::Impl {
   }
 
   void compile_all();
-  void check_owed(const Owed& owed) const;
   void compile_rule(const Rule& rule);
   void place_counters();
   void check_rank(std::int64_t rank, const char* what) const {
@@ -123,8 +122,8 @@ struct Expander::Impl {
   }
   template <typename Item, typename Add>
   void for_each(const Item& item, Slots* slots, Program* out, Add&& add) const;
-  Range add_pieces(const std::vector<expanding::CompiledPiece>& pieces, Slots* slots, Program* out,
-                   const Action& action) const;
+  Range add_pieces(const std::vector<expanding::CompiledPiece>& pieces, Slots* slots, Program* out) const;
+  void check_volume(const Rule& rule, const Box& box) const;
   void add_action(std::size_t rule, std::int64_t s, Slots* slots, Program* out) const;
   void finish_due(const expanding::CompiledOwed& owed, const Slots& slots, const std::vector<std::int64_t>& size,
                   Due* due) const;
