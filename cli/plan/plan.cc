@@ -140,7 +140,7 @@ int run(const Flags& flags) {
     print_json(report);
   else
     print_text(report);
-  return report.verdict.ok() ? 0 : 1;
+  return report.verdict.ok() ? 0 : flags.load.empty() ? 1 : 2;  // a file that is wrong is bad input
 }
 
 }  // namespace

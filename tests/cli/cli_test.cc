@@ -138,13 +138,13 @@ TEST_F(CliFile, EditedPlanIsRefusedWithItsProblems) {
   for (Json& rule : plan["rules"]) rule.erase("signals");
   write(plan.dump());
   const Ended refused = weft({"plan", "--load", path_, "--json"});
-  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.code, 2);
   const Json report = Json::parse(refused.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << refused.out;
   EXPECT_EQ(report["ok"], false);
   EXPECT_FALSE(report["problems"].empty());
   const Ended text = weft({"plan", "--load", path_});
-  EXPECT_EQ(text.code, 1);
+  EXPECT_EQ(text.code, 2);
   EXPECT_NE(text.out.find("refused"), std::string::npos);
   plan["no_such_field"] = 1;
   write(plan.dump());

@@ -16,10 +16,10 @@ namespace expanding {
 enum Slot { kRank, kRanks, kLoop, kInner, kIndex, kFirstParam };
 
 // A hostile file can fill neither the memory nor the hour.
-inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;     // of one rank's program
-inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;     // turns of one rank's loops: about a second
-inline constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;      // pieces owed to a rank
-inline constexpr std::int64_t kMaxOrder = std::int64_t{1} << 40;     // of a trigger's lanes
+inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;  // of one rank's program
+inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;  // turns of one rank's loops: about a second
+inline constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;   // pieces owed to a rank
+inline constexpr std::int64_t kMaxOrder = std::int64_t{1} << 40;  // of a trigger's lanes
 
 inline std::size_t weight_of(const std::vector<Formula>& list) {
   std::size_t sum = 0;

@@ -29,6 +29,11 @@ constexpr std::size_t kMaxReserved = std::size_t{1} << 23;
 
 }  // namespace
 
+std::string too_many_tiles() {
+  return fmt::format("its tiles do not wait and signal alike, and are too many to check one by one (at most {})",
+                     kMaxTiles);
+}
+
 std::int32_t BoxTable::intern(const Box& box) {
   if (last_ != -1 && boxes_[last_] == box) return last_;
   std::int32_t& head = first_.at(hash(box));
@@ -83,9 +88,7 @@ void Model::add(const Program& program) {
   for (std::size_t i = 0; i < program.actions.size() && problems->size() < kMaxProblems; ++i) {
     const Action& action = program.actions[i];
     num_tiles += action.lanes;
-    if (by_lane && num_tiles > kMaxTiles)
-      return problem(fmt::format(
-          "its tiles do not wait and signal alike, and are too many to check one by one (at most {})", kMaxTiles));
+    if (by_lane && num_tiles > kMaxTiles) return problem(too_many_tiles());
     if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
     for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
       add_act(program, i, lane);
@@ -319,10 +322,20 @@ void Model::check_totals() {
                           c.total));
   }
   for (const Act& act : acts)
-    for (const VWait& w : waits_of(act))
-      if (w.at > counters[w.counter].total && problems->size() < kMaxProblems)
-        problem(fmt::format("{} waits for {} to reach {}, but it grows by only {} a run", name(act),
-                            counter_name(counters[w.counter]), w.at, counters[w.counter].total));
+    for (const VWait& w : waits_of(act)) check_wait(act, w);
+}
+
+// Executors compare modulo 2^32: what a wait can be away from its counter must stay below half of that.
+void Model::check_wait(const Act& act, const VWait& w) {
+  const CounterBlock& c = counters[w.counter];
+  if (w.at <= c.total && (std::int64_t{w.lag} + 1) * c.total + w.at <= INT32_MAX) return;
+  if (problems->size() >= kMaxProblems) return;
+  if (w.at > c.total)
+    return problem(fmt::format("{} waits for {} to reach {}, but it grows by only {} a run", name(act), counter_name(c),
+                               w.at, c.total));
+  certain = true;
+  problem(fmt::format("{} waits for {} to reach {} with lag {}, and it grows by {} a run: more than 2^31 in {} runs",
+                      name(act), counter_name(c), w.at, w.lag, c.total, w.lag + 1));
 }
 
 bool Model::ends_before(const Act& earlier, const Act& later) const {

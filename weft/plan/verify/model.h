@@ -20,6 +20,8 @@ inline constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 27;
 inline constexpr std::int64_t kMaxWork = std::int64_t{1} << 32;
 
+std::string too_many_tiles();  // why a plan is refused that has more of them
+
 // Thrown where lanes are not used alike: the caller starts again tile by tile.
 struct Misaligned {};
 
@@ -134,6 +136,7 @@ struct Model {
   BoxTable boxes;
   std::int64_t num_tiles = 0;
   std::vector<std::string>* problems;
+  bool certain = false;  // a problem was found that no look at single tiles could dispel
 
   Model(const Plan& plan, const Expander& expander, bool by_lane, std::vector<std::string>* problems);
 
@@ -183,6 +186,7 @@ struct Model {
   void collect_signalers();
   void find_totals(int rank);
   void check_totals();
+  void check_wait(const Act& act, const VWait& wait);
   std::vector<FlatMap<std::uint32_t>> block_of_;   // of each rank, by the first counter's id
   std::vector<Range> counters_of_;                 // of each rank, into sorted_
   std::vector<std::int32_t> sorted_;               // counters by rank and id

@@ -2,6 +2,8 @@
 // contributions (leaf, rank) of one logical box; folds are hash-consed, so equal sums have equal ids and
 // comparing with what is owed is one comparison however long the sum.
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include <fmt/core.h>
 
@@ -13,13 +15,13 @@ namespace {
 
 struct Node {
   std::int32_t left,
-      right;          // fold: left + right; leaf: left = -1, right = leaf * ranks + rank; finish: right = -1
-  std::uint64_t bag;  // the contributions as a multiset, for sum = any
+      right;  // fold: left + right; leaf: left = -1, right = leaf * ranks + rank; finish: right = -1
   // The first fold that this one was found to grow into: nearly always the only one, so few folds need the
   // map.
   std::int32_t grown_by = kNothing, grown = 0;
 
   static constexpr std::int32_t kNothing = -2;
+  bool is_finish() const { return left != -1 && right == -1; }
 };
 
 struct Part {
@@ -42,19 +44,19 @@ class Sums {
   }
 
  private:
-  std::int32_t make_node(std::int32_t left, std::int32_t right, std::uint64_t bag) {
-    nodes_.push_back({left, right, bag});
+  std::int32_t make_node(std::int32_t left, std::int32_t right) {
+    nodes_.push_back({left, right});
     return int_size(nodes_) - 1;
   }
-  std::int32_t intern(std::int32_t left, std::int32_t right, std::uint64_t bag) {
+  std::int32_t intern(std::int32_t left, std::int32_t right) {
     if (nodes_[left].grown_by == right) return nodes_[left].grown;
     if (nodes_[left].grown_by == Node::kNothing) {
-      const std::int32_t made = make_node(left, right, bag);
+      const std::int32_t made = make_node(left, right);
       nodes_[left].grown_by = right;
       return nodes_[left].grown = made;
     }
     std::int32_t& at = node_of_.at(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
-    if (at == -1) at = make_node(left, right, bag);
+    if (at == -1) at = make_node(left, right);
     return at;
   }
   std::int32_t leaf(std::int32_t leaf, std::int32_t rank) {
@@ -62,16 +64,48 @@ class Sums {
     const std::int32_t source = leaf >= 0 ? 2 * leaf : -2 * leaf - 1;
     const std::int32_t id = source * m_.plan->num_ranks + rank;
     std::int32_t& known = leaf_of_.at(static_cast<std::uint32_t>(id));
-    if (known != -1) return known;
-    std::uint64_t bag = 0x9e3779b97f4a7c15ULL * (static_cast<std::uint64_t>(id) + 1);
-    bag ^= bag >> 29;
-    return known = make_node(-1, id, bag * 0xbf58476d1ce4e5b9ULL);
+    return known == -1 ? known = make_node(-1, id) : known;
   }
-  std::int32_t add(std::int32_t a, std::int32_t b) { return intern(a, b, nodes_[a].bag + nodes_[b].bag); }
-  std::int32_t finished(std::int32_t a) { return intern(a, -1, nodes_[a].bag * 31 + 7); }
+  std::int32_t add(std::int32_t a, std::int32_t b) { return intern(a, b); }
+  std::int32_t finished(std::int32_t a) { return intern(a, -1); }
 
-  bool same(std::int32_t a, std::int32_t b) const {
-    return a == b || (m_.plan->sum == Sum::any && nodes_[a].bag == nodes_[b].bag);
+  // Is `got` the sum that is owed, or, where any order will do, a sum of the same contributions?
+  bool same(std::int32_t got, std::int32_t want) {
+    if (got == want) return true;
+    if (m_.plan->sum != Sum::any) return false;
+    std::int32_t& known = same_.at(static_cast<std::uint64_t>(got) << 32 | static_cast<std::uint32_t>(want));
+    if (known == -1) known = same_contributions(got, want);
+    return known == 1;
+  }
+  // Contribution by contribution: a plan's author could make any sum of hashes collide.
+  bool same_contributions(std::int32_t got, std::int32_t want) {
+    if (nodes_[got].is_finish() != nodes_[want].is_finish()) return false;
+    if (nodes_[want].is_finish()) got = nodes_[got].left, want = nodes_[want].left;
+    const Contributions wanted = contributions(want, kMaxContributions);
+    std::int64_t most = 0;
+    for (const auto& [leaf, times] : wanted) most += times;
+    return contributions(got, most) == wanted;
+  }
+  // How often each leaf is in a fold. Empty where there are more than `most`, or an epilogue has been applied within.
+  using Contributions = std::map<std::int32_t, std::int64_t>;
+  Contributions contributions(std::int32_t node, std::int64_t most) {
+    Contributions leaves;
+    std::map<std::int32_t, std::int64_t, std::greater<>> left{{node, 1}};  // a fold has a higher number than its parts
+    std::int64_t total = 0;
+    while (!left.empty()) {
+      m_.spend(16);
+      const auto [at, times] = *left.begin();
+      left.erase(left.begin());
+      if (times > most || nodes_[at].is_finish()) return {};
+      if (nodes_[at].left == -1) {
+        leaves[at] += times;
+        if ((total += times) > most) return {};
+        continue;
+      }
+      left[nodes_[at].left] += times;
+      left[nodes_[at].right] += times;
+    }
+    return leaves;
   }
 
   // The parts that a source or owed piece is made of.
@@ -298,7 +332,8 @@ class Sums {
   Model& m_;
   const Seen& seen_;
   std::vector<Node> nodes_;
-  FlatMap<std::uint64_t> node_of_, expected_;
+  static constexpr std::int64_t kMaxContributions = 65536;  // one per rank
+  FlatMap<std::uint64_t> node_of_, expected_, same_;
   FlatMap<std::uint32_t> leaf_of_;
   std::vector<Part> parts_, sum_, next_, scratch_;
   std::vector<Range> parts_of_;  // what each act made; the same for all its targets

@@ -8,19 +8,22 @@
 namespace weft {
 namespace {
 
-void prove(const Plan& plan, const Expander& expander, bool by_lane, Verdict* verdict) {
+// Whether the verdict is final: a look at single tiles could not change it.
+bool prove(const Plan& plan, const Expander& expander, bool by_lane, Verdict* verdict) {
   verdict->problems.clear();
   verdict->by_tile = by_lane;
   verifying::Model model(plan, expander, by_lane, &verdict->problems);
   verdict->actions = std::ssize(model.acts);
   verdict->tiles = model.num_tiles;
-  if (!verdict->ok()) return;
+  const bool each_tile = verdict->tiles == verdict->actions;
+  if (!verdict->ok()) return each_tile || model.certain;
   std::vector<std::int32_t> order;
   verifying::check_order(model, &order);
-  if (!verdict->ok()) return;
+  if (!verdict->ok()) return each_tile;
   const verifying::Seen seen = verifying::check_races(model);
-  if (!verdict->ok()) return;
+  if (!verdict->ok()) return each_tile;
   verifying::check_sums(model, order, seen);
+  return each_tile || verdict->ok();
 }
 
 }  // namespace
@@ -30,14 +33,14 @@ void prove(const Plan& plan, const Expander& expander, bool by_lane, Verdict* ve
 Verdict verify(const Plan& plan) {
   Verdict verdict;
   const Expander expander(plan);
-  bool misaligned = false;
   try {
-    prove(plan, expander, false, &verdict);
-  } catch (const verifying::Misaligned&) {
-    misaligned = true;
+    if (prove(plan, expander, false, &verdict)) return verdict;
+  } catch (const verifying::Misaligned&) {  // tile by tile, then
   }
-  if (!misaligned && (verdict.ok() || verdict.tiles == verdict.actions)) return verdict;
-  if (verdict.tiles > verifying::kMaxTiles) return verdict;
+  if (verdict.tiles > verifying::kMaxTiles) {
+    if (verdict.ok()) verdict.problems.push_back(verifying::too_many_tiles());
+    return verdict;
+  }
   prove(plan, expander, true, &verdict);
   return verdict;
 }

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "weft/base/error.h"
+#include "weft/base/refusal_test.h"
 #include "weft/plan/program.h"
 #include "weft/plan/small_plans_test.h"
 
@@ -205,6 +205,97 @@ TEST(Verify, AnyOrderIsRightWhenAskedFor) {
   EXPECT_TRUE(verify(plan).ok());
   plan.rules[1].sources[0].each = 2;
   EXPECT_FALSE(verify(plan).ok());
+}
+
+// x + 2^64 y would be x, were sums compared by sums of hashes: 64 triggers double a row, and the last is added.
+TEST(Verify, AnyOrderCountsEveryContribution) {
+  Plan plan;
+  plan.name = "doubled";
+  plan.sum = Sum::any;
+  plan.buffers = {{"x", Dtype::f32, Role::input, {1, 4}, 1, {}},
+                  {"d", Dtype::f32, Role::internal, {65, 4}, 1, {}},
+                  {"y", Dtype::f32, Role::output, {1, 4}, 1, {}}};
+  plan.counters = {{"made", 65, 1}};
+  const auto row = [](const char* lo, const char* hi) { return BoxRule{{e(lo), 0}, {e(hi), 4}}; };
+  const auto trigger = [&](const char* name, std::vector<PieceRule> sources, PieceRule target) {
+    Rule rule = small_rule(name, ActionKind::trigger, row("0", "1"));
+    rule.sources = std::move(sources), rule.targets = {std::move(target)};
+    return rule;
+  };
+  Rule first = trigger("first", {piece(0, row("0", "1"))}, piece(1, row("0", "1")));
+  first.signals = {signal(0, 0)};
+  Rule twice = trigger("twice", {piece(1, row("s", "s + 1")).each(2)}, piece(1, row("s + 1", "s + 2")));
+  twice.count = 64;
+  twice.waits = {wait(0).index(e("s")).reaches(e("1"))};
+  twice.signals = {signal(0, 0).index(e("s + 1"))};
+  Rule last = trigger("last", {piece(0, row("0", "1")), piece(1, row("64", "65"))}, piece(2, row("0", "1")));
+  last.waits = {wait(0).index(64)};
+  plan.rules = {first, twice, last};
+  plan.params = {{"n", 4}};
+  for (Rule& rule : plan.rules) rule.tile = {0, 0};
+  Owed owed;
+  owed.piece = piece(2, row("0", "1"));
+  owed.origin = {0, 0};
+  owed.leaf = -1;
+  plan.owed = {owed};
+  const Verdict verdict = verify(plan);
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_NE(verdict.problems[0].find("rank 0 is owed [0:1, 0:4] of \"y\" as rank 0, but gets"), std::string::npos)
+      << verdict.problems[0];
+  plan.rules[2].sources.pop_back();
+  EXPECT_TRUE(verify(plan).ok());
+}
+
+// Executors compare counters modulo 2^32.
+TEST(Verify, CountersThatPassHalfTheirRangeAreRefused) {
+  Plan plan = testing::small_plan("wrap", 1, 8);
+  plan.counters = {{"c", 1, 1 << 29}};
+  Rule raise = small_rule("raise", ActionKind::trigger, {{0}, {1 << 19}});
+  raise.tile = {1, 0};
+  raise.signals = {signal(0, 0).each(1 << 10)};
+  Rule rest = small_rule("rest", ActionKind::trigger);
+  rest.waits = {wait(0).reaches(1 << 29), wait(0).reaches(1 << 29).lag(2)};
+  plan.rules = {raise, rest};
+  EXPECT_FALSE(verify(plan).ok());  // 4 x 2^29
+  plan.rules[1].waits[1].at = (1 << 29) - 1;
+  EXPECT_TRUE(verify(plan).ok());
+  plan.rules[1].waits[1].lag = 3;
+  const Verdict verdict = verify(plan);
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_NE(verdict.problems[0].find("waits for c[0] to reach 536870911 with lag 3, and it grows by 536870912 a run: "
+                                     "more than 2^31 in 4 runs"),
+            std::string::npos)
+      << verdict.problems[0];
+}
+
+// As many as no proof looks at one by one, used unevenly: once returned as proved.
+TEST(Verify, MoreTilesThanAreLookedAtAreRefused) {
+  const auto plan_of = [](std::int64_t half, std::int64_t cols) {
+    Plan plan = testing::small_plan("tiles", 1, 2 * half);
+    plan.producers = {validated(copy({.rows = 2 * half, .cols = cols, .tile = {1, 1}}), 1)};
+    plan.params = {{"h", half}, {"n", cols}};
+    plan.buffers = {{"a", Dtype::f32, Role::internal, {e("2 * h"), e("n")}, 1, {}},
+                    {"y", Dtype::f32, Role::output, {e("h"), e("n")}, 1, {}}};
+    plan.counters = {{"full", e("2 * h * n"), 1}};
+    Rule make = small_rule("make", ActionKind::step, rows("s * h", "s * h + h"));
+    make.count = 2;
+    make.targets = {piece(0, rows("s * h", "s * h + h"))};
+    make.signals = {signal(0, 0).index(e("s * h * n")).per_lane()};
+    Rule take = small_rule("take", ActionKind::trigger, rows("0", "h"));
+    take.waits = {wait(0).per_lane(), wait(0).index(e("h * n")).per_lane()};
+    take.sources = {piece(0, rows("h / 2", "h / 2 + h"))};
+    take.targets = {piece(1, rows("0", "h"))};
+    plan.rules = {make, take};
+    for (Rule& rule : plan.rules) rule.tile = {1, 1};
+    Owed owed;
+    owed.piece = piece(1, rows("0", "h"));
+    owed.origin = {0, 0};
+    plan.owed = {owed};
+    return plan;
+  };
+  EXPECT_FALSE(verify(plan_of(32, 64)).ok());
+  const std::string said = refusal([&] { require_runnable(plan_of(2048, 3072)); });
+  EXPECT_NE(said.find("do not wait and signal alike, and are too many"), std::string::npos) << said;
 }
 
 TEST(Verify, DeeperBuffersTakeLaterCredits) {
