@@ -1,9 +1,14 @@
 // The weft program: picks the command, and turns whatever goes wrong into one sentence and an exit code.
 //   0  done        1  failure        2  bad input, or more memory than there is: the sentence names value and remedy
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
-#include <fstream>
 #include <new>
 #include <string>
 #include <string_view>
@@ -13,8 +18,10 @@
 
 #include "weft/base/error.h"
 #include "weft/base/log.h"
+#include "weft/base/os/new_file.h"
 #include "weft/kernel/isa.h"
 #include "weft/transport/local/shm.h"
+#include "weft/world/trace.h"
 
 #include "cli/command.h"
 #include "cli/ranks.h"
@@ -24,9 +31,30 @@ namespace {
 
 int exit_code(Code code) { return code == Code::bad_input || code == Code::no_memory ? 2 : 1; }
 
-int complain(const std::string& sentence, int code) {
-  fmt::print(stderr, "weft: {}\n", sentence);
+// Unlike fmt::print these throw nothing where standard error cannot be written: there is nobody left to tell.
+void say(std::string_view line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
+
+int complain(std::string_view sentence, int code) {
+  say(sentence);
   return code;
+}
+
+// Where standard input, output or error are closed, the next file that is opened would take their place, and be printed
+// into. What stands in cannot be written to (or read), so that using it is an error all the same.
+void keep_standard_descriptors() {
+  for (const int fd : {0, 1, 2})
+    if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY));
+}
+
+// What was printed and could not be written, as on a full disk, is a failure: so is a timeline that was asked for.
+int with_output(int code) {
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (code != 0) return code;
+  if (!written)
+    return complain(fmt::format("standard output cannot be written: {}", std::strerror(errno != 0 ? errno : EIO)), 1);
+  const std::string lost = lost_trace();
+  return lost.empty() ? 0 : complain(lost, 1);
 }
 
 // The flight recorder of a rank whose run failed: its last events here, all of them in the file FLIGHT.RANK where
@@ -40,10 +68,15 @@ void print_record(const Error& error) {
   for (std::size_t lines = 0; lines < kLines && from != std::string::npos && from > 0; ++lines)
     from = record.rfind('\n', from - 1);
   const std::string last = record.substr(from == std::string::npos || from == 0 ? 0 : from + 1);
-  fmt::print(stderr, "weft: rank {}, what it did last:\n{}", rank, last);
+  say(fmt::format("rank {}, what it did last:\n{}", rank, last.substr(0, last.find_last_not_of('\n') + 1)));
   const char* file = std::getenv("WEFT_FLIGHT");
   if (file == nullptr || *file == '\0' || std::string_view(file) == "0") return;
-  std::ofstream(fmt::format("{}.{}", file, rank)) << record;
+  const std::string path = fmt::format("{}.{}", file, rank);
+  try {
+    write_file(path, record);
+  } catch (const Error& error) {
+    say(error.what());
+  }
 }
 
 // The command the words on the command line begin with, for the hint at the end of the sentence.
@@ -76,12 +109,13 @@ int bad_words(const CLI::App& app, const CLI::ParseError& error, const char* fir
   return complain(fmt::format("{}; see `{} --help`", sentence, chosen(app)), 2);
 }
 
-int main(int argc, char** argv) {
+// What the words ask for, and an exit code.
+int parse_and_run(int argc, char** argv) {
   CLI::App app("Weft hides the communication of distributed ML behind its computation.", "weft");
   app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
   app.require_subcommand(1);
   app.footer("Example:\n  weft ledger\n  weft COMMAND --help");
-  set_log([](std::string_view line) { fmt::print(stderr, "weft: {}\n", line); });
+  set_log(say);
   Run run;
   add_ledger(app, &run);
   add_demo(app, &run);
@@ -112,8 +146,15 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("not enough memory; use smaller shapes or fewer ranks", 2);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return complain(fmt::format("standard output: {}", error.what()), 1);
     return complain(error.what(), 1);
   }
+}
+
+int main(int argc, char** argv) {
+  keep_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file past the limit on sizes (ulimit -f) is refused as one on a full disk is
+  return with_output(parse_and_run(argc, argv));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 
+#include "cli/out_file.h"
+
 namespace weft::cli {
 
 CLI::Option* add_ranks_flag(CLI::App& app, RankFlags* flags, const std::string& help) {
@@ -37,8 +39,7 @@ CLI::Option* add_link_flag(CLI::App& app, RankFlags* flags, const std::string& h
 }
 
 CLI::Option* add_trace_flag(CLI::App& app, RankFlags* flags) {
-  return app.add_option("--trace", flags->trace, "write a timeline of all ranks, for ui.perfetto.dev")
-      ->type_name("FILE");
+  return add_out_file(app, "--trace", &flags->trace, "write a timeline of all ranks, for ui.perfetto.dev");
 }
 
 bool is_paced(const std::string& link) { return !link.empty() && link != "shm" && link != "ucx"; }

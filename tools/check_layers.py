@@ -2,9 +2,10 @@
 """Checks the folder law of the design: which folder of weft/ may include which, and that no command includes another.
 
 Prints `file:line: folder X may not include Y` for every breach and exits 1 if there is one. Also checks that a quoted
-include is the path of a file there is, that headers say `#pragma once`, that CUDA headers stay where they belong, and that
-no folder has more than 40 files and no line of code more than 120 columns; warns about files too long to be one idea. Tests
-(*_test.cc, *_test.h) may include anything. check_types.py looks for types that are defined twice.
+include is the path of a file there is, that headers say `#pragma once`, that CUDA headers stay where they belong, that files
+are written in one place, and that no folder has more than 40 files and no line of code more than 120 columns; warns about
+files too long to be one idea. Tests (*_test.cc, *_test.h) may include anything. check_types.py looks for types that are
+defined twice.
 
 usage: tools/check_layers.py [ROOT]
 """
@@ -47,6 +48,9 @@ MOST_FILES = 40
 MOST_COLUMNS = 120
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 RAW_STRING = re.compile(r'R"([^()\s\\]*)\(.*?\)\1"', re.DOTALL)
+# Files are written by weft/base/os/new_file.h; settings of the kernel, which are no files, by these.
+WRITES = re.compile(r'std::ofstream|\bfopen\([^)]*"[wa]')
+WRITE_SETTINGS = {"weft/virtual/network.cc", "weft/virtual/quota.cc"}
 CUDA = re.compile(r"^(cuda|cublas|cooperative_groups|nvml|nvtx|nccl|cub/|thrust/|cute/|cutlass/)")
 
 
@@ -98,6 +102,8 @@ def check_file(root, path):
         match = INCLUDE.match(line)
         if match and (problem := check_include(root, path, *match.groups())):
             breaches.append((number, problem))
+        if WRITES.search(line) and path not in WRITE_SETTINGS and not path.endswith(("_test.cc", "_test.h")):
+            breaches.append((number, "writes a file by itself; weft/base/os/new_file.h replaces no device and leaves no half"))
     if pathlib.PurePosixPath(path).suffix in HEADERS and "#pragma once" not in (line.strip() for line in lines):
         breaches.append((1, "header without #pragma once"))
     if len(lines) > MOST_LINES:

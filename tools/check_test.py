@@ -96,6 +96,17 @@ class Layers(unittest.TestCase):
         files = {"cli/table.h": '#pragma once\n#include "cli/sim/a.h"\n', "cli/sim/a.h": "#pragma once\n"}
         self.assertIn("cli/table.h:2: what commands share may not include command sim", self.breaches(files))
 
+    def test_files_are_written_in_one_place(self):
+        files = {
+            "weft/base/a.cc": 'std::ofstream(path) << 1;\nstd::ifstream in(path);\n',
+            "weft/base/a_test.cc": "std::ofstream(path) << 1;\n",
+            "cli/plan/b.cc": 'std::fopen(path, "wb");\nstd::fopen(path, "rb");\n',
+        }
+        found = self.breaches(files)
+        self.assertIn("weft/base/a.cc:1: writes a file by itself", found)
+        self.assertIn("cli/plan/b.cc:1: writes a file by itself", found)
+        self.assertEqual(found.count("writes a file"), 2)
+
     def test_lines_have_at_most_120_columns(self):
         files = {"weft/base/a.cc": "// " + "x" * 117 + "\n// " + "é" * 118 + "\n"}
         self.assertEqual(self.breaches(files), "weft/base/a.cc:2: 121 columns; wrap at 120\n")

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/study/baseline/modules.h"
 #include "weft/study/contest.h"
 #include "weft/study/contest_memory.h"
@@ -20,9 +21,9 @@
 #include "cli/command.h"
 #include "cli/measured.h"
 #include "cli/op_flags.h"
+#include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
-#include "cli/write_file.h"
 
 namespace weft::cli::bench {
 namespace {
@@ -208,7 +209,7 @@ void add_command(CLI::App& app, Run* chosen) {
   command->add_option("--ratios", flags->ratios, fmt::format("with --axis: these alone ({})", kWholeAxis))
       ->type_name("R,R,...");
   command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
-  command->add_option("--svg", flags->svg, "draw the axis or the sweep into this file")->type_name("FILE");
+  add_out_file(*command, "--svg", &flags->svg, "draw the axis or the sweep into this file");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/cluster/cluster.h"
 #include "weft/virtual/mpirun.h"
 #include "weft/virtual/network.h"
@@ -67,7 +67,7 @@ class ModelFile {
     Cluster model = with_cores(load_cluster(model_path(all.name)), cores_a_rank(all.hosts[0], options));
     model.num_hosts = options.num_hosts;
     model.ranks_per_host = options.ranks_per_host;
-    std::ofstream(path_) << to_json(model) << "\n";
+    write_file(path_, to_json(model) + "\n");
   }
   ~ModelFile() {
     std::error_code none;

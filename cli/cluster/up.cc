@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -15,6 +14,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/virtual/lock.h"
@@ -124,10 +124,7 @@ void write_model(const VirtualHosts& hosts, const Link& link) {
   model.network = link;
   if (const auto rate = hosts.hosts[0].rate) model.network.bytes_per_s = *rate * kPayload;
   model.fabric = Fabric::nic;
-  std::ofstream file(model_path(hosts.name));
-  file << to_json(model) << "\n";
-  file.close();
-  if (!file) fail(Code::io, "cannot write \"{}\"; is /run full?", model_path(hosts.name));
+  write_file(model_path(hosts.name), to_json(model) + "\n");
 }
 
 void report(const UpFlags& flags, VirtualHosts& all, const Link& link) {

@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/json.h"
+#include "weft/base/os/new_file.h"
 #include "weft/draw/chart_json.h"
 
 #include "cli/command.h"
-#include "cli/write_file.h"
+#include "cli/out_file.h"
 
 namespace weft::cli {
 namespace drawing {
@@ -47,7 +48,7 @@ void add_draw(CLI::App& app, Run* chosen) {
   command->add_option("chart", flags->chart, "the description (weft/draw/chart_json.h), or - for standard input")
       ->type_name("CHART.json")
       ->required();
-  command->add_option("--svg", flags->svg, "where the picture goes (standard output)")->type_name("FILE");
+  add_out_file(*command, "--svg", &flags->svg, "where the picture goes (standard output)");
   command->add_flag("--json", flags->json, "one JSON object on standard output: the file and its size");
   command->footer(
       "Example:\n"

@@ -13,6 +13,7 @@
 #include "weft/world/world.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 
@@ -116,7 +117,7 @@ void add_eval(CLI::App& app, Run* chosen) {
           "--against", flags->against,
           "a second configuration and a paired test: an spd file, none (nothing dropped), or what --save wrote")
       ->type_name("FILE");
-  command->add_option("--save", flags->save, "keep what every window and item gave, for a later --against")
+  add_out_file(*command, "--save", &flags->save, "keep what every window and item gave, for a later --against")
       ->type_name("FILE.json");
   add_threads_flag(*command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_transport_flag(*command, &flags->ranks);

@@ -17,6 +17,7 @@
 #include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
@@ -114,7 +115,8 @@ void add_text_flags(CLI::App& command, Flags* flags) {
   command.add_option("--stop", flags->options.stops, "a text ends before this; several times: before any")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on past the end that the model makes");
-  command.add_option("--logits", flags->logits, "write the logits of every prompt position, (positions, vocabulary)");
+  add_out_file(command, "--logits", &flags->logits,
+               "write the logits of every prompt position, (positions, vocabulary)");
 }
 
 void add_engine_flags(CLI::App& command, Flags* flags) {

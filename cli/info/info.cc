@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -11,6 +10,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/kernel/gemm/gemm.h"
@@ -22,6 +22,7 @@
 #include "weft/virtual/tools.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/table.h"
 
 namespace weft::cli {
@@ -140,10 +141,7 @@ void save(const Cluster& rates, const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;  // writing will tell
   if (path == saved_cluster_path()) std::filesystem::create_directories(folder, ignored);
-  std::ofstream file(path);
-  file << to_json(rates) << "\n";
-  file.close();
-  if (!file) bad_input("cannot write \"{}\"; give a path in a folder that can be written", path);
+  write_file(path, to_json(rates) + "\n");
 }
 
 // What the caller does with the file, or how to get one.
@@ -181,9 +179,9 @@ void add_info(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<info::Flags>();
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->add_flag("--calibrate", flags->calibrate, "measure gemm, memory and signals (four seconds)");
-  auto* save = command->add_option("--save", flags->save,
-                                   "write the measured rates as a cluster; without FILE where `auto` looks for them: "
-                                   "$XDG_CACHE_HOME/weft/cluster.json, or ~/.cache/weft/cluster.json");
+  auto* save = add_out_file(*command, "--save", &flags->save,
+                            "write the measured rates as a cluster; without FILE where `auto` looks for them: "
+                            "$XDG_CACHE_HOME/weft/cluster.json, or ~/.cache/weft/cluster.json");
   save->type_name("[FILE]")->expected(0, 1);
   command->footer("Example:\n  weft info --calibrate --save\n  weft info --calibrate --save here.json");
   command->callback([=] {

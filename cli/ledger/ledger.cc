@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -15,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/study/calibrate/calibrate.h"
@@ -27,6 +27,7 @@
 
 #include "cli/command.h"
 #include "cli/ledger/report.h"
+#include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 
@@ -78,17 +79,11 @@ ModelTask task_of(const Flags& flags) {
   return open_model_task(options);
 }
 
-void check_writable(const std::string& path) {
-  if (!path.empty() && !std::ofstream(path, std::ios::app))
-    bad_input("{} cannot be written; name a file in a folder that is there and yours", path);
-}
-
 void check_flags(const Flags& flags) {
   check_num_ranks(flags.ranks.count, 2);
   if (flags.num_rounds() < 1 || flags.num_rounds() > 10'000)
     bad_input("--rounds is {}; use 1 to 10000", flags.num_rounds());
   flags.asked_link();
-  check_writable(flags.save);
 }
 
 void check_memory(const Workload& workload, int ranks) {
@@ -108,7 +103,7 @@ void check_and_print_title(const Flags& flags) {
   } else {
     const Workload workload = workload_of(flags);
     check_memory(workload, flags.ranks.count);
-    check_writable(flags.svg_path());
+    if (!flags.svg_path().empty()) check_writable(flags.svg_path());
     title = title_of(workload, !flags.full, flags.ranks.count, flags.asked_link());
   }
   if (flags.json || (launched() && launched_rank() != 0)) return;
@@ -142,7 +137,7 @@ World join(const Flags& flags) {
 
 void print_ledger(const Flags& flags, const Json& json, const std::string& text) {
   const std::string line = json.dump() + "\n";
-  if (!flags.save.empty()) std::ofstream(flags.save) << line;
+  if (!flags.save.empty()) write_file(flags.save, line);
   fmt::print("{}", flags.json ? line : text);
 }
 
@@ -155,7 +150,7 @@ void run_block(const Flags& flags, const Say& say) {
   if (world.rank() != 0) return;
   add_simulated_row(&ledger);
   const std::string svg = flags.svg_path();
-  if (!svg.empty()) std::ofstream(svg) << block_svg(ledger);
+  if (!svg.empty()) write_file(svg, block_svg(ledger));
   print_ledger(flags, json_of(ledger, svg), text_of(ledger, svg));
 }
 
@@ -202,9 +197,8 @@ void add_block_flags(CLI::App& app, Flags* flags) {
                  fmt::format("one block with the shapes of {}, or of a file", fmt::join(workload_names(), ", ")))
       ->type_name("NAME|FILE");
   app.add_flag("--full", flags->full, "--workload: the model's own sizes, not its stated scale-down");
-  app.add_option("--svg", flags->svg,
-                 fmt::format("--workload: the timeline before and after ({}; with --json none)", kDefaultSvg))
-      ->type_name("FILE");
+  add_out_file(app, "--svg", &flags->svg,
+               fmt::format("--workload: the timeline before and after ({}; with --json none)", kDefaultSvg));
 }
 
 void add_common_flags(CLI::App& app, Flags* flags) {
@@ -219,7 +213,7 @@ void add_common_flags(CLI::App& app, Flags* flags) {
                              kBlockRounds))
       ->type_name("K");
   add_trace_flag(app, &flags->ranks);
-  app.add_option("--save", flags->save, "write the JSON object to a file as well")->type_name("FILE");
+  add_out_file(app, "--save", &flags->save, "write the JSON object to a file as well");
   app.add_flag("--json", flags->json, "one JSON object on standard output");
 }
 

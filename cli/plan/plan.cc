@@ -19,6 +19,7 @@
 
 #include "cli/command.h"
 #include "cli/op_flags.h"
+#include "cli/out_file.h"
 
 namespace weft::cli {
 namespace plan {
@@ -125,17 +126,9 @@ void print_text(const Report& r) {
              format_duration(r.estimate->compute_seconds), format_duration(r.estimate->comm_seconds));
 }
 
-void save(const Plan& plan, const std::string& path) {
-  try {
-    save_plan(plan, path);
-  } catch (const Error& error) {  // where to write is the caller's choice
-    bad_input("{}", error.what());
-  }
-}
-
 int run(const Flags& flags) {
   const Report report = examine(flags);
-  if (!flags.save.empty()) save(report.plan, flags.save);
+  if (!flags.save.empty()) save_plan(report.plan, flags.save);
   if (flags.json)
     print_json(report);
   else
@@ -158,7 +151,7 @@ void add_plan(CLI::App& app, Run* chosen) {
       ->add_option("--cluster", flags->cluster,
                    "price routes on this cluster (clusters/*.json; else WEFT_CLUSTER, else as calibrated)")
       ->type_name("FILE");
-  command->add_option("--save", flags->save, "write the plan as JSON")->type_name("FILE");
+  add_out_file(*command, "--save", &flags->save, "write the plan as JSON");
   command->add_option("--load", flags->load, "read a plan instead of building one")->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(

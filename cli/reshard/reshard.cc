@@ -7,12 +7,13 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 #include "weft/plan/text/save.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/reshard/gantt.h"
 #include "cli/reshard/plan_report.h"
-#include "cli/write_file.h"
 
 namespace weft::cli::reshard {
 namespace {
@@ -21,11 +22,7 @@ void save(const std::optional<ProvedReshard>& proof, const PlannedReshard& plann
   if (!proof)
     bad_input("--save {}: {} chunks are too many for one plan; use --scale or --small", path,
               planned.schedule.chunks.size());
-  try {
-    save_plan(proof->plan, path);
-  } catch (const Error& error) {  // where to write is the caller's choice
-    bad_input("{}", error.what());
-  }
+  save_plan(proof->plan, path);
 }
 
 void add_plan_command(CLI::App& reshard, Run* chosen) {
@@ -34,9 +31,8 @@ void add_plan_command(CLI::App& reshard, Run* chosen) {
   add_flags(*command, flags.get());
   command->add_option("--link", flags->link, fmt::format("one NIC per host of RATE[,LATENCY] ({})", kDefaultNic))
       ->type_name("LINK");
-  command->add_option("--svg", flags->svg, "draw the schedule into this file")->type_name("FILE");
-  command->add_option("--save", flags->save, "write the plan as JSON, as `weft plan --load` reads it")
-      ->type_name("FILE");
+  add_out_file(*command, "--svg", &flags->svg, "draw the schedule into this file");
+  add_out_file(*command, "--save", &flags->save, "write the plan as JSON, as `weft plan --load` reads it");
   command->footer(
       "Example:\n  weft reshard plan --shape 1024,1024,512 --src 2x4 --dst 2x4 --src-spec R,S0,R --dst-spec S0,R,R\n"
       "  weft reshard plan --case 4 --compare\n"

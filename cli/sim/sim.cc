@@ -9,13 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 #include "weft/sim/chip/chip.h"
 #include "weft/study/sim/fit.h"
 #include "weft/study/sim/pictures.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/sim/report.h"
-#include "cli/write_file.h"
 
 namespace weft::cli::sim {
 namespace {
@@ -190,7 +191,7 @@ void add_t3(CLI::App* command, Run* chosen) {
   t3->add_flag("--band", flags->band, "with the table: plain T3 over switch cost and grant");
   t3->add_flag("--sensitivity", flags->sensitivity, "with the table: every free parameter 20 % lower and higher");
   t3->add_flag("--beyond", flags->beyond, "with the table: models on 32 devices, and what the paper did not measure");
-  t3->add_option("--trace", flags->trace, "a timeline of one sub-layer, for ui.perfetto.dev")->type_name("FILE");
+  add_out_file(*t3, "--trace", &flags->trace, "a timeline of one sub-layer, for ui.perfetto.dev");
   t3->add_option("--svg", flags->svg, "traffic over time; with --table a folder for all pictures")->type_name("FILE");
   t3->footer(
       "Example:\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca\n  weft sim t3 --table\n"
@@ -212,7 +213,7 @@ void add_sweep(CLI::App* command, Run* chosen) {
   auto* map = command->add_subcommand("sweep", "link rate x CUs: where T3, copy engines or nothing pays");
   auto flags = std::make_shared<Flags>();
   add_case_flags(map, flags.get());
-  map->add_option("--svg", flags->svg, "the map as a picture")->type_name("FILE");
+  add_out_file(*map, "--svg", &flags->svg, "the map as a picture");
   map->footer("Example:\n  weft sim sweep --model t-nlg --tp 8 --layer fc2 --svg sweep.svg");
   map->callback([=] { *chosen = [flags] { return run_sweep(*flags); }; });
 }

@@ -12,15 +12,16 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 #include "weft/llm/spd/spd_model.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
+#include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
-#include "cli/write_file.h"
 
 namespace weft::cli::spd {
 namespace {
@@ -195,8 +196,8 @@ void add_flags(CLI::App& command, AnalyzeFlags* flags) {
   command.add_option("--tau1", flags->thresholds.tau1, "S up to this is insensitive, ISB (0.05)")->type_name("S");
   command.add_option("--tau2", flags->thresholds.tau2, "S up to this is sensitive, SB; above, ESB (10)")
       ->type_name("S");
-  command.add_option("--out", flags->out, "write the choice as an spd file")->type_name("FILE.spd");
-  command.add_option("--svg", flags->svg, "draw perplexity over blocks dropped")->type_name("FILE");
+  add_out_file(command, "--out", &flags->out, "write the choice as an spd file")->type_name("FILE.spd");
+  add_out_file(command, "--svg", &flags->svg, "draw perplexity over blocks dropped");
   command.add_flag("--no-curve", flags->no_curve, "leave out perplexity over blocks dropped, half of the work");
   command.add_option("--threads", flags->threads, "threads of each rank (the cores there are, shared)")->type_name("T");
   command.add_flag("--json", flags->json, "one JSON object on standard output");

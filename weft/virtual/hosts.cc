@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <fmt/core.h>
@@ -11,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/os/new_file.h"
 #include "weft/virtual/quota.h"
 
 namespace weft::virtual_hosts {
@@ -93,11 +93,7 @@ nlohmann::ordered_json to_json(const VirtualHost& host) {
 void save_virtual_hosts(const VirtualHosts& all) {
   nlohmann::ordered_json file{{"name", all.name}, {"hosts", nlohmann::ordered_json::array()}};
   for (const VirtualHost& host : all.hosts) file["hosts"].push_back(to_json(host));
-  const std::string path = file_of(all.name);
-  std::ofstream stream(path);
-  stream << file.dump(2) << "\n";
-  stream.close();
-  if (!stream) fail(Code::io, "cannot write \"{}\"; is /run full?", path);
+  write_file(file_of(all.name), file.dump(2) + "\n");
 }
 
 VirtualHosts load_virtual_hosts(const std::string& name) {

@@ -1,17 +1,16 @@
 #include "weft/virtual/mpirun.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 
 namespace weft::virtual_hosts {
 namespace {
@@ -92,16 +91,12 @@ std::vector<std::string> mpirun_words(const VirtualHosts& all, const MpirunOptio
 std::string agent_path(const std::string& set) { return hosts_folder(set) + "/agent"; }
 
 void write_agent(const VirtualHosts& all) {
-  const std::string path = agent_path(all.name), self = std::filesystem::read_symlink("/proc/self/exe");
-  // Under another name first: a run on the same hosts may be reading it.
-  const std::string fresh = fmt::format("{}.{}", path, getpid());
-  std::ofstream file(fresh);
-  file << "#!/bin/sh\n# Stands in for ssh on this virtual cluster: HOST COMMAND...\n"
-       << "host=$1; shift\nexec " << shell_quoted(self) << " cluster enter --name " << all.name
-       << " --host \"$host\" -- /bin/sh -c \"$*\"\n";
-  file.close();
-  if (!file || chmod(fresh.c_str(), 0755) != 0 || rename(fresh.c_str(), path.c_str()) != 0)
-    fail(Code::io, "cannot write \"{}\"", path);
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string text = fmt::format(
+      "#!/bin/sh\n# Stands in for ssh on this virtual cluster: HOST COMMAND...\nhost=$1; shift\n"
+      "exec {} cluster enter --name {} --host \"$host\" -- /bin/sh -c \"$*\"\n",
+      shell_quoted(self), all.name);
+  write_file(agent_path(all.name), text, 0755);
 }
 
 }  // namespace weft::virtual_hosts

@@ -3,14 +3,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 
 namespace weft {
 namespace {
@@ -20,24 +21,18 @@ std::string read_whole(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Under another name first: whoever finds a file finds all of it.
-bool write_whole(const std::string& path, const std::string& text) {
-  const std::string begun = path + ".tmp";
-  std::ofstream file(begun, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return !file.fail() && std::rename(begun.c_str(), path.c_str()) == 0;
-}
+std::mutex lost_guard;
+std::string lost;  // the first that was
 
 }  // namespace
 
 TraceFile::TraceFile(std::string path, int rank, int num_ranks)
     : path_(std::move(path)), rank_(rank), num_ranks_(num_ranks) {
+  if (is_written_in_place(path_))
+    bad_input("the trace \"{}\" is no plain file, and every rank writes a part beside it; name a plain file", path_);
   std::remove(part(rank).c_str());
   if (rank == 0) std::remove(lock().c_str());
-  if (!write_whole(part(rank) + ".try", ""))
-    bad_input("cannot write the trace \"{}\": {}; give a file in a folder that is there", path_, std::strerror(errno));
-  std::remove((part(rank) + ".try").c_str());
+  check_writable(part(rank));
   text_.name_process(rank, fmt::format("rank {}", rank), rank);
   text_.name_process(TraceText::kLinks, "links", TraceText::kLinks);
 }
@@ -47,8 +42,17 @@ std::string TraceFile::lock() const { return path_ + ".join"; }
 
 void TraceFile::finish() noexcept {
   try {
-    if (write_whole(part(rank_), text_.events())) join();
-  } catch (...) {  // a world that ends cannot complain
+    try {
+      write_file(part(rank_), text_.events());
+    } catch (const Error&) {
+      write_file(part(rank_), "");  // an empty part, which fits on a full disk: whoever joins drops them all
+      join();
+      throw;
+    }
+    join();
+  } catch (const std::exception& error) {
+    const std::lock_guard held(lost_guard);
+    if (lost.empty()) lost = error.what();
   }
 }
 
@@ -63,13 +67,27 @@ void TraceFile::join() const {
   const int fd = open(lock().c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return;  // another rank is at it
   close(fd);
-  if (all_there()) {  // else another rank has joined them between the look and the lock
-    std::vector<std::string> parts;
-    for (int rank = 0; rank < num_ranks_; ++rank) parts.push_back(read_whole(part(rank)));
-    write_whole(path_, TraceText::file(parts));
-    for (int rank = 0; rank < num_ranks_; ++rank) std::remove(part(rank).c_str());
+  const auto unlock = [&] { std::remove(lock().c_str()); };
+  try {
+    if (all_there()) join_parts();  // else another rank has joined them between the look and the lock
+  } catch (...) {
+    unlock();
+    throw;
   }
-  std::remove(lock().c_str());
+  unlock();
+}
+
+void TraceFile::join_parts() const {
+  std::vector<std::string> parts;
+  for (int rank = 0; rank < num_ranks_; ++rank) parts.push_back(read_whole(part(rank)));
+  for (int rank = 0; rank < num_ranks_; ++rank) std::remove(part(rank).c_str());
+  const bool whole = std::none_of(parts.begin(), parts.end(), [](const std::string& text) { return text.empty(); });
+  if (whole) write_file(path_, TraceText::file(parts));
+}
+
+std::string lost_trace() {
+  const std::lock_guard held(lost_guard);
+  return lost;
 }
 
 }  // namespace weft

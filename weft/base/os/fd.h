@@ -17,6 +17,7 @@ class Fd {
   ~Fd();
 
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }  // the caller's to close
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

@@ -10,8 +10,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/io/mapped_file.h"
-#include "weft/io/new_file.h"
 
 namespace weft {
 namespace {
@@ -117,9 +117,9 @@ void write_npy(const std::string& path, std::span<const std::int64_t> shape, con
   NewFile file(path);
   const unsigned char lead[] = {1, 0, static_cast<unsigned char>(header.size()),
                                 static_cast<unsigned char>(header.size() >> 8)};
-  file.write(kMagic.data(), kMagic.size());
+  file.write(kMagic);
   file.write(lead, sizeof lead);
-  file.write(header.data(), header.size());
+  file.write(header);
   file.write(values, bytes);
   file.commit();
 }

@@ -13,7 +13,7 @@ struct NpyArray {
   std::vector<float> values;  // row-major
 };
 
-// Whole or not at all (new_file.h). Throws bad_input on a negative extent, io where the disk refuses.
+// Whole or not at all (base/os/new_file.h). Throws bad_input on a negative extent, io where the disk refuses.
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, const float* values);
 
 // Format versions 1 to 3. Throws bad_input naming file and field where it is anything but f32 in C order.

@@ -77,7 +77,7 @@ class TensorFolder {
 };
 
 // Writes a file that safetensors libraries read: header padded so that tensors are aligned, larger element types
-// first, then by name. Whole or not at all (new_file.h). Throws bad_input on a name given twice or a shape that
+// first, then by name. Whole or not at all (base/os/new_file.h). Throws bad_input on a name given twice or a shape that
 // does not fit its bytes, io where the disk refuses.
 void write_safetensors(const std::string& path, std::span<const StoredTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});

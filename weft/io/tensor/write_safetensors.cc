@@ -7,7 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
-#include "weft/io/new_file.h"
+#include "weft/base/os/new_file.h"
 #include "weft/io/tensor/safetensors.h"
 
 namespace weft {
@@ -92,7 +92,7 @@ void write_safetensors(const std::string& path, std::span<const StoredTensor> te
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
   NewFile file(path);
   file.write(length.data(), length.size());
-  file.write(header.data(), header.size());
+  file.write(header);
   for (const StoredTensor* tensor : order) file.write(tensor->data, tensor->bytes);
   file.commit();
 }

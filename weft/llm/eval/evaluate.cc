@@ -8,8 +8,8 @@
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/sha256.h"
-#include "weft/io/new_file.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/world/world.h"
 
@@ -110,10 +110,7 @@ void save_evaluation(const std::string& path, const EvaluationNotes& notes, cons
   std::string right;
   for (const ItemScore& item : found.items) right += item.right ? '1' : '0';
   out["right"] = right;
-  const std::string text = out.dump() + "\n";
-  NewFile file(path);
-  file.write(text.data(), text.size());
-  file.commit();
+  write_file(path, out.dump() + "\n");
 }
 
 Evaluation load_evaluation(const std::string& path, const EvalInputs& inputs) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/pages.h"
 #include "weft/base/thread_pool.h"
 #include "weft/io/tensor/safetensors.h"
@@ -128,9 +128,7 @@ void write_random_model(const std::string& config_path, const std::string& folde
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   write_safetensors(folder + "/model.safetensors", source.all());
-  std::ofstream file(folder + "/config.json", std::ios::binary);
-  file << read_text_file(config_path, kConfigBytes);
-  if (!file) fail(Code::io, "cannot write {}/config.json; is the disk full?", folder);
+  write_file(folder + "/config.json", read_text_file(config_path, kConfigBytes));
 }
 
 }  // namespace weft

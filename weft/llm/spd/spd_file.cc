@@ -1,12 +1,7 @@
 #include "weft/llm/spd/spd_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -16,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/base/os/new_file.h"
 #include "weft/base/sha256.h"
 
 namespace weft {
@@ -126,15 +122,7 @@ std::string to_json(const SpdFile& spd) {
 void save_spd(const SpdFile& spd, const std::string& path) {
   const std::string text = to_json(spd);
   static_cast<void>(parse_spd(text, path));  // what cannot be read back is not written
-  const std::string aside = fmt::format("{}.{}.part", path, getpid());
-  std::FILE* file = std::fopen(aside.c_str(), "wb");
-  if (!file) bad_input("cannot write \"{}\": {}; give a path in a folder that exists", path, std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed && std::rename(aside.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  std::remove(aside.c_str());
-  fail(Code::io, "cannot write \"{}\": {}", path, std::strerror(error));
+  write_file(path, text);
 }
 
 void check_spd(const SpdFile& spd, const SpdTarget& target) {

@@ -1,16 +1,11 @@
 // Writing plans. Values that fit on a line stay on it, so that a wait or a piece reads as one line.
 #include "weft/plan/text/save.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/os/new_file.h"
 #include "weft/plan/fields.h"
 
 namespace weft {
@@ -205,17 +200,6 @@ std::string to_json(const Plan& plan) {
   return text + "\n";
 }
 
-void save_plan(const Plan& plan, const std::string& path) {
-  const std::string text = to_json(plan);
-  const std::string aside = fmt::format("{}.{}.part", path, getpid());
-  std::FILE* file = std::fopen(aside.c_str(), "wb");
-  if (!file) fail(Code::io, "cannot write \"{}\": {}; give a path in a folder that exists", path, std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed && std::rename(aside.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  std::remove(aside.c_str());
-  fail(Code::io, "cannot write \"{}\": {}", path, std::strerror(error));
-}
+void save_plan(const Plan& plan, const std::string& path) { write_file(path, to_json(plan)); }
 
 }  // namespace weft
