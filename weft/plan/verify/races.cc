@@ -255,7 +255,9 @@ class Races {
       }
       const VWait& wait = m_.waits[c.wait];
       if (m_.counters[wait.counter].span == 1) return true;
-      if (!lanes_match(act, write, wait.per, reader, read, c.per, false)) throw Misaligned{};
+      // Rows are read whole by every lane of their row of tiles: all of them have to say that they are done.
+      const bool by_rows = read < reader.reads.end;
+      if (!lanes_match(reader, read, c.per, act, write, wait.per, by_rows)) throw Misaligned{};
       return true;
     }
     return false;
