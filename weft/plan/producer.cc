@@ -55,7 +55,10 @@ ProducerKind parse_producer_kind(std::string_view name) { return parse_name(kKin
 Producer validated(Producer p, int num_ranks) {
   check_size("m", p.m);
   check_size("n", p.n);
-  if (p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv) check_size("k", p.k);
+  if (p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv)
+    check_size("k", p.k);
+  else if (p.k != 0)
+    bad_input("k is {}, but only a gemm and a gemv have one; leave it out of a {}", p.k, to_string(p.kind));
   if (p.kind == ProducerKind::embedding_bag) {
     check_size("dim", p.dim);
     check_size("rows", p.rows);
@@ -64,7 +67,11 @@ Producer validated(Producer p, int num_ranks) {
   if (!p.n_of.empty()) {
     if (p.n_of.size() != num(num_ranks))
       bad_input("columns are given for {} ranks, but there are {}; give one number per rank", p.n_of.size(), num_ranks);
-    for (const std::int64_t n : p.n_of) check_size("columns of a rank", n);
+    for (const std::int64_t n : p.n_of) {
+      check_size("columns of a rank", n);
+      if (p.kind == ProducerKind::embedding_bag && n % p.dim != 0)
+        bad_input("a rank has {} columns, no multiple of dim {}; give whole tables", n, p.dim);
+    }
   }
   if (p.weight != Dtype::f32 && p.weight != Dtype::bf16)
     bad_input("weights of type {} are not supported; use f32 or bf16", to_string(p.weight));

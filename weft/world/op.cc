@@ -77,6 +77,13 @@ void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run
 
 void Op::run(std::span<const void* const> inputs) { state_->run(inputs); }
 
+// Whether all of a producer's steps skip rows beyond the count of rows: only then are those not looked up.
+bool Op::State::limits_rows(std::size_t producer) const {
+  return std::all_of(plan.rules.begin(), plan.rules.end(), [&](const Rule& rule) {
+    return rule.kind != ActionKind::step || num(rule.producer) != producer || rule.limit == Limit::rows;
+  });
+}
+
 void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) const {
   if (inputs.size() != plan.producers.size())
     bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
@@ -98,7 +105,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);
     if (p.residual) need(inputs[i].residual != nullptr, "a residual", plan);
     if (p.kind == ProducerKind::embedding_bag)
-      check_bags(p, rank, inputs[i], counts.rows < 0 ? p.m : std::min(p.m, counts.rows));
+      check_bags(p, rank, inputs[i], counts.rows < 0 || !limits_rows(i) ? p.m : std::min(p.m, counts.rows));
   }
 }
 
@@ -148,6 +155,9 @@ BufferView Op::view(std::string_view name) { return state_->view(name); }
 
 Matrix Op::State::read(std::string_view name) {
   const BufferView whole = view(name);
+  if (whole.dtype != Dtype::f32)
+    bad_input("buffer \"{}\" of plan \"{}\" holds {}, not f32; read it with view()", name, plan.name,
+              to_string(whole.dtype));
   return {static_cast<const float*>(whole.data), whole.shape[0], whole.dims > 1 ? whole.shape[1] : 1};
 }
 

@@ -57,6 +57,7 @@ struct Op::State {
   void run(std::span<const void* const> inputs);
   void start(const Counts& counts);
   void check(std::span<const Inputs> inputs, const Counts& counts) const;  // bad_input, with nothing changed
+  bool limits_rows(std::size_t producer) const;
   BufferView view(std::string_view buffer);
   Matrix read(std::string_view buffer);
 };

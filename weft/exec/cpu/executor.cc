@@ -1,6 +1,7 @@
 #include "weft/exec/cpu/executor.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "weft/base/clock.h"
@@ -8,6 +9,7 @@
 #include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
 #include "weft/exec/cpu/hooks.h"
+#include "weft/plan/assumptions.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/transport.h"
 
@@ -107,6 +109,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
       channels_(memory_, program_,
                 {&signals_, remote_ ? &*remote_ : nullptr, links_ ? &*links_ : nullptr, options_.hooks}),
       lanes_(plan_, program_, memory_, channels_) {
+  assert(assumptions_hold(plan_, expander_, program_));  // verify() has proved it
   for (std::int64_t c = 0; c < expander_.num_counters(rank); ++c)
     totals_.push_back(expander_.counter_total(static_cast<int>(c), rank));
   peers_.reserve(num(plan_.num_ranks));

@@ -49,7 +49,7 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
   std::vector<std::int64_t> rows, cols;
   std::array<std::int64_t, 2> tile{1, 1};
   for (const Action& action : program.actions) {
-    if (action.producer != index || action.box.empty()) continue;
+    if (action.producer != index || action.kind != ActionKind::step || action.box.empty()) continue;
     for (int d = 0; d < 2; ++d) {
       const std::int64_t size = action.tile[d] > 0 ? action.tile[d] : action.box.size(d);
       tile[d] = std::max(tile[d], size);

@@ -1,6 +1,7 @@
 // Makes the tiles of one producer on one rank: kernels dispatched while an op is compiled, pointers bound at each run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -24,7 +25,8 @@ class TileMaker {
   // all its tiles of a run the same way.
   void begin(std::uint32_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
-    by_gemv_ = producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : rows) <= kMostGemvRows;
+    by_gemv_ =
+        producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : std::min(rows, producer_.m)) <= kMostGemvRows;
   }
 
   // Whether make() takes a twin, and an addend: a copy takes only the latter.

@@ -1,12 +1,14 @@
 #include "weft/exec/ref/ref.h"
 
 #include <algorithm>
+#include <cassert>
 #include <random>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/layout.h"
 #include "weft/kernel/reference.h"
+#include "weft/plan/assumptions.h"
 #include "weft/plan/program.h"
 
 namespace weft {
@@ -89,6 +91,7 @@ struct RefExecutor::Impl {
   bool is_copy(const Rank& rank, const Action& action, Dtype target) const;
   bool moves_integers(const Rank& rank, const Action& action) const;
   void move_integers(Rank& rank, const Action& action, std::int64_t lane);
+  Box shortened(const Rank& rank, const Action& action, const Box& piece, std::int64_t lane) const;
   std::string stuck() const;
 };
 
@@ -116,6 +119,7 @@ RefExecutor::RefExecutor(const Plan& plan, std::uint64_t seed) : impl_(std::make
   for (int r = 0; r < plan.num_ranks; ++r) {
     Rank rank;
     rank.program = impl_->expander.program(r);
+    assert(assumptions_hold(plan, impl_->expander, rank.program));  // verify() has proved it
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       rank.shapes.push_back(impl_->expander.shape(static_cast<int>(b), r));
       std::size_t elements = 1;
@@ -198,24 +202,18 @@ bool RefExecutor::Impl::moves_integers(const Rank& rank, const Action& action) c
 
 // Integers are moved as they are: one source, and all of one dtype.
 void RefExecutor::Impl::move_integers(Rank& rank, const Action& action, std::int64_t lane) {
-  const auto sources = rank.program.sources(action);
-  const auto targets = rank.program.targets(action);
-  const Dtype dtype = plan.buffers[targets[0].buffer].dtype;
-  for (const auto list : {sources, targets})
-    for (const Piece& p : list)
-      if (sources.size() != 1 || action.kind == ActionKind::step || plan.buffers[p.buffer].dtype != dtype)
-        bad_input("plan \"{}\" adds up or converts elements of {}; only f32 and bf16 can be", plan.name,
-                  to_string(dtype));
-  const Box from = lane_box(sources[0].box, action.tile, lane);
+  const Piece& source = rank.program.sources(action)[0];
+  const Buffer& buffer = plan.buffers[source.buffer];
+  const Box from = shortened(rank, action, source.box, lane);
   for (std::int64_t i = 0; i < from.volume(); ++i) {
-    const std::int64_t at = offset(rank.shapes[sources[0].buffer], nth(from, i));
-    const auto& copies = rank.integers[sources[0].buffer];
-    const std::int64_t value = plan.buffers[sources[0].buffer].role == Role::input
-                                   ? integer_at(bindings[rank.program.rank].buffers[sources[0].buffer], dtype, at)
+    const std::int64_t at = offset(rank.shapes[source.buffer], nth(from, i));
+    const auto& copies = rank.integers[source.buffer];
+    const std::int64_t value = buffer.role == Role::input
+                                   ? integer_at(bindings[rank.program.rank].buffers[source.buffer], buffer.dtype, at)
                                    : copies[runs % copies.size()][at];
-    for (const Piece& target : targets) {
+    for (const Piece& target : rank.program.targets(action)) {
       auto& there = ranks[target.rank].integers[target.buffer];
-      const Box to = lane_box(target.box, action.tile, lane);
+      const Box to = shortened(rank, action, target.box, lane);
       there[runs % there.size()][offset(ranks[target.rank].shapes[target.buffer], nth(to, i))] = value;
     }
   }
@@ -225,7 +223,7 @@ void RefExecutor::Impl::run_lane(Rank& rank, const Pending& pending) {
   const Action& action = rank.program.actions[pending.action];
   if (moves_integers(rank, action))
     move_integers(rank, action, pending.lane);
-  else if (action.box.dims > 0)
+  else if (action.targets.size() > 0)
     move_floats(rank, action, pending.lane);
   for (const Signal& signal : rank.program.signals_of(action))
     ++ranks[signal.rank].counters[signal.counter + (signal.per > 0 ? pending.lane / signal.per : 0)];
@@ -238,15 +236,18 @@ float RefExecutor::Impl::source_at(const Rank& rank, const Piece& source, const 
                   offset(rank.shapes[source.buffer], nth(box, i)));
 }
 
-void RefExecutor::Impl::move_floats(Rank& rank, const Action& action, std::int64_t lane) {
+// The part of a piece that a lane touches. Rows that count are a prefix of the action's box; a lane beyond them stores
+// nothing.
+Box RefExecutor::Impl::shortened(const Rank& rank, const Action& action, const Box& piece, std::int64_t lane) const {
   const Counts none;
   const std::int64_t rows = rows_that_count(action, counts.empty() ? none : counts[rank.program.rank]);
-  // Rows that count are a prefix of the action's box; a lane beyond them stores nothing.
-  const auto shortened = [&](const Box& piece) {
-    Box out = lane_box(piece, action.tile, lane);
-    out.hi[0] = std::clamp(piece.lo[0] + rows, out.lo[0], out.hi[0]);
-    return out;
-  };
+  Box out = lane_box(piece, action.tile, lane);
+  out.hi[0] = std::clamp(piece.lo[0] + rows, out.lo[0], out.hi[0]);
+  return out;
+}
+
+void RefExecutor::Impl::move_floats(Rank& rank, const Action& action, std::int64_t lane) {
+  const auto shortened = [&](const Box& piece) { return this->shortened(rank, action, piece, lane); };
   const Box tile = shortened(action.box);
   const std::int64_t count = tile.volume();
   std::vector<float> values(num(count), 0.0f);

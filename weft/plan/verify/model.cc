@@ -47,12 +47,16 @@ std::int32_t BoxTable::intern(const Box& box) {
 }
 
 Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, std::vector<std::string>* out)
-    : plan(&plan_in), expander(&expander_in), by_lane(by_lane_in), problems(out), block_of_(plan_in.num_ranks) {
-  for (int rank = 0; rank < plan->num_ranks; ++rank)
-    for (std::size_t b = 0; b < plan->buffers.size(); ++b) {
-      shapes_.push_back(expander->shape(static_cast<int>(b), rank));
-      block_rows_.push_back(expander->block_rows(static_cast<int>(b), rank));
-    }
+    : plan(&plan_in),
+      expander(&expander_in),
+      by_lane(by_lane_in),
+      problems(out),
+      assumptions_(plan_in, expander_in),
+      block_of_(plan_in.num_ranks) {
+  if (std::string fault = assumptions_.of_plan(); !fault.empty()) {
+    certain = true;
+    problem(std::move(fault));
+  }
   Program program;
   for (int rank = 0; rank < plan->num_ranks && !failed(); ++rank) {
     const auto begin = int_size(acts);
@@ -90,6 +94,11 @@ void Model::add(const Program& program) {
     num_tiles += action.lanes;
     if (by_lane && num_tiles > kMaxTiles) return problem(too_many_tiles());
     if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
+    if (const std::string fault = assumptions_.of_action(program, action); !fault.empty()) {
+      certain = true;
+      problem(fmt::format("{} {}", describe(*plan, program, i), fault));
+      continue;
+    }
     for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
       add_act(program, i, lane);
       if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems) give_up();
@@ -138,8 +147,6 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
     range.end = int_size(pieces);
     return range;
   };
-  check_pieces(program, action, act);
-  if (failed()) return;
   act.reads = add_pieces(program.reads(action), true);
   act.sources = add_pieces(program.sources(action), false);
   act.targets = add_pieces(program.targets(action), false);
@@ -148,88 +155,6 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
     signals.push_back({block(g.rank, g.counter + shift(g.per), place(g.per)), g.rank, by_lane ? 0 : g.per});
   act.signals.end = int_size(signals);
   acts.push_back(act);
-  for (const VPiece& p : pieces_of(act.reads)) check_piece(act, p, false);
-  for (const VPiece& p : pieces_of(act.sources)) check_piece(act, p, false);
-  for (const VPiece& p : pieces_of(act.targets)) check_piece(act, p, true);
-}
-
-void Model::check_pieces(const Program& program, const Action& action, const Act& act) {
-  for (const auto list : {program.sources(action), program.targets(action)})
-    for (const Piece& p : list)
-      if (action.box.dims == 0 || !same_shape(p.box, action.box))
-        return problem(fmt::format("{} works on {}, but one of its pieces is {} of \"{}\"", name(act),
-                                   to_string(action.box), to_string(p.box), plan->buffers[p.buffer].name));
-  for (const Piece& p : program.reads(action))
-    if (action.box.dims == 0 || p.box.size(0) != action.box.size(0))
-      return problem(fmt::format("{} makes {} rows from {} rows of \"{}\"", name(act), action.box.size(0),
-                                 p.box.size(0), plan->buffers[p.buffer].name));
-  if (!act.is_step && program.sources(action).empty() && !program.targets(action).empty())
-    problem(fmt::format("{} has targets but nothing to store", name(act)));
-  if (act.is_step && program.reads(action).empty()) {
-    const Producer& p = plan->producers[act.producer];
-    if (action.box.dims != 2 || action.box.hi[0] > p.m || action.box.hi[1] > p.columns(act.rank))
-      problem(fmt::format("{} makes {} of an output of {} x {}", name(act), to_string(action.box), p.m,
-                          p.columns(act.rank)));
-  }
-  if (!act.finish) return;
-  // The epilogue finds its residual where the first target lies in this rank's output.
-  const auto targets = program.targets(action);
-  if (targets.empty()) return problem(fmt::format("{} finishes what it stores nowhere", name(act)));
-  if (plan->producers[std::max(act.producer, 0)].residual &&
-      (targets[0].rank != act.rank || plan->buffers[targets[0].buffer].role != Role::output))
-    problem(fmt::format("{} adds a residual, but its first target is not its own output", name(act)));
-}
-
-void Model::check_piece(const Act& act, const VPiece& piece, bool write) {
-  const Buffer& buffer = plan->buffers[piece.buffer];
-  const auto& shape = shapes_[piece.rank * plan->buffers.size() + piece.buffer];
-  const Box& box = boxes[piece.box];
-  for (int d = 0; d < box.dims; ++d)
-    if (box.hi[d] > shape[d])
-      return problem(fmt::format("{} touches {} of \"{}\" on rank {}, which has only {} in dimension {}", name(act),
-                                 to_string(box), buffer.name, piece.rank, shape[d], d));
-  if (!write && piece.rank != act.rank)
-    return problem(fmt::format("{} reads \"{}\" of rank {}; a rank reads only its own memory", name(act), buffer.name,
-                               piece.rank));
-  if (write && buffer.role == Role::input)
-    return problem(fmt::format("{} writes the input \"{}\"", name(act), buffer.name));
-  if (buffer.packing.tile_rows > 0) check_packing(act, piece);
-  if (buffer.dtype == Dtype::int8) check_blocks(act, piece);
-}
-
-// Nobody reads or writes a part of an int8 block: its values have one scale. Lanes begin where tiles do.
-void Model::check_blocks(const Act& act, const VPiece& piece) {
-  const Buffer& buffer = plan->buffers[piece.buffer];
-  const Box& box = boxes[piece.box];
-  if (buffer.role != Role::internal || buffer.packing.tile_rows == 0 || buffer.packing.tile_cols % kInt8Block != 0)
-    return problem(fmt::format("buffer \"{}\" is int8 but not internal and packed in tiles of a multiple of {} columns",
-                               buffer.name, kInt8Block));
-  const auto& shape = shapes_[piece.rank * plan->buffers.size() + piece.buffer];
-  if (shape.size() != 2) return;  // not to be packed either
-  if (box.lo[1] % kInt8Block != 0 || (box.hi[1] % kInt8Block != 0 && box.hi[1] != shape[1]))
-    problem(fmt::format("{} cuts {} of \"{}\" inside a block of {} columns", name(act), to_string(box), buffer.name,
-                        kInt8Block));
-}
-
-// A lane of a packed buffer must lie inside one of its tiles.
-void Model::check_packing(const Act& act, const VPiece& piece) {
-  const Packing& packing = plan->buffers[piece.buffer].packing;
-  const std::int64_t block_rows = block_rows_[piece.rank * plan->buffers.size() + piece.buffer];
-  const Box& box = boxes[piece.box];
-  const auto& tile = tile_of(act);
-  bool ok = block_rows > 0 && packing.tile_cols > 0 && box.dims == 2;
-  if (ok) {
-    const std::int64_t row = box.lo[0] % block_rows;
-    const std::int64_t lane_rows = tile[0] > 0 ? std::min(tile[0], box.size(0)) : box.size(0);
-    const std::int64_t lane_cols = tile[1] > 0 ? std::min(tile[1], box.size(1)) : box.size(1);
-    ok = row + box.size(0) <= block_rows && row % packing.tile_rows + lane_rows <= packing.tile_rows &&
-         box.lo[1] % packing.tile_cols + lane_cols <= packing.tile_cols;
-    if (ok && box.size(0) > lane_rows) ok = tile[0] == packing.tile_rows && row % packing.tile_rows == 0;
-    if (ok && box.size(1) > lane_cols) ok = tile[1] == packing.tile_cols && box.lo[1] % packing.tile_cols == 0;
-  }
-  if (!ok)
-    problem(fmt::format("{} cuts {} of the packed buffer \"{}\" across its tiles", name(act), to_string(box),
-                        plan->buffers[piece.buffer].name));
 }
 
 std::int32_t Model::tile_id(const std::array<std::int64_t, 2>& tile) {

@@ -10,6 +10,7 @@
 
 #include "weft/base/index.h"
 #include "weft/mesh/box.h"
+#include "weft/plan/assumptions.h"
 #include "weft/plan/program.h"
 
 namespace weft::verifying {
@@ -177,21 +178,16 @@ struct Model {
   // The block that begins at a counter; made with that span where there is none.
   std::int32_t block(std::int32_t rank, std::int32_t id, std::int64_t span);
   std::int32_t tile_id(const std::array<std::int64_t, 2>& tile);
-  void check_pieces(const Program& program, const Action& action, const Act& act);
-  void check_piece(const Act& act, const VPiece& piece, bool write);
-  void check_packing(const Act& act, const VPiece& piece);
-  void check_blocks(const Act& act, const VPiece& piece);
   void sort_counters();
   void check_blocks();
   void collect_signalers();
   void find_totals(int rank);
   void check_totals();
   void check_wait(const Act& act, const VWait& wait);
-  std::vector<FlatMap<std::uint32_t>> block_of_;   // of each rank, by the first counter's id
-  std::vector<Range> counters_of_;                 // of each rank, into sorted_
-  std::vector<std::int32_t> sorted_;               // counters by rank and id
-  std::vector<std::vector<std::int64_t>> shapes_;  // [rank * buffers + buffer]
-  std::vector<std::int64_t> block_rows_;
+  Assumptions assumptions_;
+  std::vector<FlatMap<std::uint32_t>> block_of_;  // of each rank, by the first counter's id
+  std::vector<Range> counters_of_;                // of each rank, into sorted_
+  std::vector<std::int32_t> sorted_;              // counters by rank and id
   mutable std::int64_t work_ = 0;
 };
 
