@@ -3,12 +3,13 @@
 PREFIX ?= /usr/local
 SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: help run test test-long bench lint format install clean setup-run setup-test release
+.PHONY: help run test test-long test-gpu bench lint format install clean setup-run setup-test release
 
 help:
 	@echo "make run      build what the ledger needs and print it"
 	@echo "make test     the folder law and the tests: release, ASan + UBSan, TSan"
 	@echo "make test-long  whole models, virtual hosts, thousands of plans under sanitizers"
+	@echo "make test-gpu  the CUDA executor on an H100 or H200: tests, sanitizers, figures"
 	@echo "make bench    measure this machine and write the tables in docs/results/"
 	@echo "make lint     layout, folder law, clang-tidy"
 	@echo "make format   lay out every source file"
@@ -25,6 +26,9 @@ test: setup-test
 
 test-long: setup-test
 	@tools/test.sh long
+
+test-gpu: setup-test
+	@tools/test_gpu.sh
 
 bench: setup-test release
 	@for page in proof t3 cpu ledger spd; do python3 tools/page_$$page.py || exit 1; done

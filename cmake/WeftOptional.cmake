@@ -1,4 +1,4 @@
-# Optional parts: libxsmm, UCX, PMIx, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by weft_optional(), and half
+# Optional parts: libxsmm, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by weft_optional(), and half
 # of a part is none: a header without its library, a library that does not link, a compiler wrapper that fails. Then one
 # line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks each of them.
 
@@ -106,6 +106,38 @@ function(weft_use_pmix target)
     target_link_libraries(${target} PRIVATE ${PMIX_LIBRARIES})
   endif()
   set(WEFT_HAVE_PMIX ${WEFT_HAVE_PMIX} PARENT_SCOPE)
+endfunction()
+
+# CUDA runs plans on a GPU. Kernels are compiled by nvcc for sm_90a, which needs no GPU; CMake's own language CUDA would
+# try the compiler at every first configuration, and `make run` waits for none of this.
+function(weft_find_cuda)
+  find_program(WEFT_NVCC nvcc HINTS /usr/local/cuda/bin)
+  set(WEFT_HAVE_CUDA OFF)
+  if(NOT WEFT_NVCC)
+    message(STATUS "CUDA not found: plans run on CPUs only (nvcc 13 and its libraries; set WEFT_NVCC)")
+  elseif(NOT WEFT_SANITIZE)
+    weft_optional(CUDA ARCHIVES HEADER cuda_runtime.h LIBRARIES cudart_static HINTS /usr/local/cuda/include /usr/local/cuda/lib64
+                  LINK Threads::Threads rt CALLS "cudaDeviceSynchronize()" ABSENT "plans run on CPUs only (CUDA toolkit 13)")
+  endif()
+  if(WEFT_HAVE_CUDA)
+    add_library(weft_cudart INTERFACE)
+    target_include_directories(weft_cudart SYSTEM INTERFACE ${CUDA_INCLUDE})
+    target_link_libraries(weft_cudart INTERFACE ${CUDA_LIBRARIES} Threads::Threads rt ${CMAKE_DL_LIBS})
+  endif()
+  set(WEFT_HAVE_CUDA ${WEFT_HAVE_CUDA} PARENT_SCOPE)
+endfunction()
+
+# weft_nvcc(target source...): compiles kernels and adds the objects to a target.
+function(weft_nvcc target)
+  foreach(source ${ARGN})
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}_${name}.cu.o)
+    add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d VERBATIM
+      COMMAND ${WEFT_NVCC} -std=c++20 -O3 -DNDEBUG -gencode=arch=compute_90a,code=sm_90a -Xcompiler -fPIC,-Wall -I ${CMAKE_SOURCE_DIR}
+              -MD -MF ${object}.d -c ${source} -o ${object} COMMENT "Building CUDA object ${target}_${name}.cu.o")
+    target_sources(${target} PRIVATE ${object})
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  endforeach()
 endfunction()
 
 # What Weft is measured against and works beside: weft_cblas (a BLAS with cblas.h), weft_onednn and weft_openmpi. CMake's own

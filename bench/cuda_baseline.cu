@@ -1,0 +1,157 @@
+// Kernels of cuda_baseline.h. 512 threads per block, 132 blocks, so that all are resident.
+#include "weft/exec/cuda/ptx.cuh"
+
+#include "bench/cuda_baseline.h"
+
+namespace weft {
+namespace {
+
+constexpr int kBlocks = 132, kThreads = 512, kMost = 8, kSlices = 512;
+
+struct Arguments {
+  const uint4* partial[kMost];
+  uint4* outputs[kMost];
+  uint4* inboxes[kMost];
+  std::uint32_t* flags[kMost];
+  unsigned long long* stamps[kMost];
+  unsigned long long* links;
+  std::size_t chunk;  // of one rank's rows, in uint4
+  int ranks;
+  std::uint32_t epoch;
+  double ns_per_byte, latency_ns;
+};
+
+__global__ void fill_kernel(__nv_bfloat16* p, std::size_t n, std::uint32_t seed) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ seed;
+    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+    const float bytes = static_cast<float>((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24));
+    p[i] = __float2bfloat16((bytes / 4.0f - 127.5f) / 37.0f);  // the sum of four bytes
+  }
+}
+
+__device__ __forceinline__ uint4 add8(uint4 a, const uint4& b) {
+  auto* x = reinterpret_cast<std::uint32_t*>(&a);
+  const auto* y = reinterpret_cast<const std::uint32_t*>(&b);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) x[i] = pack(low_of(x[i]) + low_of(y[i]), high_of(x[i]) + high_of(y[i]));
+  return a;
+}
+
+__global__ void __launch_bounds__(kThreads) direct_kernel(const __grid_constant__ Arguments p) {
+  const int per = gridDim.x / p.ranks, rank = blockIdx.x / per, block = blockIdx.x % per;
+  if (rank >= p.ranks) return;
+  const std::size_t step = std::size_t{static_cast<unsigned>(per)} * kThreads;
+  for (std::size_t i = block * std::size_t{kThreads} + threadIdx.x; i < p.chunk; i += step) {
+    uint4 v[kMost];
+#pragma unroll
+    for (int q = 0; q < kMost; ++q)
+      if (q < p.ranks) v[q] = __ldcs(p.partial[(rank + 1 + q) % p.ranks] + rank * p.chunk + i);
+    uint4 sum = v[0];
+#pragma unroll
+    for (int q = 1; q < kMost; ++q)
+      if (q < p.ranks) sum = add8(sum, v[q]);
+    p.outputs[rank][i] = sum;
+  }
+}
+
+__device__ void announce(const Arguments& p, int rank, int next, int flag, std::size_t bytes) {
+  __threadfence_system();
+  if (p.ns_per_byte > 0) {
+    unsigned long long* clock = p.links + rank;
+    const auto took = static_cast<unsigned long long>(bytes * p.ns_per_byte + 0.5);
+    unsigned long long seen = load_relaxed(clock), end, before;
+    for (;; seen = before) {
+      const unsigned long long now = global_ns();
+      end = (seen > now ? seen : now) + took;
+      before = atomicCAS_system(clock, seen, end);
+      if (before == seen) break;
+    }
+    atomicMax_system(p.stamps[next] + flag, end + static_cast<unsigned long long>(p.latency_ns));
+  }
+  add_release(p.flags[next] + flag, 1);
+}
+
+__global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ Arguments p) {
+  const int per = gridDim.x / p.ranks, rank = blockIdx.x / per, block = blockIdx.x % per, next = (rank + 1) % p.ranks;
+  if (rank >= p.ranks) return;
+  const std::size_t n = p.chunk / kSlices;
+  for (int step = 0; step < p.ranks; ++step) {
+    const int c = (rank - 1 - step + 2 * p.ranks) % p.ranks;
+    for (int s = block; s < kSlices; s += per) {
+      const int in_flag = (step - 1) * kSlices + s;
+      if (step > 0) {
+        if (threadIdx.x == 0)
+          while (load_acquire(p.flags[rank] + in_flag) < p.epoch ||
+                 global_ns() < load_relaxed(p.stamps[rank] + in_flag)) {
+          }
+        __syncthreads();
+      }
+      const uint4* mine = p.partial[rank] + c * p.chunk + s * n;
+      const uint4* in = p.inboxes[rank] + (step - 1) * p.chunk + s * n;
+      uint4* out = step + 1 < p.ranks ? p.inboxes[next] + step * p.chunk + s * n : p.outputs[rank] + s * n;
+      for (std::size_t i = threadIdx.x; i < n; i += kThreads)
+        out[i] = step > 0 ? add8(__ldcs(in + i), __ldcs(mine + i)) : __ldcs(mine + i);
+      __syncthreads();
+      if (step + 1 < p.ranks && threadIdx.x == 0) announce(p, rank, next, step * kSlices + s, n * 16);
+    }
+  }
+}
+
+}  // namespace
+
+void fill_random(DeviceMemory& memory, std::uint32_t seed) {
+  fill_kernel<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(memory.data()),
+                             static_cast<std::size_t>(memory.bytes() / 2), seed);
+}
+
+DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n)
+    : partial_(std::move(partial)), m_(m), n_(n), links_(kMost * 8) {
+  const auto ranks = static_cast<std::int64_t>(partial_.size());
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    outputs_.emplace_back(m / ranks * n * 2);
+    inboxes_.emplace_back(m / ranks * n * 2 * ranks);
+    flags_.emplace_back(ranks * kSlices * 4);
+    stamps_.emplace_back(ranks * kSlices * 8);
+  }
+}
+
+namespace {
+
+template <typename T>
+T* pointer(const DeviceMemory& memory) {
+  return reinterpret_cast<T*>(memory.data());
+}
+
+}  // namespace
+
+void DeviceReduceScatter::direct() {
+  Arguments p{};
+  p.ranks = static_cast<int>(partial_.size());
+  p.chunk = static_cast<std::size_t>(m_ / p.ranks * n_ / 8);
+  for (int r = 0; r < p.ranks; ++r) {
+    p.partial[r] = static_cast<const uint4*>(partial_[r]);
+    p.outputs[r] = pointer<uint4>(outputs_[r]);
+  }
+  direct_kernel<<<kBlocks, kThreads>>>(p);
+}
+
+void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
+  Arguments p{};
+  p.ranks = static_cast<int>(partial_.size());
+  p.chunk = static_cast<std::size_t>(m_ / p.ranks * n_ / 8);
+  p.links = pointer<unsigned long long>(links_);
+  p.epoch = ++epoch_;
+  p.ns_per_byte = ns_per_byte, p.latency_ns = latency_ns;
+  for (int r = 0; r < p.ranks; ++r) {
+    p.partial[r] = static_cast<const uint4*>(partial_[r]);
+    p.outputs[r] = pointer<uint4>(outputs_[r]);
+    p.inboxes[r] = pointer<uint4>(inboxes_[r]);
+    p.flags[r] = pointer<std::uint32_t>(flags_[r]);
+    p.stamps[r] = pointer<unsigned long long>(stamps_[r]);
+  }
+  ring_kernel<<<kBlocks, kThreads>>>(p);
+}
+
+}  // namespace weft

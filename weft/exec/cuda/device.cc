@@ -1,0 +1,82 @@
+#include "weft/exec/cuda/device.h"
+
+#include <utility>
+
+#include "weft/exec/cuda/cuda_check.h"
+
+namespace weft {
+
+std::optional<DeviceFacts> device_facts() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();
+    return {};
+  }
+  cudaDeviceProp found;
+  check_cuda(cudaGetDeviceProperties(&found, 0), "ask what the device is");
+  DeviceFacts out;
+  out.name = found.name;
+  out.multiprocessors = found.multiProcessorCount;
+  out.major = found.major, out.minor = found.minor;
+  out.l2_bytes = found.l2CacheSize, out.memory_bytes = static_cast<std::int64_t>(found.totalGlobalMem);
+  check_cuda(cudaDriverGetVersion(&out.driver), "ask for the driver's version");
+  return out;
+}
+
+DeviceMemory::DeviceMemory(std::int64_t bytes) : bytes_(bytes) {
+  void* data = nullptr;
+  check_cuda(cudaMalloc(&data, static_cast<std::size_t>(bytes)), "allot memory on the device");
+  data_ = static_cast<std::byte*>(data);
+  fill(0);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+void DeviceMemory::fill(unsigned char value) {
+  check_cuda(cudaMemset(data_, value, static_cast<std::size_t>(bytes_)), "fill memory on the device");
+}
+
+void DeviceMemory::upload(const void* from, std::int64_t bytes) {
+  if (bytes > bytes_) fail(Code::internal, "{} bytes do not fit into {} on the device", bytes, bytes_);
+  check_cuda(cudaMemcpy(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice), "copy to the device");
+}
+
+void download(const void* from, void* to, std::int64_t bytes) {
+  check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost), "copy from the device");
+}
+
+DeviceTimer::DeviceTimer() {
+  for (void*& event : events_) {
+    cudaEvent_t made = nullptr;
+    check_cuda(cudaEventCreate(&made), "make an event");
+    event = made;
+  }
+}
+
+DeviceTimer::~DeviceTimer() {
+  for (void* event : events_) cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+
+void DeviceTimer::begin() { check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[0])), "record an event"); }
+
+double DeviceTimer::end_us() {
+  const auto first = static_cast<cudaEvent_t>(events_[0]), last = static_cast<cudaEvent_t>(events_[1]);
+  check_cuda(cudaEventRecord(last), "record an event");
+  check_cuda(cudaEventSynchronize(last), "run what was enqueued");
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, first, last), "measure time");
+  return ms * 1000.0;
+}
+
+}  // namespace weft

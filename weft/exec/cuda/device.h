@@ -1,0 +1,71 @@
+// A GPU as the rest of Weft sees it, without CUDA's headers: what it is, memory on it, and time measured by it. Every
+// failed call of CUDA becomes an Error that names the call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+struct DeviceFacts {
+  std::string name;
+  int multiprocessors = 0;
+  int major = 0, minor = 0;  // compute capability
+  int driver = 0;            // as CUDA counts: 13000
+  std::int64_t l2_bytes = 0, memory_bytes = 0;
+};
+
+// Of device 0; none where there is no GPU, or no driver.
+std::optional<DeviceFacts> device_facts();
+
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  explicit DeviceMemory(std::int64_t bytes);  // zeroed; throws no_memory
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  std::byte* data() const { return data_; }
+  std::int64_t bytes() const { return bytes_; }
+  void fill(unsigned char value);
+  void upload(const void* from, std::int64_t bytes);  // to its beginning
+
+ private:
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+template <typename T>
+DeviceMemory on_device(const std::vector<T>& values) {
+  const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+  DeviceMemory out(bytes > 0 ? bytes : 1);
+  out.upload(values.data(), bytes);
+  return out;
+}
+void download(const void* from, void* to, std::int64_t bytes);  // after all that was enqueued
+template <typename T>
+std::vector<T> from_device(const void* from, std::size_t count) {
+  std::vector<T> out(count);
+  download(from, out.data(), static_cast<std::int64_t>(count * sizeof(T)));
+  return out;
+}
+
+// Time between two moments of the GPU's queue.
+class DeviceTimer {
+ public:
+  DeviceTimer();
+  ~DeviceTimer();
+  DeviceTimer(const DeviceTimer&) = delete;
+  DeviceTimer& operator=(const DeviceTimer&) = delete;
+  void begin();
+  double end_us();  // waits
+
+ private:
+  void* events_[2];
+};
+
+}  // namespace weft

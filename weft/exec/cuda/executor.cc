@@ -1,0 +1,224 @@
+#include "weft/exec/cuda/executor.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/index.h"
+#include "weft/exec/cuda/cuda_check.h"
+#include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/failure.h"
+#include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/host_lanes.h"
+
+namespace weft {
+namespace {
+
+// A bf16 matrix in rows, loaded and stored in swizzled boxes of 64 columns; what lies outside is read as 0.
+CUtensorMap map_of(const void* data, std::int64_t rows, std::int64_t cols, std::uint32_t box_rows) {
+  static const auto encode = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
+               "find cuTensorMapEncodeTiled in the driver");
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
+  }();
+  const cuuint64_t sizes[2] = {num(cols), num(std::max<std::int64_t>(rows, 1))}, pitch[1] = {num(cols * 2)};
+  const cuuint32_t box[2] = {kStripCols, box_rows}, step[2] = {1, 1};
+  CUtensorMap out;
+  const CUresult status = encode(&out, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(data), sizes, pitch, box,
+                                 step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS)
+    bad_input("the GPU cannot read a matrix of {} x {}; let it begin at a multiple of 16 bytes", rows, cols);
+  return out;
+}
+
+// What a rank has on the device.
+struct RankMemory {
+  DeviceMemory segment, lanes, triggers, waits, sources, targets, signals, fired;
+};
+
+RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout) {
+  RankMemory out;
+  out.segment = DeviceMemory(layout.bytes + 1);
+  out.lanes = on_device(table.lanes);
+  out.triggers = on_device(table.triggers);
+  out.waits = on_device(table.waits);
+  out.sources = on_device(table.sources);
+  out.targets = on_device(table.targets);
+  out.signals = on_device(table.signals);
+  out.fired = DeviceMemory(std::max<std::int64_t>(int_size(table.triggers), 1) * 4);
+  return out;
+}
+
+}  // namespace
+
+struct CudaExecutor::Impl {
+  Plan plan;
+  Expander expander;
+  CudaOptions options;
+  DevicePlan device;
+  FusedGemm gemm;
+  std::vector<RankMemory> memory;
+  std::vector<CudaOperands> operands;  // whose maps the arguments hold
+  DeviceMemory gave_up, links;
+  DeviceFailure* failure = nullptr;
+  DeviceArguments arguments{};
+  bool broken = false;
+
+  Impl(const Plan& plan_in, DevicePlan tables, const CudaOptions& options_in)
+      : plan(plan_in),
+        expander(plan),
+        options(options_in),
+        device(std::move(tables)),
+        gemm(fused_gemm_of(options.weights)) {}
+  ~Impl() {
+    if (failure != nullptr) {
+      cudaDeviceSynchronize();  // kernels read this memory
+      cudaFreeHost(failure);
+    }
+  }
+
+  void share_device();
+  void fill_rank(int rank);
+  void fill_pace();
+  void bind(std::span<const CudaOperands> given);
+  void launch();
+};
+
+// How many clusters can be resident at once is what the launch checks, too.
+void CudaExecutor::Impl::share_device() {
+  const auto facts = device_facts();
+  if (!facts) bad_input("there is no GPU here; run the plan on the CPU");
+  if (facts->major != 9)
+    bad_input("{} is not a Hopper GPU (compute capability 9.0); run the plan on the CPU", facts->name);
+  check_cuda(cudaFuncSetAttribute(gemm.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gemm.shared_bytes),
+             "give the kernel its shared memory");
+  cudaLaunchConfig_t config{};
+  config.gridDim = 2, config.blockDim = num(gemm.threads), config.dynamicSmemBytes = num(gemm.shared_bytes);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {2, 1, 1};
+  config.attrs = &cluster, config.numAttrs = 1;
+  int clusters = 0;
+  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, gemm.kernel, &config), "ask how many clusters fit");
+  arguments.clusters_per_rank = clusters / plan.num_ranks;
+  if (arguments.clusters_per_rank < 1)
+    bad_input("{} ranks do not fit on {}; use at most {}", plan.num_ranks, facts->name, clusters);
+}
+
+void CudaExecutor::Impl::fill_rank(int r) {
+  const LaneTable& table = device.tables[at(r)];
+  const DeviceLayout& layout = device.layout[at(r)];
+  memory.push_back(memory_of(table, layout));
+  const RankMemory& m = memory.back();
+  DeviceRank& to = arguments.ranks[r];
+  const DeviceBuffer& y = layout.buffers[at(device.output)];
+  to.segment = reinterpret_cast<std::uint8_t*>(m.segment.data());
+  to.output = to.segment + y.offset;
+  to.output_rows = static_cast<std::int32_t>(y.rows), to.output_cols = static_cast<std::int32_t>(y.cols);
+  to.y = map_of(to.output, y.rows, y.cols, kCudaTileRows);
+  to.counters = reinterpret_cast<std::uint32_t*>(to.segment + layout.counters);
+  to.stamps = reinterpret_cast<unsigned long long*>(to.segment + layout.stamps);
+  to.lanes = reinterpret_cast<const DeviceLane*>(m.lanes.data());
+  to.triggers = reinterpret_cast<const DeviceLane*>(m.triggers.data());
+  to.waits = reinterpret_cast<const DeviceWait*>(m.waits.data());
+  to.sources = reinterpret_cast<const DevicePlace*>(m.sources.data());
+  to.targets = reinterpret_cast<const DevicePlace*>(m.targets.data());
+  to.signals = reinterpret_cast<const DeviceSignal*>(m.signals.data());
+  to.fired = reinterpret_cast<std::uint32_t*>(m.fired.data());
+  to.pairs = int_size(table.lanes) / 2, to.num_triggers = int_size(table.triggers);
+}
+
+void CudaExecutor::Impl::fill_pace() {
+  arguments.ranks_per_host = 1;
+  if (!options.pace) return;
+  if (options.pace->fabric != Fabric::pairs)
+    bad_input("links of a GPU's ranks are paced one by one; leave out \",nic\"");
+  arguments.ns_per_byte = static_cast<float>(1e9 / options.pace->bytes_per_s);
+  arguments.latency_ns = static_cast<float>(options.pace->latency_s * 1e9);
+  arguments.ranks_per_host = options.pace->ranks_per_host;
+}
+
+void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
+  if (given.size() != num(plan.num_ranks))
+    bad_input("operands of {} ranks are given, but the plan has {}", given.size(), plan.num_ranks);
+  const Producer& p = plan.producers[0];
+  operands.resize(given.size());
+  for (std::size_t r = 0; r < given.size(); ++r) {
+    if (given[r].x != operands[r].x) arguments.ranks[r].x = map_of(given[r].x, p.m, p.k, kCudaTileRows);
+    if (given[r].w != operands[r].w)
+      arguments.ranks[r].w = options.weights == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
+                                                                 : map_of(given[r].w, p.k, p.n, kBlockDepth);
+    operands[r] = given[r];
+  }
+}
+
+void CudaExecutor::Impl::launch() {
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>(2 * arguments.clusters_per_rank * plan.num_ranks);
+  config.blockDim = num(gemm.threads), config.dynamicSmemBytes = num(gemm.shared_bytes);
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  config.attrs = &cooperative, config.numAttrs = 1;
+  void* given[] = {&arguments};
+  check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
+}
+
+CudaExecutor::CudaExecutor(const Plan& plan, const CudaOptions& options)
+    : CudaExecutor(plan, device_plan(plan, Expander(plan)), options) {
+  require_ending(impl_->plan, impl_->device, impl_->arguments.clusters_per_rank);
+}
+
+CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOptions& options)
+    : impl_(std::make_unique<Impl>(plan, std::move(tables), options)) {
+  Impl& i = *impl_;
+  i.share_device();
+  for (int r = 0; r < plan.num_ranks; ++r) i.fill_rank(r);
+  i.fill_pace();
+  i.gave_up = DeviceMemory(4);
+  i.links = DeviceMemory(kMaxCudaRanks * kMaxCudaRanks * 8);
+  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&i.failure), sizeof(DeviceFailure), cudaHostAllocMapped),
+             "allot pinned memory");
+  *i.failure = {};
+  i.arguments.failure = i.failure;
+  i.arguments.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
+  i.arguments.links = reinterpret_cast<unsigned long long*>(i.links.data());
+  i.arguments.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
+  i.arguments.k_blocks = static_cast<std::int32_t>(ceil_div(plan.producers[0].k, kBlockDepth));
+}
+
+CudaExecutor::~CudaExecutor() = default;
+
+void CudaExecutor::start(std::span<const CudaOperands> operands) {
+  if (impl_->broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", impl_->plan.name);
+  impl_->bind(operands);
+  impl_->launch();
+  ++impl_->arguments.run;
+}
+
+void CudaExecutor::finish() {
+  check_cuda(cudaDeviceSynchronize(), "run the kernel");
+  if (impl_->failure->failed == 0) return;
+  impl_->broken = true;
+  throw Error(Code::deadline, describe(impl_->plan, impl_->expander, impl_->device, *impl_->failure),
+              impl_->failure->rank);
+}
+
+const std::byte* CudaExecutor::output(int rank) const {
+  return impl_->memory[at(rank)].segment.data() +
+         impl_->device.layout[at(rank)].buffers[at(impl_->device.output)].offset;
+}
+
+std::vector<std::uint32_t> CudaExecutor::counters(int rank) const {
+  const DeviceLayout& layout = impl_->device.layout[at(rank)];
+  return from_device<std::uint32_t>(impl_->memory[at(rank)].segment.data() + layout.counters, num(layout.num_counters));
+}
+
+const DevicePlan& CudaExecutor::tables() const { return impl_->device; }
+int CudaExecutor::clusters_per_rank() const { return impl_->arguments.clusters_per_rank; }
+
+}  // namespace weft

@@ -1,0 +1,161 @@
+#include "weft/exec/cuda/lane_table.h"
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/refusal_test.h"
+#include "weft/exec/cuda/host_lanes.h"
+#include "weft/exec/cuda/plans_test.h"
+#include "weft/plan/price/traffic.h"
+
+namespace weft {
+namespace {
+
+using testing_cuda::CudaCase;
+using testing_cuda::Operands;
+
+// Runs after one another on 3 clusters per rank; one run on 1 and on 16, where the first gives the same bits.
+TEST(LaneTable, HostLanesAgreeWithRefBitForBitAndCountersGrowByTheirTotals) {
+  for (const CudaCase& c : testing_cuda::small_cases()) {
+    const Plan plan = testing_cuda::plan_of(c);
+    const Expander expander(plan);
+    const DevicePlan device = device_plan(plan, expander);
+    HostLanes lanes(plan, device, 3), alone(plan, device, 1), many(plan, device, 16);
+    for (const std::uint32_t run : {1, 2}) {
+      std::vector<Operands> operands;
+      std::vector<HostOperands> given;
+      for (int r = 0; r < c.ranks; ++r) operands.push_back(testing_cuda::operands_of(c, r, run));
+      for (const Operands& o : operands) given.push_back({o.x.data(), o.w.data()});
+      const auto expected = testing_cuda::reference_of(plan, operands);
+      for (HostLanes* twin : {&lanes, &alone, &many}) {
+        if (run > 1 && twin != &lanes) continue;
+        ASSERT_EQ(twin->run(given), "") << c.name;
+        for (int r = 0; r < c.ranks; ++r) {
+          ASSERT_EQ(twin->output(r).size(), expected[at(r)].size()) << c.name;
+          for (std::size_t i = 0; i < expected[at(r)].size(); ++i)
+            ASSERT_EQ(to_float(twin->output(r)[i]), expected[at(r)][i]) << c.name << " rank " << r << " element " << i;
+          for (const std::uint32_t i : testing_cuda::signalled(device, r))
+            ASSERT_EQ(twin->counters(r)[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(LaneTable, EveryTileIsMadeOnceInPairsOfOneColumn) {
+  for (const CudaCase& c : testing_cuda::small_cases()) {
+    const Plan plan = testing_cuda::plan_of(c);
+    const Expander expander(plan);
+    const DevicePlan device = device_plan(plan, expander);
+    for (int r = 0; r < c.ranks; ++r) {
+      const auto& lanes = device.tables[at(r)].lanes;
+      ASSERT_EQ(lanes.size() % 2, 0u);
+      std::set<std::pair<int, int>> corners;
+      std::int64_t area = 0;
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        EXPECT_EQ(lanes[i].col, lanes[i ^ 1].col) << c.name;
+        EXPECT_EQ(lanes[i].action, lanes[i ^ 1].action) << c.name;
+        if (lanes[i].lane < 0) {
+          EXPECT_EQ(lanes[i].targets + lanes[i].signals + lanes[i].waits + lanes[i].sources, 0) << c.name;
+          continue;
+        }
+        EXPECT_TRUE(corners.insert({lanes[i].row, lanes[i].col}).second) << c.name;
+        area += std::int64_t{lanes[i].rows} * lanes[i].cols;
+      }
+      EXPECT_EQ(area, c.m * c.n) << c.name;
+    }
+  }
+}
+
+TEST(LaneTable, ImagesOfARankAreApartAndInsideItsSegment) {
+  const CudaCase c{"ring", 1024, 768, 64, {128, 256}, 4, Route::ring};
+  const Plan plan = testing_cuda::plan_of(c);
+  const Expander expander(plan);
+  const DevicePlan device = device_plan(plan, expander);
+  std::map<int, std::set<std::int64_t>> written;
+  for (const LaneTable& table : device.tables)
+    for (const DevicePlace& place : table.targets) {
+      if (place.image == 0) continue;
+      EXPECT_EQ(place.offset % kImageBytes, 0);
+      EXPECT_LE(place.offset + kImageBytes, device.layout[at(place.rank)].counters);
+      EXPECT_TRUE(written[place.rank].insert(place.offset).second);
+    }
+  for (const LaneTable& table : device.tables)
+    for (const DevicePlace& place : table.sources) EXPECT_TRUE(written[place.rank].contains(place.offset));
+}
+
+TEST(LaneTable, SignalsCoverTheBytesThatThePlanSends) {
+  for (const CudaCase& c : testing_cuda::small_cases()) {
+    const Plan plan = testing_cuda::plan_of(c);
+    const Expander expander(plan);
+    const DevicePlan device = device_plan(plan, expander);
+    const PlanTraffic expected = traffic(plan);
+    for (int r = 0; r < c.ranks; ++r) {
+      Traffic found;
+      for (const DeviceSignal& signal : device.tables[at(r)].signals) {
+        found.bytes_to_peers += signal.bytes;
+        ++(signal.rank == r ? found.local_signals : found.signals_to_peers);
+      }
+      EXPECT_EQ(found.bytes_to_peers, expected.ranks[at(r)].bytes_to_peers) << c.name;
+      EXPECT_EQ(found.signals_to_peers, expected.ranks[at(r)].signals_to_peers) << c.name;
+      EXPECT_EQ(found.local_signals, expected.ranks[at(r)].local_signals) << c.name;
+    }
+  }
+}
+
+TEST(LaneTable, AnOrderThatGetsStuckIsFoundOnTheHost) {
+  const CudaCase c{"ring", 512, 512, 64, {128, 256}, 4, Route::ring};
+  const Plan plan = testing_cuda::plan_of(c);
+  const Expander expander(plan);
+  DevicePlan device = device_plan(plan, expander);
+  EXPECT_NO_THROW(require_ending(plan, device, 2));
+  DevicePlan backwards = device;
+  for (LaneTable& table : backwards.tables) std::reverse(table.lanes.begin(), table.lanes.end());
+  EXPECT_THROW(require_ending(plan, backwards, 1), Error);
+  for (DeviceLane& lane : device.tables[2].lanes)
+    if (lane.lane == 1) lane.signals = 0;
+  try {
+    require_ending(plan, device, 2);
+    FAIL() << "it ended";
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        std::string(error.what()).find("plan \"gemm reduce_scatter ring\" in the order of a GPU does not end: rank"),
+        0u)
+        << error.what();
+  }
+}
+
+std::string refused(Plan plan) {
+  const Expander expander(plan);
+  return refusal([&] { device_plan(plan, expander); });
+}
+
+TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
+  const CudaCase good{"", 256, 256, 64, {128, 256}, 2, Route::ring};
+  CudaCase c = good;
+  c.n = 260;
+  EXPECT_EQ(refused(testing_cuda::plan_of(c)),
+            "a GPU reads rows in pieces of 16 bytes, but n is 260 and k is 64; pad them to multiples of 8");
+  c = good, c.tile = {256, 64};
+  EXPECT_EQ(refused(testing_cuda::plan_of(c)),
+            "tiles of 256 x 64 do not fit a GPU's; give the gemm .tile = {128, 256}");
+  c = good, c.ranks = 9;
+  EXPECT_EQ(refused(testing_cuda::plan_of(c)),
+            "plan \"gemm reduce_scatter ring\" has 9 ranks; one GPU is shared by at most 8");
+  Plan plan = testing_cuda::plan_of(good);
+  plan.buffers[0].dtype = Dtype::f32;
+  EXPECT_EQ(refused(plan),
+            "\"inbox\" of plan \"gemm reduce_scatter ring\" is f32; on a GPU partial sums and outputs are bf16");
+  plan = testing_cuda::plan_of(good);
+  plan.producers[0].weight = Dtype::f32;
+  EXPECT_EQ(refused(plan), "weights of \"gemm reduce_scatter ring\" are f32; the CUDA executor takes bf16");
+  plan = testing_cuda::plan_of(good);
+  plan.producers[0].bias = true;
+  EXPECT_EQ(refused(plan),
+            "plan \"gemm reduce_scatter ring\" has an addend or an epilogue; the CUDA executor has none yet");
+}
+
+}  // namespace
+}  // namespace weft

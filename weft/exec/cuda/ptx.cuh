@@ -1,0 +1,138 @@
+// The instructions of sm_90a that C++ has no words for, one function each. Names follow the PTX manual: bulk copies are
+// the TMA's, an mbarrier counts arrivals and bytes. Default qualifiers on mbarriers are meant: .release.cluster and
+// .acquire.cluster put a fence for the whole GPU into every k-block (0.70 of the speed).
+#pragma once
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace weft {
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* p) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// mbarriers
+
+__device__ __forceinline__ void init_barrier(std::uint64_t* bar, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(arrivals));
+}
+__device__ __forceinline__ void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void arrive(std::uint64_t* bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
+}
+__device__ __forceinline__ void arrive_and_expect(std::uint64_t* bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
+               : "memory");
+}
+// At the same barrier of another CTA of the cluster.
+__device__ __forceinline__ void arrive_at(std::uint64_t* bar, std::uint32_t cta) {
+  asm volatile(
+      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::
+          "r"(shared_address(bar)),
+      "r"(cta)
+      : "memory");
+}
+__device__ __forceinline__ void wait_barrier(std::uint64_t* bar, int parity) {
+  asm volatile(
+      "{ .reg .pred P; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1; @P bra DONE; bra AGAIN; DONE: }" ::
+          "r"(shared_address(bar)),
+      "r"(parity)
+      : "memory");
+}
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+__device__ __forceinline__ std::uint32_t cta_in_cluster() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Bulk copies. Loads complete on an mbarrier, stores in the calling thread's bulk groups.
+
+__device__ __forceinline__ void load_box(void* to, const CUtensorMap* from, std::uint64_t* bar, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+          shared_address(to)),
+      "l"(from), "r"(shared_address(bar)), "r"(x), "r"(y)
+      : "memory");
+}
+// To the same place in every CTA of the mask, each of whose barriers counts the bytes.
+__device__ __forceinline__ void load_box_multicast(void* to, const CUtensorMap* from, std::uint64_t* bar, int x, int y,
+                                                   std::uint16_t mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(to)),
+      "l"(from), "r"(shared_address(bar)), "r"(x), "r"(y), "h"(mask)
+      : "memory");
+}
+__device__ __forceinline__ void load_bytes(void* to, const void* from, int bytes, std::uint64_t* bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(bar))
+               : "memory");
+}
+__device__ __forceinline__ void store_box(const CUtensorMap* to, const void* from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(to),
+               "r"(shared_address(from)), "r"(x), "r"(y)
+               : "memory");
+}
+__device__ __forceinline__ void store_bytes(void* to, const void* from, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(shared_address(from)),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ __forceinline__ void wait_stores_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+// Orders what threads read and write with what bulk copies do.
+__device__ __forceinline__ void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+__device__ __forceinline__ void fence_proxies_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Counters and time.
+
+__device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ void add_release(std::uint32_t* p, std::uint32_t v) {
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ unsigned long long load_relaxed(const unsigned long long* p) {
+  unsigned long long v;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ unsigned long long global_ns() {  // moves in steps of 32 ns
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+}
+
+// Matrices of 8 x 8 bf16 between registers and shared memory.
+
+__device__ __forceinline__ void load_matrices(std::uint32_t from, std::uint32_t (&q)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(q[0]), "=r"(q[1]), "=r"(q[2]), "=r"(q[3])
+               : "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ std::uint32_t pack(float low, float high) {
+  const __nv_bfloat162 v = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&v);
+}
+__device__ __forceinline__ float low_of(std::uint32_t v) { return __uint_as_float(v << 16); }
+__device__ __forceinline__ float high_of(std::uint32_t v) { return __uint_as_float(v & 0xffff0000u); }
+__device__ __forceinline__ void store_matrices(std::uint32_t to, const float* v) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(pack(v[0], v[1])),
+               "r"(pack(v[2], v[3])), "r"(pack(v[4], v[5])), "r"(pack(v[6], v[7]))
+               : "memory");
+}
+
+}  // namespace weft
