@@ -24,6 +24,7 @@
 #include "weft/world/trace.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/ranks.h"
 
 namespace weft::cli {
@@ -130,16 +131,15 @@ int parse_and_run(int argc, char** argv) {
   add_spd(app, &run);
   add_sim(app, &run);
   add_info(app, &run);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
+    best_isa();  // refuses a WEFT_ISA that this machine cannot serve, whatever the command
+    return run();
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     return bad_words(app, error, argc > 1 ? argv[1] : nullptr);
-  }
-  try {
-    best_isa();  // refuses a WEFT_ISA that this machine cannot serve, whatever the command
-    return run();
   } catch (const Error& error) {
     print_record(error);
     return speaks_of(error) ? complain(error.what(), exit_code(error.code())) : exit_code(error.code());

@@ -10,6 +10,8 @@
 #include "weft/base/names.h"
 #include "weft/cluster/workload.h"
 
+#include "cli/flag_values.h"
+
 namespace weft::cli {
 namespace {
 
@@ -134,32 +136,81 @@ Stack parse_stack(const OpFlags& f, const OpName& parsed) {
   return parse_name(kStacks, "stack", f.stack);
 }
 
+// Which ops take a flag, and how the sentence calls them. Flags that all ops take have no row.
+struct Takes {
+  std::string_view flag;
+  bool (*op)(const OpName&);
+  std::string_view whose;
+};
+
+constexpr auto kTables = [](const OpName& op) { return op.producer == ProducerKind::embedding_bag; };
+constexpr auto kMatrix = [](const OpName& op) { return op.producer != ProducerKind::embedding_bag; };
+constexpr auto kProduct = [](const OpName& op) {
+  return op.producer == ProducerKind::gemm || op.producer == ProducerKind::gemv;
+};
+constexpr auto kSums = [](const OpName& op) {
+  return op.space == SpaceKind::reduce_scatter || op.space == SpaceKind::all_reduce;
+};
+constexpr auto kAllReduce = [](const OpName& op) { return op.space == SpaceKind::all_reduce; };
+constexpr auto kAllToAll = [](const OpName& op) { return op.space == SpaceKind::all_to_all; };
+constexpr auto kBroadcast = [](const OpName& op) { return op.space == SpaceKind::broadcast; };
+
+constexpr Takes kTakes[] = {
+    {"--m", kMatrix, "gemm, gemv and collectives alone"},
+    {"--n", kMatrix, "gemm, gemv and collectives alone"},
+    {"--k", kProduct, "gemm and gemv"},
+    {"--weight", kProduct, "gemm and gemv"},
+    {"--addend", kProduct, "gemm and gemv"},
+    {"--slices", kAllReduce, "all_reduce"},
+    {"--wire", kSums, "reduce_scatter and all_reduce"},
+    {"--wire-sums", kAllReduce, "all_reduce"},
+    {"--stack", kAllToAll, "all_to_all"},
+    {"--root", kBroadcast, "broadcast"},
+    {"--tables", kTables, "embedding"},
+    {"--rows", kTables, "embedding"},
+    {"--dim", kTables, "embedding"},
+    {"--batch", kTables, "embedding"},
+    {"--pooling", kTables, "embedding"},
+    {"--zipf", kTables, "embedding"},
+    {"--workload", kTables, "embedding"},
+    {"--tables-of", kTables, "embedding"},
+    {"--pool", kTables, "embedding"},
+};
+
+void refuse_foreign_flags(const OpFlags& f, const OpName& op) {
+  for (const auto& [flag, value] : f.given)
+    for (const Takes& row : kTakes)
+      if (row.flag == flag && !row.op(op))
+        bad_input("{}{}{} is for {}, not for {}; leave it out", flag, value.empty() ? "" : " ", value, row.whose, f.op);
+}
+
 }  // namespace
 
 void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
-  app.add_option("--ranks", f->ranks, fmt::format("ranks, 1 to {} (2)", max_ranks))->type_name("N");
-  app.add_option("--ranks-per-host", f->ranks_per_host, "ranks fill hosts in blocks of this many")->type_name("N");
-  app.add_option("--m", f->m, "rows of one rank's output (1024; gemv 1)")->type_name("N");
-  app.add_option("--n", f->n, "its columns (1024; gemv 4096)")->type_name("N");
-  app.add_option("--k", f->k, "length of its sums (512; gemv 2048)")->type_name("N");
+  add_number(app, "--ranks", &f->ranks, fmt::format("ranks, 1 to {} (2)", max_ranks))->type_name("N");
+  add_number(app, "--ranks-per-host", &f->ranks_per_host, "ranks fill hosts in blocks of this many", 1)->type_name("N");
+  add_number(app, "--m", &f->m, "rows of one rank's output (1024; gemv 1)")->type_name("N");
+  add_number(app, "--n", &f->n, "its columns (1024; gemv 4096)")->type_name("N");
+  add_number(app, "--k", &f->k, "length of its sums (512; gemv 2048)")->type_name("N");
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
   app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
   app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot, chain, two_level")
       ->type_name("ROUTE");
-  app.add_option("--slices", f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)")->type_name("S");
+  add_number(app, "--slices", &f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)", 1)
+      ->type_name("S");
   app.add_option("--wire", f->wire, "partial sums travel as f32, bf16 or int8")->type_name("TYPE");
   app.add_option("--wire-sums", f->wire_sums,
                  "all_reduce: sums go to everybody as f32, bf16 or int8 (int8 with --wire int8)")
       ->type_name("TYPE");
   app.add_option("--stack", f->stack, "all_to_all: stack by rows or columns")->type_name("HOW");
-  app.add_option("--root", f->root, "broadcast: rank that makes it (0)")->type_name("RANK");
-  app.add_option("--tables", f->tables, "embedding: tables of one rank (8)")->type_name("N");
-  app.add_option("--rows", f->rows, "embedding: rows of a table (10000)")->type_name("N");
-  app.add_option("--dim", f->dim, "embedding: floats of a row (64)")->type_name("N");
-  app.add_option("--batch", f->batch, "embedding: samples of the whole batch (1024)")->type_name("N");
-  app.add_option("--pooling", f->pooling, "embedding: rows pooled for a sample in a table (32)")->type_name("N");
-  app.add_option("--zipf", f->zipf, "embedding: row of rank i is read with weight 1/i^A (0: all alike)")
+  add_number(app, "--root", &f->root, "broadcast: rank that makes it (0)")->type_name("RANK");
+  add_number(app, "--tables", &f->tables, "embedding: tables of one rank (8)")->type_name("N");
+  add_number(app, "--rows", &f->rows, "embedding: rows of a table (10000)")->type_name("N");
+  add_number(app, "--dim", &f->dim, "embedding: floats of a row (64)")->type_name("N");
+  add_number(app, "--batch", &f->batch, "embedding: samples of the whole batch (1024)")->type_name("N");
+  add_number(app, "--pooling", &f->pooling, "embedding: rows pooled for a sample in a table (32)")->type_name("N");
+  add_number(app, "--zipf", &f->zipf, "embedding: row of rank i is read with weight 1/i^A (0: all alike)")
       ->type_name("A");
   app.add_option("--workload", f->workload,
                  "embedding: tables and batch of a workload, as dlrm-v2; --rows caps its tables (100000)")
@@ -167,10 +218,14 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--tables-of", f->tables_of, "embedding: one-hot, multi-hot or all tables of the workload")
       ->type_name("WHICH");
   app.add_option("--pool", f->pool, "embedding: sum or mean")->type_name("HOW");
+  for (CLI::Option* option : app.get_options())
+    if (option->nonpositional())
+      option->each([f, name = option->get_name()](const std::string& value) { f->given.emplace_back(name, value); });
 }
 
 OpSpec parse_op(const OpFlags& f, int max_ranks) {
   const OpName parsed = parse_op_name(f.op);
+  refuse_foreign_flags(f, parsed);
   if (f.ranks < 1 || f.ranks > max_ranks) bad_input("--ranks is {}; use 1 to {}", f.ranks, max_ranks);
   if (f.ranks_per_host < 0 || f.ranks_per_host > f.ranks)
     bad_input("--ranks-per-host is {}; use 1 to {}, the number of ranks", f.ranks_per_host, f.ranks);
@@ -187,7 +242,6 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   } else {
     spec.producer = matrix_producer(f, parsed.producer);
   }
-  if (f.addend && !spec.producer.addend) bad_input("--addend is for gemm and gemv, not for {}; leave it out", f.op);
   if (parsed.space == SpaceKind::keep) {
     if (f.route != "auto" && parse_route(f.route) != Route::local)
       bad_input("--route is {}, but keep moves nothing; leave it at auto", f.route);
@@ -203,8 +257,6 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   if (!f.wire_sums.empty()) o.wire_sums = parse_dtype(f.wire_sums);
   o.root = f.root;
   o.stack = parse_stack(f, parsed);
-  if (parsed.space != SpaceKind::all_to_all && !f.stack.empty())
-    bad_input("--stack is for all_to_all alone, not for {}; leave it out", to_string(parsed.space));
   return spec;
 }
 

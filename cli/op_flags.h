@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/study/op_spec.h"
 
@@ -27,12 +29,14 @@ struct OpFlags {
   std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
   double zipf = 0;
   std::string workload, tables_of = "all";
+  std::vector<std::pair<std::string, std::string>> given;  // flags that were written, and their values
 };
 
 // `max_ranks` is what the command can serve; it goes into the help; parse_op checks it.
 void add_op_flags(CLI::App& app, OpFlags* flags, int max_ranks);
 
-// Throws bad_input naming the value and the remedy: an unknown name, a size out of range, a route there is not.
+// Throws bad_input naming the value and the remedy: an unknown name, a flag that this op does not take, a size out of
+// range, a route there is not.
 OpSpec parse_op(const OpFlags& flags, int max_ranks);
 
 }  // namespace weft::cli

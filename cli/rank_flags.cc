@@ -9,20 +9,22 @@
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 
 namespace weft::cli {
 
 CLI::Option* add_ranks_flag(CLI::App& app, RankFlags* flags, const std::string& help) {
-  return app.add_option("--ranks", flags->count, help)->type_name("N");
+  return add_number(app, "--ranks", &flags->count, help)->type_name("N");
 }
 
 CLI::Option* add_ranks_per_host_flag(CLI::App& app, RankFlags* flags) {
-  return app.add_option("--ranks-per-host", flags->per_host, "ranks fill hosts in blocks of this many")->type_name("N");
+  return add_number(app, "--ranks-per-host", &flags->per_host, "ranks fill hosts in blocks of this many", 1)
+      ->type_name("N");
 }
 
 CLI::Option* add_threads_flag(CLI::App& app, RankFlags* flags, const std::string& help) {
-  return app.add_option("--threads", flags->threads, help)->type_name("T");
+  return add_number(app, "--threads", &flags->threads, help, 1)->type_name("T");
 }
 
 CLI::Option* add_transport_flag(CLI::App& app, RankFlags* flags) {

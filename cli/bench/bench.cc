@@ -1,6 +1,7 @@
 // `weft bench OP`: flags, refusals, and who does what. The command starts itself again as ranks (or threads);
 // rank 0 prints what measure() found.
 #include <algorithm>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -19,6 +20,7 @@
 #include "cli/bench/sizes.h"
 #include "cli/bench/sweep.h"
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/out_file.h"
@@ -32,13 +34,14 @@ struct Flags {
   OpFlags op;
   RankFlags ranks;  // number and hosts of the ranks are the op's, once parsed
   int rounds = 15;
-  std::string sizes = "4K:64M", svg;
+  std::optional<std::string> sizes, ratios;  // none: kAllSizes, kWholeAxis
+  std::string svg;
   bool axis = false, sweep = false;
-  std::string ratios{kWholeAxis};
   int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
 };
 
+constexpr const char* kAllSizes = "4K:64M";
 constexpr double kShortUs = 50;  // a common start costs more than this
 constexpr int kPairedRuns = 2000;
 constexpr int kSweepRounds = 41;
@@ -50,24 +53,49 @@ void check_flags(const Flags& flags) {
   if (flags.paired < 0 || flags.paired > 10'000'000) bad_input("--paired is {}; use 1 to 10000000 runs", flags.paired);
 }
 
+// A collective alone, with no shape given, is shown over sizes.
+bool over_sizes(const Flags& flags, const OpSpec& spec) {
+  return spec.alone() && spec.space.kind != SpaceKind::keep && !flags.op.m && !flags.op.n;
+}
+
+std::vector<double> ratios_of(const Flags& flags) {
+  return parse_ratios(flags.ratios.value_or(std::string(kWholeAxis)));
+}
+
+// A sweep has its own shapes, and an axis its own depths.
+void refuse_sizes_of_walk(const Flags& flags, const OpSpec& spec) {
+  const std::vector<std::string_view> own =
+      flags.sweep   ? std::vector<std::string_view>{"--m",   "--n",     "--k",       "--tables",  "--rows",
+                                                    "--dim", "--batch", "--pooling", "--workload"}
+      : !flags.axis ? std::vector<std::string_view>{}
+                    : std::vector<std::string_view>{spec.producer.kind == ProducerKind::embedding_bag ? "--pooling"
+                                                    : spec.gathers                                    ? "--n"
+                                                                                                      : "--k"};
+  for (const auto& [flag, value] : flags.op.given)
+    if (std::find(own.begin(), own.end(), flag) != own.end())
+      bad_input("{} {} is what {} walks over; leave it out", flag, value, flags.sweep ? "--sweep" : "--axis");
+}
+
 void check_walk(const Flags& flags, const OpSpec& spec) {
-  parse_ratios(flags.ratios);  // says so where they are none
+  ratios_of(flags);  // says so where they are none
   if (flags.axis && flags.sweep) bad_input("--axis and --sweep are two walks; ask for one at a time");
   if (!flags.svg.empty() && !flags.axis && !flags.sweep) bad_input("--svg draws --axis or --sweep; add one of them");
   if ((flags.axis || flags.sweep) && !has_collective(spec))
     bad_input("--axis and --sweep need a producer and a collective on 2 ranks or more; {} on {} has not", spec.name,
               spec.ranks);
+  if (flags.ratios && !flags.axis) bad_input("--ratios {} are walked by --axis; add it", *flags.ratios);
+  if (flags.sizes && !over_sizes(flags, spec))
+    bad_input("--sizes {} is for a collective alone without --m and --n, as `weft bench ar`; leave it out",
+              *flags.sizes);
+  if (flags.paired > 0 && (flags.axis || flags.sweep || spec.alone()))
+    bad_input("--paired {} is for one op with a producer; leave it out", flags.paired);
+  refuse_sizes_of_walk(flags, spec);
 }
 
 OpSpec spec_of(const Flags& flags, int ranks) {
   OpFlags op = flags.op;
   op.ranks = ranks;
   return parse_op(op, kMaxLocalRanks);
-}
-
-// A collective alone, with no shape given, is shown over sizes.
-bool over_sizes(const Flags& flags, const OpSpec& spec) {
-  return spec.alone() && spec.space.kind != SpaceKind::keep && !flags.op.m && !flags.op.n;
 }
 
 MeasureOptions measure_options(const Flags& flags) {
@@ -80,7 +108,7 @@ MeasureOptions measure_options(const Flags& flags) {
 std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
   const SpaceKind kind = spec_of(flags, ranks).space.kind;
   std::vector<OpSpec> out;
-  for (const std::int64_t bytes : parse_sizes(flags.sizes)) {
+  for (const std::int64_t bytes : parse_sizes(flags.sizes.value_or(kAllSizes))) {
     Flags one = flags;
     set_size(kind, ranks, bytes, &one.op);
     out.push_back(spec_of(one, ranks));
@@ -121,7 +149,7 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
   op.ranks = world.size();
   MeasureOptions options = measure_options(flags);
   options.budget_s = kAxisBudgetS;
-  const auto points = walk_axis(world, op, kMaxLocalRanks, parse_ratios(flags.ratios), options, progress);
+  const auto points = walk_axis(world, op, kMaxLocalRanks, ratios_of(flags), options, progress);
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   if (!flags.svg.empty()) write_file(flags.svg, axis_svg(points, context));
@@ -195,13 +223,14 @@ void add_command(CLI::App& app, Run* chosen) {
       ->type_name("OP");
   add_op_flags(*command, &flags->op, kMaxLocalRanks);
   add_threads_flag(*command, &flags->ranks);
-  command->add_option("--rounds", flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
+  add_number(*command, "--rounds", &flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   add_transport_flag(*command, &flags->ranks);
   add_link_flag(*command, &flags->ranks);
   add_trace_flag(*command, &flags->ranks);
   command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
       ->type_name("SIZES");
-  command->add_option("--paired", flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)")
+  add_number(*command, "--paired", &flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)",
+             1)
       ->type_name("RUNS")
       ->expected(0, 1)
       ->default_str(std::to_string(kPairedRuns));

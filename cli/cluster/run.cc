@@ -20,6 +20,7 @@
 #include "weft/virtual/tools.h"
 
 #include "cli/cluster/cluster.h"
+#include "cli/flag_values.h"
 
 extern char** environ;
 
@@ -155,8 +156,10 @@ int run(const RunFlags& flags) {
 void add_cluster_run(CLI::App& cluster, Run* chosen) {
   auto* command = cluster.add_subcommand("run", "start ranks of a program on virtual hosts, with mpirun");
   auto flags = std::make_shared<RunFlags>();
-  command->add_option("-n,--ranks", flags->ranks, "ranks in all, in blocks over the hosts")->required()->type_name("N");
-  command->add_option("--ranks-per-host", flags->ranks_per_host, "ranks on a host (as even as hosts allow)")
+  add_number(*command, "-n,--ranks", &flags->ranks, "ranks in all, in blocks over the hosts")
+      ->required()
+      ->type_name("N");
+  add_number(*command, "--ranks-per-host", &flags->ranks_per_host, "ranks on a host (as even as hosts allow)", 1)
       ->type_name("R");
   command->add_option("--mca", flags->mca, "a parameter of Open MPI, as in --mca pml=ucx; may be repeated")
       ->type_name("NAME=VALUE")

@@ -24,6 +24,7 @@
 #include "weft/virtual/tools.h"
 
 #include "cli/cluster/cluster.h"
+#include "cli/flag_values.h"
 
 namespace weft::cli::cluster {
 namespace {
@@ -172,10 +173,11 @@ int up(const UpFlags& flags) {
 void add_cluster_up(CLI::App& cluster, Run* chosen) {
   auto* command = cluster.add_subcommand("up", "make virtual hosts");
   auto flags = std::make_shared<UpFlags>();
-  command->add_option("--hosts", flags->hosts, "how many (2)")->type_name("H");
+  add_number(*command, "--hosts", &flags->hosts, "how many (2)")->type_name("H");
   command->add_option("--rate", flags->rate, "of each host's link, each direction: 50mbit to 1gbit; none (250mbit)")
       ->type_name("RATE");
-  command->add_option("--cpus", flags->cpus, "CPU quota of each host, in cores: 0.5; without it none")->type_name("C");
+  add_number(*command, "--cpus", &flags->cpus, "CPU quota of each host, in cores: 0.5; without it none")
+      ->type_name("C");
   command->add_flag("--pin", flags->pin, "give each host a core of its own");
   add_name_flag(*command, &flags->name);
   command->add_flag("--json", flags->json, "one JSON object on standard output");

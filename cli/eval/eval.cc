@@ -13,6 +13,7 @@
 #include "weft/world/world.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -109,8 +110,8 @@ void add_eval(CLI::App& app, Run* chosen) {
   command->add_option("--text", options.text, "perplexity on this text (the folder's heldout.txt)")->type_name("FILE");
   command->add_option("--tasks", options.tasks, "accuracy on these items (the folder's tasks.jsonl)")
       ->type_name("FILE");
-  command->add_option("--limit", options.limit, "this many windows, and items of each task (all)")->type_name("N");
-  command->add_option("--window", options.window, "tokens of a window (the model's length, 2048 at most)")
+  add_number(*command, "--limit", &options.limit, "this many windows, and items of each task (all)")->type_name("N");
+  add_number(*command, "--window", &options.window, "tokens of a window (the model's length, 2048 at most)")
       ->type_name("TOKENS");
   command
       ->add_option(

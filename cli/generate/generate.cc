@@ -17,6 +17,7 @@
 #include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/ranks.h"
 
@@ -102,16 +103,16 @@ void add_text_flags(CLI::App& command, Flags* flags) {
   command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")->allow_extra_args(false);
   command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt");
   command.add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch");
-  command.add_option("--max-tokens", flags->options.max_tokens, "tokens to make for each prompt")
+  add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
-  command.add_option("--temperature", flags->options.sampler.temperature, "0: the most probable token")
+  add_number(command, "--temperature", &flags->options.sampler.temperature, "0: the most probable token")
       ->capture_default_str();
-  command.add_option("--top-k", flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
+  add_number(command, "--top-k", &flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
       ->capture_default_str();
-  command
-      .add_option("--top-p", flags->options.sampler.top_p, "only the most probable that have this probability together")
+  add_number(command, "--top-p", &flags->options.sampler.top_p,
+             "only the most probable that have this probability together")
       ->capture_default_str();
-  command.add_option("--seed", flags->options.sampler.seed, "of the random numbers")->capture_default_str();
+  add_number(command, "--seed", &flags->options.sampler.seed, "of the random numbers")->capture_default_str();
   command.add_option("--stop", flags->options.stops, "a text ends before this; several times: before any")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on past the end that the model makes");
@@ -131,8 +132,8 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
   command
       .add_option("--sync", flags->sync, "fused, sequential, decomposed, or alone (no all_reduce: wrong, the floor)")
       ->capture_default_str();
-  command.add_option("--panels", flags->panels, "of --sync decomposed")->capture_default_str();
-  command.add_option("--rows", flags->rows, "most tokens of prompts in one pass")->capture_default_str();
+  add_number(command, "--panels", &flags->panels, "of --sync decomposed")->capture_default_str();
+  add_number(command, "--rows", &flags->rows, "most tokens of prompts in one pass")->capture_default_str();
   add_trace_flag(command, &flags->ranks);
   command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");
 }

@@ -26,6 +26,7 @@
 #include "weft/world/world.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/ledger/report.h"
 #include "cli/out_file.h"
 #include "cli/progress.h"
@@ -183,22 +184,27 @@ int run(Flags flags) {
 void add_model_flags(CLI::App& app, ModelTaskOptions* model) {
   app.add_option("--model", model->model, fmt::format("a model's folder, or a name in models/ ({})", kModel))
       ->type_name("DIR|NAME");
-  app.add_option("--tokens", model->tokens, fmt::format("--model: tokens of the prompt ({})", kTokens))->type_name("N");
+  add_number(app, "--tokens", &model->tokens, fmt::format("--model: tokens of the prompt ({})", kTokens))
+      ->type_name("N");
   app.add_option("--spd", model->spd, "--model: what to drop (DIR/spd/tp<ranks>.spd, or every block)")
       ->type_name("FILE");
   app.add_option("--prompt", model->prompt, "--model: the prompt, its first tokens (DIR/prompt.txt, or the text's)")
       ->type_name("FILE");
   app.add_option("--text", model->text, "--model: text that losses are measured on (DIR/heldout.txt)")
       ->type_name("FILE");
+  for (const char* flag : {"--model", "--tokens", "--spd", "--prompt", "--text"})
+    app.get_option("--workload")->excludes(app.get_option(flag));
 }
 
 void add_block_flags(CLI::App& app, Flags* flags) {
-  app.add_option("--workload", flags->workload,
-                 fmt::format("one block with the shapes of {}, or of a file", fmt::join(workload_names(), ", ")))
-      ->type_name("NAME|FILE");
-  app.add_flag("--full", flags->full, "--workload: the model's own sizes, not its stated scale-down");
+  auto* workload =
+      app.add_option("--workload", flags->workload,
+                     fmt::format("one block with the shapes of {}, or of a file", fmt::join(workload_names(), ", ")))
+          ->type_name("NAME|FILE");
+  app.add_flag("--full", flags->full, "--workload: the model's own sizes, not its stated scale-down")->needs(workload);
   add_out_file(app, "--svg", &flags->svg,
-               fmt::format("--workload: the timeline before and after ({}; with --json none)", kDefaultSvg));
+               fmt::format("--workload: the timeline before and after ({}; with --json none)", kDefaultSvg))
+      ->needs(workload);
 }
 
 void add_common_flags(CLI::App& app, Flags* flags) {
@@ -208,9 +214,9 @@ void add_common_flags(CLI::App& app, Flags* flags) {
   add_link_flag(app, &flags->ranks,
                 fmt::format("between ranks: shm, or RATE[,LATENCY][,nic] ({} of a model, {} of a block)", kModelLink,
                             kBlockLink));
-  app.add_option("--rounds", flags->rounds,
-                 fmt::format("rounds; every figure is a median over them ({} of a model, {} of a block)", kModelRounds,
-                             kBlockRounds))
+  add_number(app, "--rounds", &flags->rounds,
+             fmt::format("rounds; every figure is a median over them ({} of a model, {} of a block)", kModelRounds,
+                         kBlockRounds))
       ->type_name("K");
   add_trace_flag(app, &flags->ranks);
   add_out_file(app, "--save", &flags->save, "write the JSON object to a file as well");

@@ -57,6 +57,9 @@ Report examine(const Flags& flags) {
   if (flags.load.empty() == flags.op.op.empty())
     bad_input("{}", flags.load.empty() ? "no op to plan; give one, as in `weft plan gemm-rs`, or --load FILE"
                                        : "both an op and --load are given; leave one out");
+  if (!flags.load.empty() && !flags.op.given.empty())
+    bad_input("{} is for a plan that is built, and --load {} has its own; leave it out", flags.op.given.front().first,
+              flags.load);
   Report report;
   Cluster cluster = flags.cluster.empty() ? find_cluster() : load_cluster(flags.cluster);
   EstimateHint hint;

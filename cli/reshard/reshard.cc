@@ -11,6 +11,7 @@
 #include "weft/plan/text/save.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/reshard/gantt.h"
 #include "cli/reshard/plan_report.h"
@@ -50,7 +51,7 @@ void add_run_command(CLI::App& reshard, Run* chosen) {
       ->add_option("--link", flags->reshard.link,
                    "between hosts: shm (memory), or RATE[,LATENCY] to pace every host's NIC to, as 10gbit,10us")
       ->type_name("LINK");
-  command->add_option("--rounds", flags->rounds, "rounds; times are medians over them (5)")->type_name("K");
+  add_number(*command, "--rounds", &flags->rounds, "rounds; times are medians over them (5)")->type_name("K");
   add_threads_flag(*command, &flags->ranks);
   add_transport_flag(*command, &flags->ranks);
   add_trace_flag(*command, &flags->ranks);

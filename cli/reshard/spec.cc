@@ -16,6 +16,7 @@
 #include "weft/cluster/data_file.h"
 #include "weft/reshard/manifest.h"
 
+#include "cli/flag_values.h"
 #include "cli/reshard/words.h"
 
 namespace weft::cli::reshard {
@@ -216,7 +217,7 @@ void add_flags(CLI::App& command, Flags* flags) {
   text("--dst-dtype", &flags->dst_dtype, "where it changes on the way: f32 and bf16 do", "DTYPE");
   command.add_flag("--overlap", flags->overlap, "the destination is on the source's own ranks");
   text("--dst-ranks", &flags->dst_ranks, "or on these, as 4-11", "RANKS");
-  command.add_option("--case", flags->number, "one of the nine cases of Zhuang et al., MLSys 2023: 1 to 9")
+  add_number(command, "--case", &flags->number, "one of the nine cases of Zhuang et al., MLSys 2023: 1 to 9")
       ->type_name("N");
   text("--tensors", &flags->tensors, "many tensors at once: a manifest (workloads/reshard/NAME.json, or a path)",
        "FILE");
@@ -225,8 +226,8 @@ void add_flags(CLI::App& command, Flags* flags) {
   text("--size", &flags->size, "make the first dimension as long as these bytes need, as 64MB", "BYTES");
   text("--strategy", &flags->strategy, "auto, broadcast, send_recv, local_allgather, global_allgather", "NAME");
   text("--choice", &flags->choice, "who sends, in which order: ours, naive, balance, dfs, greedy", "NAME");
-  command.add_option("--node-budget", flags->node_budget, "of dfs and of exact searches (200000)")->type_name("N");
-  command.add_option("--seed", flags->seed, "of greedy (1)")->type_name("N");
+  add_number(command, "--node-budget", &flags->node_budget, "of dfs and of exact searches (200000)")->type_name("N");
+  add_number(command, "--seed", &flags->seed, "of greedy (1)")->type_name("N");
   text("--network", &flags->network, "NICs, racks and uplinks (clusters/networks/NAME.json, or a path)", "FILE");
   command.add_flag("--compare", flags->compare, "all strategies and choices, in one table");
   command.add_flag("--json", flags->json, "one JSON object on standard output");

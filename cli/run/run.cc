@@ -13,6 +13,7 @@
 #include "weft/transport/join/net_join.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/rank_flags.h"
 
 namespace weft::cli {
@@ -22,7 +23,7 @@ namespace {
 struct Flags {
   RankFlags ranks{.count = 0, .threads = 0, .link = ""};  // 0 and "": as the environment says
   std::string rendezvous;
-  int first_rank = -1, world_size = -1;
+  std::optional<int> first_rank, world_size;
   bool json = false;
   std::vector<std::string> program;
 };
@@ -30,29 +31,29 @@ struct Flags {
 // All three flags or none: half of them says nothing that could be run.
 void join_world(const Flags& flags, LaunchOptions* options) {
   const bool named = !flags.rendezvous.empty();
-  if (!named && flags.first_rank < 0 && flags.world_size < 0) return;
-  if (!named || flags.first_rank < 0 || flags.world_size < 0)
+  if (!named && !flags.first_rank && !flags.world_size) return;
+  if (!named || !flags.first_rank || !flags.world_size)
     bad_input(
         "ranks of several hosts need all of --rendezvous HOST:PORT, --first-rank R and --world-size N; {} is "
         "missing",
-        !named                 ? "--rendezvous"
-        : flags.first_rank < 0 ? "--first-rank"
-                               : "--world-size");
-  if (flags.world_size < 1 || flags.world_size > kMaxWorldRanks)
-    bad_input("--world-size is {}; use 1 to {}", flags.world_size, kMaxWorldRanks);
-  if (flags.first_rank + flags.ranks.count > flags.world_size)
+        !named              ? "--rendezvous"
+        : !flags.first_rank ? "--first-rank"
+                            : "--world-size");
+  const std::int64_t last = std::int64_t{*flags.first_rank} + flags.ranks.count - 1;
+  if (*flags.world_size > kMaxWorldRanks)
+    bad_input("--world-size is {}; use 1 to {}", *flags.world_size, kMaxWorldRanks);
+  if (last >= *flags.world_size)
     bad_input("--first-rank {} and -n {} make ranks up to {}, but --world-size is {}; every rank is below it",
-              flags.first_rank, flags.ranks.count, flags.first_rank + flags.ranks.count - 1, flags.world_size);
+              *flags.first_rank, flags.ranks.count, last, *flags.world_size);
   static_cast<void>(parse_address(flags.rendezvous));  // refused here, in one sentence, and not once a rank
   static_cast<void>(secret_from_env());
   options->rendezvous = flags.rendezvous;
-  options->first_rank = flags.first_rank;
-  options->world_size = flags.world_size;
+  options->first_rank = *flags.first_rank;
+  options->world_size = *flags.world_size;
 }
 
 int run(const Flags& flags) {
-  if (flags.ranks.threads < 0 || flags.ranks.threads > 1024)
-    bad_input("--threads is {}; use 1 to 1024", flags.ranks.threads);
+  if (flags.ranks.threads > 1024) bad_input("--threads is {}; use 1 to 1024", flags.ranks.threads);
   LaunchOptions options{.num_ranks = flags.ranks.count, .argv = flags.program};
   if (flags.ranks.threads > 0) options.env.emplace_back("WEFT_THREADS", std::to_string(flags.ranks.threads));
   paced_link(flags.ranks.link);  // says so where it is no link at all
@@ -86,15 +87,16 @@ int run(const Flags& flags) {
 void add_run(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("run", "start N local ranks of a program that uses the library");
   auto flags = std::make_shared<run_command::Flags>();
-  command->add_option("-n,--ranks", flags->ranks.count, "ranks to start")->required()->type_name("N");
+  add_number(*command, "-n,--ranks", &flags->ranks.count, "ranks to start")->required()->type_name("N");
   add_threads_flag(*command, &flags->ranks, "threads of each rank (WEFT_THREADS, or 1)");
   add_link_flag(*command, &flags->ranks);
   add_trace_flag(*command, &flags->ranks);
   command->add_flag("--json", flags->json, "report how it ended as one JSON object, after the program's own output");
   command->add_option("--rendezvous", flags->rendezvous, "where rank 0 of a world of several hosts listens")
       ->type_name("HOST:PORT");
-  command->add_option("--first-rank", flags->first_rank, "the first rank started here, in that world")->type_name("R");
-  command->add_option("--world-size", flags->world_size, "ranks of that world, on all hosts")->type_name("N");
+  add_number(*command, "--first-rank", &flags->first_rank, "the first rank started here, in that world", 0)
+      ->type_name("R");
+  add_number(*command, "--world-size", &flags->world_size, "ranks of that world, on all hosts", 1)->type_name("N");
   command->add_option("program", flags->program, "the program and its arguments, after --")
       ->required()
       ->type_name("PROG");

@@ -15,6 +15,7 @@
 #include "weft/study/sim/pictures.h"
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/sim/report.h"
 
@@ -170,7 +171,7 @@ int run_fit(const Flags& flags) {
 void add_case_flags(CLI::App* command, Flags* flags) {
   command->add_option("--model", flags->model, "a transformer of workloads/, or a file (t-nlg)")
       ->type_name("NAME|FILE");
-  command->add_option("--tp", flags->tp, "devices that share the model (8)")->type_name("N");
+  add_number(*command, "--tp", &flags->tp, "devices that share the model (8)")->type_name("N");
   command->add_option("--layer", flags->layer, "op, fc2, fc1 or ip (the last two backward), or all (fc2)")
       ->type_name("L");
   std::string names;
@@ -187,7 +188,8 @@ void add_t3(CLI::App* command, Run* chosen) {
   t3->add_option("--config", flags->config,
                  "sequential, t3, t3-fifo, t3-mca, ideal-overlap, ideal-nmc, copy-engine, fused-cu or direct (t3-mca)")
       ->type_name("NAME");
-  t3->add_flag("--table", flags->table, "the paper's 16 cases and figures, paper and ours");
+  auto* table = t3->add_flag("--table", flags->table, "the paper's 16 cases and figures, paper and ours");
+  for (const char* flag : {"--model", "--tp", "--layer", "--config"}) table->excludes(t3->get_option(flag));
   t3->add_flag("--band", flags->band, "with the table: plain T3 over switch cost and grant");
   t3->add_flag("--sensitivity", flags->sensitivity, "with the table: every free parameter 20 % lower and higher");
   t3->add_flag("--beyond", flags->beyond, "with the table: models on 32 devices, and what the paper did not measure");

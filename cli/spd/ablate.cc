@@ -12,6 +12,7 @@
 #include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/ablation.h"
 
+#include "cli/flag_values.h"
 #include "cli/progress.h"
 #include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
@@ -105,13 +106,13 @@ void add_ablate(CLI::App& group, Run* chosen) {
   auto flags = std::make_shared<AblateFlags>();
   command->add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
   command->add_option("--text", flags->text, "text for perplexity")->type_name("FILE")->required();
-  command->add_option("--tp", flags->tp, "ranks, computed one after another in this process (4)")->type_name("N");
-  command->add_option("--block", flags->block, "the block that is dropped (0)")->type_name("B");
+  add_number(*command, "--tp", &flags->tp, "ranks, computed one after another in this process (4)")->type_name("N");
+  add_number(*command, "--block", &flags->block, "the block that is dropped (0)")->type_name("B");
   command->add_flag("--all", flags->all, "all blocks are dropped, not one");
-  command->add_option("--samples", flags->samples, "windows (8)")->type_name("N");
-  command->add_option("--window", flags->window, "tokens of a window (the model's length, 2048 at most)")
+  add_number(*command, "--samples", &flags->samples, "windows (8)")->type_name("N");
+  add_number(*command, "--window", &flags->window, "tokens of a window (the model's length, 2048 at most)")
       ->type_name("TOKENS");
-  command->add_option("--threads", flags->threads, "threads (the cores there are)")->type_name("T");
+  add_number(*command, "--threads", &flags->threads, "threads (the cores there are)", 1)->type_name("T");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer("Example:\n  weft spd ablate --model models/weft-16 --text models/weft-16/heldout.txt");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });

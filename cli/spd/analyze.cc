@@ -18,6 +18,7 @@
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
+#include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/rank_flags.h"
@@ -166,15 +167,15 @@ int run(AnalyzeFlags flags) {
 void add_flags(CLI::App& command, AnalyzeFlags* flags) {
   AnalysisOptions& options = flags->options;
   command.add_option("--model", options.model, "a Hugging Face folder")->type_name("DIR")->required();
-  command.add_option("--tp", flags->tp, "tensor-parallel ranks it is for")->type_name("N")->required();
+  add_number(command, "--tp", &flags->tp, "tensor-parallel ranks it is for")->type_name("N")->required();
   command.add_option("--text", options.text, "calibration text; its second half is held out without --heldout")
       ->type_name("FILE")
       ->required();
   command.add_option("--heldout", options.heldout, "text to check the bound on")->type_name("FILE");
   command.add_option("--tasks", options.tasks, "items whose accuracy the bound is for, too")->type_name("FILE.jsonl");
-  command.add_option("--limit", options.limit, "items of each task (all)")->type_name("N");
-  command.add_option("--samples", options.samples, "windows of each text (128)")->type_name("N");
-  command.add_option("--window", options.window, "tokens of a window (the model's length, 2048 at most)")
+  add_number(command, "--limit", &options.limit, "items of each task (all)")->type_name("N");
+  add_number(command, "--samples", &options.samples, "windows of each text (128)")->type_name("N");
+  add_number(command, "--window", &options.window, "tokens of a window (the model's length, 2048 at most)")
       ->type_name("TOKENS");
   command.add_option("--spd", options.spd, "repaired weights to choose with, as `weft spd distill` writes them")
       ->type_name("FILE");
@@ -189,17 +190,18 @@ void add_flags(CLI::App& command, AnalyzeFlags* flags) {
   command
       .add_option("--link", flags->link, "what the modes are timed on: shm (memory), or RATE[,LATENCY], as 1gbit,20us")
       ->type_name("LINK");
-  command.add_option("--prompt", flags->times.rows, "rows of the forward that is timed (512)")->type_name("TOKENS");
-  command.add_option("--rounds", flags->times.rounds, "rounds of timing (5)")->type_name("K");
-  command.add_option("--measurements", options.most_measurements, "evaluations the search may take (40)")
+  add_number(command, "--prompt", &flags->times.rows, "rows of the forward that is timed (512)")->type_name("TOKENS");
+  add_number(command, "--rounds", &flags->times.rounds, "rounds of timing (5)")->type_name("K");
+  add_number(command, "--measurements", &options.most_measurements, "evaluations the search may take (40)")
       ->type_name("K");
-  command.add_option("--tau1", flags->thresholds.tau1, "S up to this is insensitive, ISB (0.05)")->type_name("S");
-  command.add_option("--tau2", flags->thresholds.tau2, "S up to this is sensitive, SB; above, ESB (10)")
+  add_number(command, "--tau1", &flags->thresholds.tau1, "S up to this is insensitive, ISB (0.05)")->type_name("S");
+  add_number(command, "--tau2", &flags->thresholds.tau2, "S up to this is sensitive, SB; above, ESB (10)")
       ->type_name("S");
   add_out_file(command, "--out", &flags->out, "write the choice as an spd file")->type_name("FILE.spd");
   add_out_file(command, "--svg", &flags->svg, "draw perplexity over blocks dropped");
   command.add_flag("--no-curve", flags->no_curve, "leave out perplexity over blocks dropped, half of the work");
-  command.add_option("--threads", flags->threads, "threads of each rank (the cores there are, shared)")->type_name("T");
+  add_number(command, "--threads", &flags->threads, "threads of each rank (the cores there are, shared)", 1)
+      ->type_name("T");
   command.add_flag("--json", flags->json, "one JSON object on standard output");
 }
 

@@ -19,6 +19,7 @@
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
+#include "cli/flag_values.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/spd/spd.h"
@@ -160,7 +161,7 @@ int run(DistillFlags flags) {
 
 void add_choices(CLI::App& command, DistillFlags* flags) {
   command.add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
-  command.add_option("--tp", flags->tp, "ranks it is for; repaired weights fit no other number (that of --spd)")
+  add_number(command, "--tp", &flags->tp, "ranks it is for; repaired weights fit no other number (that of --spd)")
       ->type_name("N");
   command.add_option("--text", flags->text, "calibration text, not the text to measure on")
       ->type_name("FILE")
@@ -178,31 +179,32 @@ void add_choices(CLI::App& command, DistillFlags* flags) {
                   "blocks whose heads are grouped: auto (extremely sensitive ones, or without sensitivities where it "
                   "lowers the loss), none, all, or a list")
       ->type_name("LIST");
-  command.add_option("--tau1", flags->choice.thresholds.tau1, "S up to this is insensitive and stays as it is (0.05)")
+  add_number(command, "--tau1", &flags->choice.thresholds.tau1, "S up to this is insensitive and stays as it is (0.05)")
       ->type_name("S");
-  command.add_option("--tau2", flags->choice.thresholds.tau2, "S above this is extremely sensitive (10)")
+  add_number(command, "--tau2", &flags->choice.thresholds.tau2, "S above this is extremely sensitive (10)")
       ->type_name("S");
 }
 
 void add_training(CLI::App& command, DistillFlags* flags) {
   DistillOptions& options = flags->options;
-  command.add_option("--samples", flags->samples, "windows of the text to use (all)")->type_name("N");
-  command.add_option("--window", flags->window, "tokens of a sample (the model's length, 2048 at most)")
+  add_number(command, "--samples", &flags->samples, "windows of the text to use (all)")->type_name("N");
+  add_number(command, "--window", &flags->window, "tokens of a sample (the model's length, 2048 at most)")
       ->type_name("TOKENS");
-  command.add_option("--epochs", options.epochs, fmt::format("times over the samples ({})", options.epochs))
+  add_number(command, "--epochs", &options.epochs, fmt::format("times over the samples ({})", options.epochs))
       ->type_name("E");
-  command.add_option("--lr", options.lr, fmt::format("learning rate at its peak ({})", options.lr))->type_name("RATE");
-  command.add_option("--batch", options.batch, "samples per step (1)")->type_name("B");
-  command.add_option("--weight-decay", options.weight_decay, "of AdamW (0)")->type_name("D");
-  command.add_option("--clip", options.clip, "largest norm of a step's gradients (1; 0: any)")->type_name("NORM");
+  add_number(command, "--lr", &options.lr, fmt::format("learning rate at its peak ({})", options.lr))
+      ->type_name("RATE");
+  add_number(command, "--batch", &options.batch, "samples per step (1)")->type_name("B");
+  add_number(command, "--weight-decay", &options.weight_decay, "of AdamW (0)")->type_name("D");
+  add_number(command, "--clip", &options.clip, "largest norm of a step's gradients (1; 0: any)")->type_name("NORM");
   command
       .add_option("--inputs", flags->inputs,
                   "what enters a block in training: sync (through original blocks, as the paper), dropped (through "
                   "repaired ones), chained (through repaired ones, and the target is the original model's)")
       ->type_name("HOW");
   command.add_option("--dtype", flags->dtype, "of the repaired weights: f32 or bf16 (bf16)")->type_name("TYPE");
-  command.add_option("--seed", options.seed, "order of the samples (1)")->type_name("S");
-  command.add_option("--threads", options.threads, "threads of each rank (the cores there are, shared)")
+  add_number(command, "--seed", &options.seed, "order of the samples (1)")->type_name("S");
+  add_number(command, "--threads", &options.threads, "threads of each rank (the cores there are, shared)", 1)
       ->type_name("T");
   command.add_flag("--json", flags->json, "one JSON object on standard output");
 }

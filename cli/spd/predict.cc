@@ -14,6 +14,7 @@
 #include "weft/base/units.h"
 #include "weft/cluster/data_file.h"
 
+#include "cli/flag_values.h"
 #include "cli/spd/spd.h"
 #include "cli/table.h"
 
@@ -91,8 +92,8 @@ void add_predict(CLI::App& group, Run* chosen) {
   auto flags = std::make_shared<PredictFlags>();
   command->add_option("--workload", flags->workload, "a transformer of workloads/ (llama-2-70b)")->type_name("NAME");
   command->add_option("--cluster", flags->cluster, "rates of a device, of clusters/ (a100-8)")->type_name("NAME|FILE");
-  command->add_option("--tp", flags->tp, "devices that share the model (8)")->type_name("N");
-  command->add_option("--tokens", flags->tokens, "of the prompt (2048)")->type_name("N");
+  add_number(*command, "--tp", &flags->tp, "devices that share the model (8)")->type_name("N");
+  add_number(*command, "--tokens", &flags->tokens, "of the prompt (2048)")->type_name("N");
   command
       ->add_option("--links", flags->links, "what a device sends in one direction: RATE, or RATE:LATENCY as 10GB/s:5us")
       ->delimiter(',')

@@ -239,8 +239,48 @@ const Bad kBad[] = {
     {"bench gemm-rs --axis --sweep", "--axis"},
     {"bench gemm-rs --svg x.svg", "--svg"},
     {"bench rs --sweep", "--sweep"},
+    {"bench gemm-rs --ratios 1,2", "--axis"},
+    {"bench gemm-rs --sizes 4K:1M", "--sizes 4K:1M is for a collective alone"},
+    {"bench ar --m 8 --n 8 --sizes 4K:1M", "--sizes 4K:1M"},
+    {"bench ar --paired 5", "--paired 5"},
+    {"bench gemm-rs --paired 0", "--paired is 0"},
+    {"bench gemm-rs --sweep --m 64", "--m 64"},
+    {"bench gemm-rs --axis --k 64", "--k 64"},
+    {"bench gemm-rs --ranks-per-host 0", "--ranks-per-host is 0"},
     {"plan", "--load"},
     {"plan nothing", "nothing"},
+    {"plan gemm-rs --zipf nan --root -1", "--zipf is nan"},
+    {"plan gemm-rs --zipf 1", "--zipf 1 is for embedding, not for gemm-rs"},
+    {"plan gemm-rs --root 0", "--root 0 is for broadcast, not for gemm-rs"},
+    {"plan gemm-rs --tables 4", "--tables 4"},
+    {"plan gemm-rs --workload dlrm-v2", "--workload dlrm-v2"},
+    {"plan gemm-rs --tables-of one-hot", "--tables-of one-hot"},
+    {"plan gemm-rs --pool mean", "--pool mean"},
+    {"plan gemm-rs --wire-sums bf16", "--wire-sums bf16"},
+    {"plan gemm-ag --wire f32", "--wire f32"},
+    {"plan embedding-a2a --m 4", "--m 4"},
+    {"plan embedding-a2a --weight bf16", "--weight bf16"},
+    {"plan embedding-a2a --addend", "--addend"},
+    {"plan ar --k 4", "--k 4 is for gemm and gemv, not for ar"},
+    {"plan embedding-a2a --zipf inf", "--zipf is inf"},
+    {"plan embedding-a2a --zipf 1e999", "--zipf is 1e999"},
+    {"plan embedding-a2a --zipf 1x", "1x"},
+    {"plan gemm-rs --m 99999999999999999999", "--m is 99999999999999999999"},
+    {"plan gemm-rs --m -99999999999999999999", "--m is -99999999999999999999"},
+    {"plan gemm-rs --m 0x10", "0x10"},
+    {"plan gemm-rs --m +4", "+4"},
+    {"plan gemm-rs --ranks 4294967298", "--ranks is 4294967298"},
+    {"plan --load /dev/null --m 4", "--m"},
+    {"ledger --full", "--workload"},
+    {"ledger --workload t-nlg --tokens 5", "--tokens"},
+    {"sim t3 --table --layer fc2", "--layer"},
+    {"run -n 2 --threads 0 -- true", "--threads is 0"},
+    {"run -n 2 --first-rank -1 -- true", "--first-rank is -1"},
+    {"run -n 2 --world-size -1 -- true", "--world-size is -1"},
+    {"generate --model x --prompt y --ranks-per-host -1", "--ranks-per-host is -1"},
+    {"generate --model x --prompt y --seed -1", "--seed is -1"},
+    {"generate --model x --prompt y --temperature nan", "--temperature is nan"},
+    {"spd ablate --model x --text y --threads 0", "--threads is 0"},
     {"plan gemm-rs --ranks 0", "--ranks is 0"},
     {"plan gemm-rs --ranks 100000", "100000"},
     {"plan gemm-rs --m -1", "--m is -1"},
@@ -270,6 +310,34 @@ const Bad kBad[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Cli, BadInput, ::testing::ValuesIn(kBad));
 
+// A variable of a script that was never set: --m "$M".
+TEST(Cli, AnEmptyValueIsRefusedByEveryFlag) {
+  const std::vector<std::vector<std::string>> flags{{"plan", "gemm-rs", "--m"},
+                                                    {"plan", "gemm-rs", "--cluster"},
+                                                    {"plan", "gemm-rs", "--wire-sums"},
+                                                    {"plan", "--load"},
+                                                    {"bench", "gemm-rs", "--rounds"},
+                                                    {"bench", "gemm-rs", "--link"},
+                                                    {"bench", "ar", "--sizes"},
+                                                    {"bench", "embedding-a2a", "--zipf"},
+                                                    {"run", "-n", "2", "--rendezvous"},
+                                                    {"reshard", "plan", "--case", "1", "--size"},
+                                                    {"reshard", "run", "--case", "1", "--seed"},
+                                                    {"sim", "t3", "--svg"},
+                                                    {"ledger", "--spd"},
+                                                    {"generate", "--model"},
+                                                    {"eval", "--text"},
+                                                    {"cluster", "up", "--rate"}};
+  for (std::vector<std::string> words : flags) {
+    const std::string flag = words.back();
+    words.emplace_back();
+    const Ended ended = weft(words);
+    EXPECT_EQ(ended.code, 2) << flag << ended.out;
+    EXPECT_EQ(ended.err.rfind(fmt::format("weft: {} is \"\"; give ", flag), 0), 0u) << ended.err;
+  }
+  EXPECT_EQ(weft(std::vector<std::string>{"run", "-n", "1", "--", "true", ""}).code, 0) << "a program's own words";
+}
+
 const std::vector<std::string> kBenchKeys{"op",       "ranks",           "transport", "link",          "shape",
                                           "route",    "compute_us",      "comm_us",   "sequential_us", "decomposed_us",
                                           "mpi_us",   "fused_us",        "aa_band",   "cpu_us",        "speedup",
@@ -280,7 +348,10 @@ const std::vector<std::string> kBenchKeys{"op",       "ranks",           "transp
 class BenchOf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BenchOf, VerifiesOnOneTwoAndThreeRanks) {
-  const std::string shape = "--m 13 --n 17 --k 7 --tables 2 --rows 11 --dim 4 --batch 13 --pooling 3 --rounds 3";
+  const bool bags = GetParam().starts_with("embedding"), product = GetParam().find("gem") != std::string::npos;
+  const std::string shape = bags      ? "--tables 2 --rows 11 --dim 4 --batch 13 --pooling 3 --rounds 3"
+                            : product ? "--m 13 --n 17 --k 7 --rounds 3"
+                                      : "--m 13 --n 17 --rounds 3";
   for (const int ranks : {1, 2, 3})
     for (const char* transport : {"shm", "threads"}) {
       const Json report = parsed(
@@ -304,21 +375,24 @@ INSTANTIATE_TEST_SUITE_P(Cli, BenchOf,
                                            "gemv-rs", "embedding-rs", "copy-keep"));
 
 TEST(Cli, BenchTakesRoutesTypesAndThreads) {
-  for (const char* words :
-       {"gemm-rs --m 200 --route direct", "gemm-ar --m 200 --route one_shot", "gemm-ar --m 200 --route ring --slices 2",
-        "gemm-ar --m 200 --wire bf16 --route two_shot", "gemm-rs --m 200 --weight bf16", "gemv-ar --m 3 --weight bf16",
-        "gemm-rs --m 200 --threads 2", "gemm-a2a --m 200 --stack columns", "bcast --m 200 --root 1",
-        "embedding-a2a --tables 2 --rows 500 --dim 16 --batch 64 --pool mean",
-        "gemm-rs --m 200 --threads 2 --transport threads", "gemm-rs --m 200 --tile 16,32 --link shm"}) {
-    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --n 96 --k 64 --json", words)));
+  const std::string shape = " --m 200 --n 96 --k 64";
+  for (const std::string& words :
+       {"gemm-rs --route direct" + shape, "gemm-ar --route one_shot" + shape, "gemm-ar --route ring --slices 2" + shape,
+        "gemm-ar --wire bf16 --route two_shot" + shape, "gemm-rs --weight bf16" + shape,
+        std::string("gemv-ar --m 3 --n 96 --k 64 --weight bf16"), "gemm-rs --threads 2" + shape,
+        "gemm-a2a --stack columns" + shape, std::string("bcast --m 200 --n 96 --root 1"),
+        std::string("embedding-a2a --tables 2 --rows 500 --dim 16 --batch 64 --pool mean"),
+        "gemm-rs --threads 2 --transport threads" + shape, "gemm-rs --tile 16,32 --link shm" + shape}) {
+    const Json report = parsed(weft(fmt::format("bench {} --ranks 2 --rounds 2 --json", words)));
     EXPECT_EQ(report["verified"], true) << words;
   }
 }
 
 TEST(Cli, TwoLevelRoutesArePlannedProvedAndRun) {
   for (const char* op : {"gemm-rs", "gemm-ar", "ag-gemm", "ag", "bcast"}) {
+    const bool product = std::string_view(op).find("gemm") != std::string_view::npos;
     const std::string words =
-        fmt::format("{} --ranks 4 --ranks-per-host 2 --route two-level --m 100 --n 96 --k 64", op);
+        fmt::format("{} --ranks 4 --ranks-per-host 2 --route two-level --m 100 --n 96{}", op, product ? " --k 64" : "");
     const Json plan = parsed(weft(fmt::format("plan {} --json", words)));
     EXPECT_EQ(plan["ok"], true) << plan.dump();
     EXPECT_EQ(plan["why"].get<std::string>().rfind("two_level: as asked", 0), 0u) << plan.dump();

@@ -150,7 +150,7 @@ TEST(GenerateCommand, RefusesInOneSentence) {
   says({"--model", kModel}, "there is no prompt");
   says({"--model", kModel, "--prompt-ids", "1,x"}, "--prompt-ids has \"x\"");
   says({"--model", kModel, "--prompt-ids", "8192"}, "8192");
-  says({"--model", kModel, "--prompt", ""}, "no token");
+  says({"--model", kModel, "--prompt", ""}, "--prompt is \"\"");
   says({"--model", kModel, "--prompt", "a", "--drop", "16"}, "--drop");
   says({"--model", kModel, "--prompt", "a", "--drop", "7-5"}, "turn it round");
   says({"--model", kModel, "--prompt", "a", "--wire", "fp4"}, "fp4");
