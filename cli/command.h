@@ -21,6 +21,7 @@ void add_reshard(CLI::App& app, Run* run);
 void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
 void add_draw(CLI::App& app, Run* run);
+void add_schedule(CLI::App& app, Run* run);
 void add_sim(CLI::App& app, Run* run);
 void add_eval(CLI::App& app, Run* run);
 void add_generate(CLI::App& app, Run* run);

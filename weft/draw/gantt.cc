@@ -15,7 +15,7 @@ namespace weft::draw {
 namespace {
 
 constexpr double kGanttLeft = 148, kGanttRight = 62, kGanttRow = 17, kRowGap = 3, kGroupGap = 9, kGanttAxis = 60;
-constexpr double kLimitSize = 11.5, kLimitLine = 14;
+constexpr double kLimitSize = 11.5, kLimitLine = 14, kBarLabel = 10;
 
 bool usable(const GanttBar& bar) {
   return std::isfinite(bar.begin_s) && std::isfinite(bar.end_s) && bar.end_s > bar.begin_s && bar.share > 0;
@@ -50,8 +50,12 @@ void draw_row(Svg& svg, const GanttRow& row, const Ruler& time, double y, double
   for (const StackedBar& piece : stacked(row.bars)) {
     const GanttBar& bar = row.bars[piece.bar];
     const double height = kGanttRow * std::min(piece.share, 1.0), x = time.at(piece.begin_s);
-    svg.rect(x, y + kGanttRow * std::max(0.0, 1 - piece.from - piece.share), time.at(piece.end_s) - x, height,
-             {.fill = series_colour(num(bar.kind)), .stroke = "#ffffff", .stroke_width = 0.4}, bar.hint);
+    const double top = y + kGanttRow * std::max(0.0, 1 - piece.from - piece.share), width = time.at(piece.end_s) - x;
+    const std::string colour = series_colour(num(bar.kind));
+    svg.rect(x, top, width, height, {.fill = colour, .stroke = "#ffffff", .stroke_width = 0.4}, bar.hint);
+    if (!bar.label.empty() && height > kBarLabel && text_width(bar.label, kBarLabel) < width)
+      svg.text({x + width / 2, top + height / 2 + kBarLabel * 0.36}, bar.label,
+               {.size = kBarLabel, .fill = ink_on(colour), .anchor = Anchor::middle});
   }
   svg.text({time.at(end) + 8, y + kGanttRow - 4}, fmt::format("{:.0f} %", 100 * used(row, end)),
            {.size = 11, .fill = kFaint});

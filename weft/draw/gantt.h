@@ -12,6 +12,7 @@ struct GanttBar {
   double share = 1;  // of the row's rate
   int kind = 0;      // colours repeat
   std::string hint;
+  std::string label = {};  // inside the bar, where it fits
 };
 struct GanttRow {
   std::string group, name;  // rows of one group lie together, and its name is drawn once

@@ -27,6 +27,7 @@ class Bounds {
     for (int s = 0; s < n_; ++s) {
       add_work(s);
       add_memory(s);
+      add_refill(s);
       if (n_ > 1) add_links(s);
     }
     return best_;
@@ -47,18 +48,20 @@ class Bounds {
     if (seconds > best_.seconds) best_ = {seconds, fmt::format("{} of stage {}", what, stage)};
   }
 
+  // Forwards of chunks that a stage can hold, and what one takes; what is done before the first backward at most.
+  double held() const { return (o_.memory > 0 ? std::min(o_.memory, o_.micro_batches) : o_.micro_batches) * o_.chunks; }
+  double one_forward(int s) const { return forward(s) + again(s) + (blocking() ? cost(s).send_forward_s : 0); }
+  double before_turn(int s) const { return std::min(held() * one_forward(s), turn_[at(last_of(s))] - head_[at(s)]); }
+
   void add_work(int s) {
-    const double m = o_.micro_batches, chunks = o_.chunks;
-    const double held = o_.memory > 0 ? std::min<double>(o_.memory, m) * chunks : m * chunks;
+    const double m = o_.micro_batches;
     double forwards = 0, inputs = 0, sent = 0;
     for (int p = s; p <= last_; p += n_) {
       forwards += m * (forward(p) + again(p) + (blocking() ? send_forward(p) : 0));
       inputs += m * input(p);
       if (blocking()) sent += m * send_backward(p);
     }
-    const double one = forward(s) + again(s) + (blocking() ? cost(s).send_forward_s : 0);
-    const double before = std::min(held * one, turn_[at(last_of(s))] - head_[at(s)]);  // done before the first backward
-    const double rest = turn_[at(last_of(s))] + forwards + inputs - before;
+    const double rest = turn_[at(last_of(s))] + forwards + inputs - before_turn(s);
     add(rest + sent + m * cost(s).backward_weight_s, "work", s);
     // The gradient that is sent last may be a part of tail.
     add(rest + (m - 1) / m * sent + tail_[at(s)], "drain", s);
@@ -77,6 +80,18 @@ class Bounds {
     double held = 0;
     for (int p = s; p <= last_; p += n_) held += o_.micro_batches * (round_trip(p) + weight(p));
     add(head_[at(s)] + held / (o_.memory * o_.chunks), "memory", s);
+  }
+
+  // When the last forward begins, all others are done, and all but what memory holds are released.
+  void add_refill(int s) {
+    const double all = o_.micro_batches * o_.chunks, released = all - held();
+    if (released <= 0) return;
+    double after = 1e300;
+    for (int p = s; p <= last_; p += n_) after = std::min(after, round_trip(p) + tail_[at(p)]);
+    double there = forward(s), back = again(s) + input(s) + weight(s);
+    if (blocking() && s + 1 < n_) there += cost(s).send_forward_s;  // chunks of the first and last stage send less
+    if (blocking() && s > 0) back += cost(s).send_backward_s;
+    add(turn_[at(last_of(s))] + (all - 1) * there + released * back - before_turn(s) + after, "refill", s);
   }
 
   void add_links(int s) {

@@ -9,6 +9,8 @@
 //   drain   the same without the weights' part; and after its last backward input comes tail of its first position.
 //   memory  a micro-batch is held from the begin of its forward to the end of its backward, on one of `memory`
 //           slots, and some slot sees at least a share of them, one after another.
+//   refill  when its last forward begins, all others are done, and all micro-batches but what memory holds are
+//           released; then comes the way to the end and back.
 //   link    as many transfers as there are micro-batches, one after another, between what must come before the first
 //           and after the last.
 //

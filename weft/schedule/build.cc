@@ -64,15 +64,14 @@ Schedule build_interleaved(const BuildOptions& o) {
 }
 
 Schedule build_kind(const BuildOptions& o) {
-  const int n = o.stages, m = o.micro_batches, most = o.memory > 0 ? std::min(o.memory, m) : m;
-  if (o.kind == Kind::gpipe) return build_gpipe(n, m, most);
+  const int n = o.stages, m = o.micro_batches, memory = o.memory > 0 ? o.memory : m;
+  if (o.kind == Kind::gpipe) return build_gpipe(n, m, std::min(m, memory));
   if (o.kind == Kind::interleaved_1f1b) return build_interleaved(o);
-  std::vector<int> warm_up, delay;
-  for (int i = 0; i < n; ++i) {
-    const int forwards = o.kind == Kind::eager_1f1b ? 2 * (n - i - 1) : n - i - 1;
-    warm_up.push_back(std::min(forwards, most - 1));
-    if (o.kind == Kind::zero_bubble) delay.push_back(std::min(i, most - 1 - warm_up.back()));
-  }
+  const int slope = o.kind == Kind::eager_1f1b ? 2 : 1;
+  std::vector<int> warm_up = ramp(n, slope * (n - 1)), delay;
+  if (o.memory > 0 && slope * (n - 1) > o.memory - 1) warm_up = ramp(n, o.memory - 1);
+  if (o.kind == Kind::zero_bubble)
+    for (int i = 0; i < n; ++i) delay.push_back(o.memory > 0 ? std::min(i, o.memory - 1 - warm_up[at(i)]) : i);
   return build_turns(m, warm_up, delay);
 }
 
@@ -80,6 +79,15 @@ Schedule build_kind(const BuildOptions& o) {
 
 std::string_view to_string(Kind kind) { return name_of(kKindNames, kind); }
 Kind parse_kind(std::string_view name) { return parse_name(kKindNames, "kind of schedule", name); }
+
+std::vector<int> ramp(int stages, int first) {
+  std::vector<int> out;
+  for (int i = 0; i < stages; ++i) {
+    const std::int64_t last = std::max(1, stages - 1);
+    out.push_back(static_cast<int>((std::int64_t{first} * (stages - 1 - i) + last - 1) / last));
+  }
+  return out;
+}
 
 Schedule build_turns(int micro_batches, const std::vector<int>& warm_up, const std::vector<int>& delay) {
   Schedule schedule{.name = "turns", .num_micro_batches = micro_batches};

@@ -36,8 +36,8 @@ struct BuildOptions {
   Kind kind = Kind::one_f_one_b;
   int stages = 4, micro_batches = 8;
   int chunks = 2;  // of each stage; interleaved_1f1b alone has more than one
-  // The most activations that a stage may hold, 0: any number. Fewer forwards before the turns keep to it, gpipe takes
-  // the micro-batches in groups, and interleaved_1f1b, whose order is fixed, is refused where it needs more.
+  // The most activations that a stage may hold, 0: any number. Fewer forwards before the turns keep to it (ramp), gpipe
+  // takes the micro-batches in groups, and interleaved_1f1b, whose order is fixed, is refused where it needs more.
   int memory = 0;
   Backward backward = Backward::whole;  // zero_bubble splits it always
   Recompute recompute = Recompute::no;
@@ -51,6 +51,11 @@ Schedule build(const BuildOptions& options);
 // stage to the next, or stages wait for each other. Where `delay` is given, backward is split and stage i does the
 // weight part of a micro-batch delay[i] turns after its input part.
 Schedule build_turns(int micro_batches, const std::vector<int>& warm_up, const std::vector<int>& delay = {});
+
+// Forwards before the turns that fall evenly from `first` on stage 0 to none on the last, rounded up: what is on stage
+// 0 is spread over the stages behind it, so a step between two of them is what is on its way there. `first` = n - 1 is
+// 1f1b, 2 (n - 1) is eager_1f1b; in between lie those that a memory of first + 1 has room for.
+std::vector<int> ramp(int stages, int first);
 
 // Every backward as backward_input and backward_weight, one right after the other.
 Schedule with_split_backward(const Schedule& schedule);

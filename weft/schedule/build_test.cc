@@ -57,7 +57,9 @@ TEST(Build, PeaksOfTheOtherKinds) {
   EXPECT_EQ(peaks(Kind::gpipe, 0), (std::vector<double>{16, 16, 16, 16}));
   EXPECT_EQ(peaks(Kind::gpipe, 5), (std::vector<double>{5, 5, 5, 5}));
   EXPECT_EQ(peaks(Kind::zero_bubble, 0), (std::vector<double>{4, 4, 4, 4}));
-  EXPECT_EQ(peaks(Kind::eager_1f1b, 4), (std::vector<double>{4, 4, 3, 1}));
+  EXPECT_EQ(peaks(Kind::eager_1f1b, 4), (std::vector<double>{4, 3, 2, 1}));  // as 1f1b
+  EXPECT_EQ(peaks(Kind::eager_1f1b, 6), (std::vector<double>{6, 5, 3, 1}));
+  EXPECT_EQ(peaks(Kind::one_f_one_b, 2), (std::vector<double>{2, 2, 2, 1}));
   EXPECT_EQ(peaks(Kind::interleaved_1f1b, 0), (std::vector<double>{5.5, 4.5, 3.5, 2.5}));
 }
 

@@ -39,7 +39,7 @@ class Dispatcher {
  private:
   double forward_at(int s) const {
     const Worker& w = workers_[at(s)];
-    const bool room = w.forwards - w.weights < o_.held[at(s)];
+    const bool room = w.forwards - w.weights < o_.memory && w.forwards - w.inputs < o_.ahead[at(s)];
     return room && w.forwards < int_size(w.forward_in) ? std::max(w.free_s, w.forward_in[at(w.forwards)]) : kNever;
   }
   double input_at(int s) const {

@@ -11,7 +11,8 @@ namespace weft::pipeline {
 
 struct DispatchOptions {
   int micro_batches = 1;
-  std::vector<int> held;  // per stage: the most activations, at least 1; no more than at the stage before helps
+  int memory = 1;          // activations that a stage may hold
+  std::vector<int> ahead;  // per stage, at least 1: the most forwards whose backward_input is not done
   // A gap is filled with a weights' part where it lasts at least this share of it; 0: whenever nothing else can begin.
   double fill = 0.5;
 };

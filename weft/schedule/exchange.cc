@@ -5,7 +5,9 @@
 namespace weft::pipeline {
 namespace {
 
-constexpr int kReach = 6;  // places that an item moves at once, at most
+constexpr int kReach = 6;         // places that an item moves at once, at most
+constexpr double kEnds = 0.1;     // weight of the stages' ends beside the makespan
+constexpr double kWorse = 0.003;  // of the makespan: how much worse a move may be at the beginning
 
 // Whether `second` may come before `first` on one stage: not where they are of one chunk and either of one micro-batch,
 // whose order is fixed, or of one kind, whose micro-batches stay in ascending order.
@@ -35,36 +37,45 @@ bool move(std::vector<WorkItem>* items, int from, int to) {
   return place != from;
 }
 
+// What a move is judged by: the makespan, and a little of when the stages end, which tells apart the many schedules of
+// one makespan.
+double judged(double seconds, const Timer& timer, int stages) { return seconds + kEnds * timer.sum_of_ends() / stages; }
+
 }  // namespace
 
 Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeOptions& options, std::mt19937_64& random) {
   Exchanged best{.schedule = schedule};
   best.seconds = timer->makespan(schedule).value();
-  double ends = timer->sum_of_ends();
+  const int n = schedule.num_stages();
   const std::int64_t items = num_items(schedule);
   const auto below = [&](int limit) { return static_cast<int>(random() % num(limit)); };
+  Schedule now = schedule;
+  double value = judged(best.seconds, *timer, n);
   while (best.spent + items <= options.budget && best.seconds > options.enough) {
     best.spent += 1;  // a move that cannot be is not free either
-    auto& stage = best.schedule.stages[at(below(schedule.num_stages()))];
+    auto& stage = now.stages[at(below(n))];
     const int from = below(int_size(stage)), far = 1 + below(kReach);
     const int to = std::clamp(below(2) == 0 ? from - far : from + far, 0, int_size(stage) - 1);
     const std::vector<WorkItem> before = stage;
-    if (!move(&stage, from, to)) continue;
-    if (!fits(stage, options.memory)) {
+    const bool moved = move(&stage, from, to);
+    if (!moved || !fits(stage, options.memory)) {
       stage = before;
       continue;
     }
     best.spent += items;
     ++best.looked_at;
-    const auto seconds = timer->makespan(best.schedule);
-    const bool shorter = seconds && *seconds < best.seconds * (1 - 1e-12);
-    if (shorter || (seconds && *seconds <= best.seconds && timer->sum_of_ends() <= ends)) {
-      best.exchanges += shorter;
-      best.seconds = *seconds;
-      ends = timer->sum_of_ends();
-    } else {
+    const auto seconds = timer->makespan(now);
+    const double left = 1 - static_cast<double>(best.spent) / static_cast<double>(options.budget);
+    const double next = seconds ? judged(*seconds, *timer, n) : 0;
+    if (!seconds || next > value + kWorse * left * best.seconds) {
       stage = before;
+      continue;
     }
+    value = next;
+    if (*seconds >= best.seconds * (1 - 1e-12)) continue;
+    best.schedule = now;
+    best.seconds = *seconds;
+    ++best.exchanges;
   }
   return best;
 }

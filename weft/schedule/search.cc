@@ -80,35 +80,37 @@ class Search {
   }
   bool spent(double share) const { return static_cast<double>(spent_) > share * static_cast<double>(o_.budget); }
 
-  // 1f1b is slope 1, eager_1f1b slope 2; a transfer that takes longer wants more.
+  // How many forwards stage 0 does before its turns: from that of 1f1b to as many as memory or micro-batches allow, at
+  // most that of transfers four times as long as what eager_1f1b hides.
+  std::vector<int> firsts() const {
+    const int n = stages(), last = std::min(most() - 1, 8 * n), step = std::max(1, n / 8);
+    std::vector<int> out;
+    for (int first = std::min(n - 1, last); first < last; first += step) out.push_back(first);
+    out.push_back(last);
+    return out;
+  }
+
   void add_families() {
-    const int n = stages();
-    for (int quarter = 4; quarter <= 16 && !spent(0.25); ++quarter) {
-      for (const double hold : {0.0, 0.5, 1.0}) {
-        std::vector<int> warm_up, delay;
-        for (int i = 0; i < n; ++i) {
-          warm_up.push_back(std::min(most() - 1, (quarter * (n - i - 1) + 3) / 4));
-          delay.push_back(std::min(static_cast<int>(hold * i), most() - 1 - warm_up.back()));
-        }
+    for (const int first : firsts())
+      for (const double hold : {0.0, 0.5, 1.0, 2.0}) {
+        if (spent(0.25)) return;
+        const std::vector<int> warm_up = ramp(stages(), first);
+        std::vector<int> delay;
+        for (int i = 0; i < stages(); ++i)
+          delay.push_back(std::min(static_cast<int>(hold * i), std::max(0, most() - 1 - warm_up[at(i)])));
         look_at(build_turns(o_.micro_batches, warm_up, delay),
-                fmt::format("{} forwards per stage behind, weights {} turns per stage later", 0.25 * quarter, hold));
+                fmt::format("{} forwards ahead, weights {} turns per stage later", first, hold));
       }
-    }
   }
 
   void add_dispatched() {
-    const int n = stages();
-    std::vector<int> limits;
-    for (int held = 1; held < std::min(most(), 4 * n); held += std::max(1, n / 4)) limits.push_back(held);
-    limits.push_back(most());
-    for (const double fill : {0.0, 0.5, 1.0})
-      for (const int limit : limits)
-        for (const int slope : {0, 1, 2, 3}) {
+    for (const int first : firsts())
+      for (const int more : {0, 1, 2, 4})
+        for (const double fill : {0.0, 0.5, 1.0}) {
           if (spent(0.5)) return;
-          DispatchOptions options{o_.micro_batches, {}, fill};
-          for (int i = 0; i < n; ++i)
-            options.held.push_back(slope == 0 ? limit : std::min(limit, slope * (n - i - 1) + 1 + (slope > 1)));
-          look_at(dispatch(costs_, options), fmt::format("dispatched, at most {} held", limit));
+          DispatchOptions options{o_.micro_batches, most(), ramp(stages(), first), fill};
+          for (int& ahead : options.ahead) ahead = std::min(ahead + 1 + more, most());
+          look_at(dispatch(costs_, options), fmt::format("dispatched, {} forwards ahead", first + more));
         }
   }
 

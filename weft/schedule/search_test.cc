@@ -160,11 +160,11 @@ TEST(Dispatch, IsProvedAndKeepsToItsMemory) {
   RandomPipeline random(10);
   for (int round = 0; round < 300; ++round) {
     const int n = random.from(1, 7);
-    DispatchOptions options{random.from(1, 12), {}, 0.25 * random.from(0, 4)};
-    for (int i = 0; i < n; ++i) options.held.push_back(random.from(1, 6));
+    DispatchOptions options{random.from(1, 12), random.from(1, 6), {}, 0.25 * random.from(0, 4)};
+    for (int i = 0; i < n; ++i) options.ahead.push_back(random.from(1, 6));
     const Verdict verdict = check(dispatch(random.costs(n), options));
     ASSERT_TRUE(verdict.ok()) << verdict.problems.front();
-    for (int i = 0; i < n; ++i) EXPECT_LE(verdict.peak_activations[at(i)], options.held[at(i)]);
+    EXPECT_LE(verdict.peak(), options.memory);
   }
 }
 

@@ -116,6 +116,7 @@ Timing timing(const Schedule& schedule, const Costs& costs) {
   Timing out;
   out.items.resize(num(schedule.num_stages()));
   out.num_micro_batches = schedule.num_micro_batches;
+  out.transfers = costs.transfers;
   out.makespan_s = Timer(costs).makespan(schedule, &out).value();
   std::stable_sort(out.sends.begin(), out.sends.end(), [](const Sent& a, const Sent& b) { return a.from < b.from; });
   double busy = 0;

@@ -29,6 +29,7 @@ struct Timing {
   std::vector<std::vector<Span>> items;  // per stage, as in the schedule
   std::vector<Sent> sends;               // by sender, in the order in which they are made
   int num_micro_batches = 0;
+  Transfers transfers = Transfers::overlapped;
 
   double throughput() const { return makespan_s > 0 ? num_micro_batches / makespan_s : 0; }  // micro-batches per second
 };
