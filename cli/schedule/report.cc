@@ -34,6 +34,17 @@ std::string gap_text(double seconds, const Bound& bound) {
   return fmt::format("at most {} above the shortest", percent(seconds / bound.seconds - 1));
 }
 
+// Whole numbers without a point: only chunks and cut micro-batches make others.
+ordered_json peaks_json(const std::vector<double>& peaks) {
+  auto out = ordered_json::array();
+  for (const double peak : peaks)
+    if (const auto whole = static_cast<std::int64_t>(peak); static_cast<double>(whole) == peak)
+      out.push_back(whole);
+    else
+      out.push_back(peak);
+  return out;
+}
+
 ordered_json summary(const Compared& one) {
   return {{"schedule", one.schedule.name},
           {"stages", one.schedule.num_stages()},
@@ -42,8 +53,8 @@ ordered_json summary(const Compared& one) {
           {"time_us", one.timing.makespan_s * 1e6},
           {"throughput", one.timing.throughput()},
           {"bubble", one.timing.bubble},
-          {"peak_activations", one.verdict.peak_activations},
-          {"peak_recomputed", one.verdict.peak_recomputed}};
+          {"peak_activations", peaks_json(one.verdict.peak_activations)},
+          {"peak_recomputed", peaks_json(one.verdict.peak_recomputed)}};
 }
 
 ordered_json bound_json(const Bound& bound) { return {{"time_us", bound.seconds * 1e6}, {"why", bound.why}}; }

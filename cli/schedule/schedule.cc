@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
 #include "weft/schedule/compare.h"
 #include "weft/schedule/save.h"
 #include "weft/schedule/search.h"
@@ -14,8 +15,8 @@
 #include "weft/study/schedule/preset.h"
 
 #include "cli/command.h"
+#include "cli/out_file.h"
 #include "cli/schedule/report.h"
-#include "cli/write_file.h"
 
 namespace weft::cli::schedule {
 namespace {
@@ -23,7 +24,8 @@ namespace {
 using pipeline::Compared, pipeline::Costs, pipeline::Schedule;
 
 struct Flags {
-  std::string kind = "eager_1f1b", load, save, svg, trace, preset;
+  std::string load, save, svg, trace, preset;
+  std::vector<std::string> kinds;  // none: eager_1f1b; of --compare all
   int stages = 4, micro_batches = 8, chunks = 2, memory = 0;
   std::vector<double> forward_us{100}, backward_us{200}, recompute_us, transfer_us{50}, transfer_back_us;
   double weight_share = 0.5;
@@ -63,7 +65,11 @@ Costs costs_of(const Flags& f, int n) {
 }
 
 pipeline::BuildOptions build_options(const Flags& f) {
-  return {.kind = pipeline::parse_kind(f.kind),
+  std::vector<pipeline::Kind> kinds{pipeline::Kind::eager_1f1b};
+  if (!f.kinds.empty()) kinds.clear();
+  for (const std::string& kind : f.kinds) kinds.push_back(pipeline::parse_kind(kind));
+  if (kinds.size() > 1 && !f.compare) bad_input("--kind has {} kinds; give one, or --compare", kinds.size());
+  return {.kind = kinds.front(),
           .stages = f.stages,
           .micro_batches = f.micro_batches,
           .chunks = f.chunks,
@@ -99,7 +105,12 @@ int run_one(const Flags& f) {
 int run_compare(const Flags& f) {
   if (!f.save.empty() || !f.trace.empty()) bad_input("--save and --trace take one schedule; leave out --compare");
   pipeline::BuildOptions options = build_options(f);
-  const auto rows = pipeline::compare_kinds(costs_of(f, f.stages), options);
+  auto rows = pipeline::compare_kinds(costs_of(f, f.stages), options);
+  std::erase_if(rows, [&](const pipeline::ComparedKind& row) {
+    return !f.kinds.empty() && std::none_of(f.kinds.begin(), f.kinds.end(), [&](const std::string& kind) {
+      return pipeline::parse_kind(kind) == row.kind;
+    });
+  });
   if (!f.svg.empty()) {
     std::vector<Compared> drawn;
     for (const pipeline::ComparedKind& row : rows)
@@ -149,7 +160,10 @@ int run(const Flags& f) {
 }
 
 void add_shape(CLI::App* command, Flags* f) {
-  command->add_option("--kind", f->kind, "gpipe, 1f1b, eager_1f1b, interleaved_1f1b or zero_bubble (eager_1f1b)")
+  command
+      ->add_option("--kind", f->kinds,
+                   "gpipe, 1f1b, eager_1f1b, interleaved_1f1b or zero_bubble (eager_1f1b); with --compare several")
+      ->delimiter(',')
       ->type_name("NAME");
   command->add_option("--stages", f->stages, "of the pipeline (4)")->type_name("N");
   command->add_option("--micro-batches", f->micro_batches, "of one step (8)")->type_name("M");
@@ -181,7 +195,7 @@ void weft::cli::add_schedule(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<schedule::Flags>();
   schedule::add_shape(command, flags.get());
   schedule::add_costs(command, flags.get());
-  command->add_flag("--compare", flags->compare, "all kinds, as they are and within one memory (that of 1f1b)");
+  command->add_flag("--compare", flags->compare, "all kinds, as they are and within --memory (that of 1f1b)");
   command->add_flag("--search", flags->search, "the best that can be found within --memory, beside a proved bound");
   command->add_option("--budget", flags->budget, "of the search: items timed (30000000)")->type_name("N");
   command->add_option("--seed", flags->seed, "of the search (1)")->type_name("N");
@@ -189,10 +203,10 @@ void weft::cli::add_schedule(CLI::App& app, Run* chosen) {
       ->add_option("--preset", flags->preset,
                    "predict a known pipeline: gpt-1.3b, gpt-2.6b, u-transformer-1b, u-transformer-2b, a file, or all")
       ->type_name("NAME|FILE");
-  command->add_option("--save", flags->save, "write the schedule as JSON")->type_name("FILE");
+  add_out_file(*command, "--save", &flags->save, "write the schedule as JSON");
   command->add_option("--load", flags->load, "read a schedule instead of building one")->type_name("FILE");
-  command->add_option("--svg", flags->svg, "draw it into this file; with --compare all kinds")->type_name("FILE");
-  command->add_option("--trace", flags->trace, "a timeline for ui.perfetto.dev")->type_name("FILE");
+  add_out_file(*command, "--svg", &flags->svg, "draw it into this file; with --compare all kinds");
+  add_out_file(*command, "--trace", &flags->trace, "a timeline for ui.perfetto.dev");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft schedule --kind eager_1f1b --stages 4 --micro-batches 8 --forward-us 100 --backward-us 200 "

@@ -93,7 +93,8 @@ std::string schedules_svg(const std::vector<Compared>& all, const std::string& t
       row.name = fmt::format("{}", s);
       what.rows.push_back(std::move(row));
     }
-    what.subtitle += (what.subtitle.empty() ? "" : "; ") + summary_of(one);
+    what.subtitle += fmt::format("{}{} {}, {:.4g} activations", what.subtitle.empty() ? "" : "; ", one.schedule.name,
+                                 format_duration(one.timing.makespan_s), one.verdict.peak());
   }
   check_drawable(items);
   return draw::gantt(what);
