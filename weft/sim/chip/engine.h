@@ -3,16 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "weft/sim/time.h"
+
 namespace weft::sim {
-
-using Time = std::int64_t;  // picoseconds; 2^63 of them are 106 days
-
-inline Time picoseconds(double seconds) { return static_cast<Time>(std::llround(seconds * 1e12)); }
-inline double to_seconds(Time time) { return static_cast<double>(time) * 1e-12; }
 
 struct Event {
   Time at = 0;
