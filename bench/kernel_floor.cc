@@ -1,6 +1,7 @@
-// The floors of the producers on one core: gemm beside oneDNN, gemv and embedding_bag beside a loop that only reads.
-// Everything is timed in the same rounds, in turns, weights rotated over more than twice the last-level cache; results
-// are checked. Usage: kernel_floor [--json] [--rounds N] [--only gemm|gemv|embedding_bag]
+// The floors of the producers on one core: gemm beside oneDNN and OpenBLAS, gemv and embedding_bag beside a loop that
+// only reads. Everything is timed in the same rounds, in turns, weights rotated over more than twice the last-level
+// cache; results are checked. Usage: [WEFT_ISA=avx2] kernel_floor [--json] [--rounds N] [--only
+// gemm|gemv|embedding_bag]; the libraries are held to the same instruction set.
 #include "bench/kernel_floor.h"
 
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
+#include "weft/kernel/isa.h"
 
 namespace weft::bench {
 namespace {
@@ -87,6 +89,20 @@ std::vector<float> values(std::int64_t count) {
   return out;
 }
 
+// One core for all, and the instruction set of WEFT_ISA for the libraries too. OpenMP and OpenBLAS have read their
+// environment before main: the program begins again with this one.
+void begin_again(char** argv) {
+  if (const char* done = std::getenv("WEFT_FLOOR"); done != nullptr) return;
+  setenv("WEFT_FLOOR", "1", 1);
+  setenv("OMP_NUM_THREADS", "1", 1);
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  if (best_isa() == Isa::avx2) {
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 0);
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+  }
+  execv("/proc/self/exe", argv);
+}
+
 }  // namespace weft::bench
 
 int main(int argc, char** argv) {
@@ -99,11 +115,7 @@ int main(int argc, char** argv) {
     if (arg == "--rounds" && i + 1 < argc) options.rounds = std::max(1, std::atoi(argv[++i]));
     if (arg == "--only" && i + 1 < argc) options.only = argv[++i];
   }
-  // One core for all. OpenMP, which oneDNN runs on, has read its environment before main: begin again with this one.
-  if (const char* threads = std::getenv("OMP_NUM_THREADS"); threads == nullptr || std::string_view(threads) != "1") {
-    setenv("OMP_NUM_THREADS", "1", 1);
-    execv("/proc/self/exe", argv);
-  }
+  begin_again(argv);
   try {
     std::vector<Row> rows;
     weft::World::local(1, [&](weft::World& world) {

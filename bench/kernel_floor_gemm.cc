@@ -1,7 +1,11 @@
-// gemm kept where it is made, beside the faster of dnnl_sgemm and oneDNN's matmul with weights in the format it likes
-// best. Reordering weights into that format is not counted; Weft's packing is.
+// gemm kept where it is made, beside the fastest of dnnl_sgemm, oneDNN's matmul with weights in the format it likes
+// best, and OpenBLAS where it is installed. Reordering weights for the matmul is not counted; Weft's packing is.
+#include <algorithm>
 #include <cmath>
 
+#ifdef WEFT_HAVE_CBLAS
+#include <cblas.h>
+#endif
 #include <dnnl.hpp>
 #include <fmt/format.h>
 
@@ -18,7 +22,7 @@ struct Shape {
 };
 
 constexpr Shape kShapes[] = {{2048, 2048, 1024}, {1000, 3000, 777}, {8192, 1024, 1024}, {2048, 2048, 32},
-                             {2048, 2048, 64},   {2048, 2048, 128}, {2048, 1024, 64},   {2048, 1024, 256},
+                             {2048, 2048, 64},   {2048, 2048, 128}, {2048, 2048, 256},  {2048, 1024, 64},
                              {2048, 128, 1024},  {512, 1024, 4096}, {64, 4096, 1024}};
 
 // The matmul primitive with all copies of the weights reordered beforehand.
@@ -67,25 +71,37 @@ void check(const Shape& s, const std::vector<float>& x, const float* w, const fl
 
 Row measure(World& world, const Shape& s, int rounds) {
   const std::vector<float> x = values(s.m * s.k);
-  Rotated w(s.k * s.n), w_sgemm(s.k * s.n);
+  Rotated w(s.k * s.n), w_sgemm(s.k * s.n), w_blas(s.k * s.n);
   // A result of its own for each, or one would find its lines cached by another.
-  std::vector<float> y_sgemm(num(s.m * s.n)), y_matmul(num(s.m * s.n));
+  std::vector<float> y_sgemm(num(s.m * s.n)), y_matmul(num(s.m * s.n)), y_blas(num(s.m * s.n));
   Op op = world.compile(gemm({.m = s.m, .n = s.n, .k = s.k}), keep());
   Matmul matmul(s, x, w, &y_matmul);
-  const auto times = medians(
-      rounds,
-      {[&] {
-         op.run(x.data(), w.next());
-         op.output();
-       },
-       [&] { dnnl_sgemm('N', 'N', s.m, s.n, s.k, 1, x.data(), s.k, w_sgemm.next(), s.n, 0, y_sgemm.data(), s.n); },
-       [&] { matmul.run(); }});
+  std::vector<std::function<void()>> contestants = {
+      [&] {
+        op.run(x.data(), w.next());
+        op.output();
+      },
+      [&] { dnnl_sgemm('N', 'N', s.m, s.n, s.k, 1, x.data(), s.k, w_sgemm.next(), s.n, 0, y_sgemm.data(), s.n); },
+      [&] { matmul.run(); }};
+#ifdef WEFT_HAVE_CBLAS
+  contestants.emplace_back([&] {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(s.m), static_cast<int>(s.n),
+                static_cast<int>(s.k), 1, x.data(), static_cast<int>(s.k), w_blas.next(), static_cast<int>(s.n), 0,
+                y_blas.data(), static_cast<int>(s.n));
+  });
+#endif
+  const std::vector<double> times = medians(rounds, contestants);
   check(s, x, w.copy(0), op.output().data);
   check(s, x, w.copy(0), y_sgemm.data());
   check(s, x, w.copy(0), y_matmul.data());
+  if (times.size() > 3) check(s, x, w.copy(0), y_blas.data());
   const double gflop = 2e-9 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
-  return {"gemm", fmt::format("{}x{}x{}", s.m, s.n, s.k), gflop / times[0], gflop / std::min(times[1], times[2]),
-          fmt::format("GF/s, oneDNN (sgemm {:.1f}, matmul {:.1f})", gflop / times[1], gflop / times[2])};
+  std::string note = fmt::format("GF/s, oneDNN (sgemm {:.1f}, matmul {:.1f})", gflop / times[1], gflop / times[2]);
+#ifdef WEFT_HAVE_CBLAS
+  note += fmt::format(", OpenBLAS as {} {:.1f}", openblas_get_corename(), gflop / times[3]);
+#endif
+  return {"gemm", fmt::format("{}x{}x{}", s.m, s.n, s.k), gflop / times[0],
+          gflop / *std::min_element(times.begin() + 1, times.end()), note};
 }
 
 }  // namespace

@@ -15,12 +15,14 @@
 
 namespace weft {
 
-// Up to Variant::panel_cols columns of b for a range of k, in f32, readable to the next whole register.
+// Columns of b for a range of k, in f32: panels as Variant::pack leaves them, or columns where they lie, a whole number
+// of registers.
 struct GemmPanel {
-  const float* data;  // (k, cols) with ld
+  const float* data;
   std::int64_t k;
   std::int64_t cols;
-  std::int64_t ld;
+  std::int64_t ld;              // 0: packed
+  const float* next = nullptr;  // what will be asked for after this: memory is asked for it in time
 };
 
 struct PanelSource {
@@ -55,16 +57,17 @@ struct Variant {
   std::int64_t block_rows;  // rows of c held in registers at once
   std::int64_t panel_cols;  // and columns
 
-  // panel(p, 0..cols) = b(p, 0..cols) for p < k; rows are as long as the next whole register, the rest zero. Meanwhile
-  // memory is asked for `next`, of the same shape, if it is not null.
-  void (*pack)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
+  // Panels of panel_cols columns one after another: panel(p, 0..cols) = b(p, 0..cols) for p < k; rows of the last are
+  // as long as the next whole register, the rest zero. Meanwhile memory is asked for `next`, of the same shape, if it
+  // is not null.
+  void (*pack)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panels);
 
   // The same from the transpose of b: panel(p, j) = b(j, p) with b (cols, k).
-  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panel);
+  void (*pack_transposed)(std::int64_t k, std::int64_t cols, const PanelSource& b, float* panels);
 
-  // c = a * panel, or c + a * panel where `accumulate`, then c = addend + c where there is one; each element
+  // c = a * panels, or c + a * panels where `accumulate`, then c = addend + c where there is one; each element
   // is one chain of multiply-adds in order of k.
-  void (*multiply)(std::int64_t rows, const float* a, std::int64_t lda, const GemmPanel& panel, const GemmTarget& c,
+  void (*multiply)(std::int64_t rows, const float* a, std::int64_t lda, const GemmPanel& panels, const GemmTarget& c,
                    bool accumulate);
 
   void (*widen)(std::int64_t count, const void* source, Dtype dtype, float* target);

@@ -1,5 +1,7 @@
 #include "weft/kernel/gemm/gemm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,21 +14,22 @@
 namespace weft {
 namespace {
 
-// Rows of b taken at a time by the portable kernel: a panel of 64 columns is then 256 KiB, which streams from
-// the second-level cache, and c is read and written once for all usual k (2048 x 2048 x 1024: 108 GF/s with
-// 1024, 105 with 256).
+// Rows of b taken at a time: a panel of avx512's 64 columns is then 256 KiB, which streams from the second-level cache,
+// and c is read and written once for all usual k (2048 x 2048 x 1024: 112 GF/s with 1024, 107 with 256; avx2 110 and
+// 105). Where that cache is small, rows of a would not stay there beside it.
 constexpr std::int64_t kKBlock = 1024;
 
-// And by libxsmm, which reads b as it is: few enough rows to stay cached while the tile's rows pass.
-constexpr std::int64_t kJitKBlock = 256;
-
-bool sanitized() {
-#ifdef WEFT_SANITIZED
-  return true;
-#else
-  return false;
-#endif
+std::int64_t usual_k_block() {
+  static const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return cache > 0 && cache < (512 << 10) ? kKBlock / 2 : kKBlock;
 }
+
+// Columns of b that run() packs at a time, and rows of a that meet their panels before the next rows do: both stay in
+// the second-level cache meanwhile. Rows are a multiple of every variant's block.
+constexpr std::int64_t kGroupCols = 64, kChunkRows = 96;
+
+// Rows of b taken at a time by libxsmm, which reads b as it is: few enough to stay cached while the tile's rows pass.
+constexpr std::int64_t kJitKBlock = 256;
 
 void check(const GemmShape& shape) {
   if (shape.tile_rows < 1 || shape.tile_cols < 1 || shape.k < 0)
@@ -53,9 +56,6 @@ void check_sizes(const char* what, std::span<const std::int64_t> sizes, std::int
 // in several chains that it adds at the end. Then bits would depend on the place of a column in its tile.
 bool sums_in_order(std::int64_t cols) { return (cols - 1) % 64 >= 16; }
 
-// On avx512 ours is the quicker (2048 x 2048, k 32: 107 against 65 GF/s). JIT code is invisible to sanitizers.
-bool prefers_libxsmm(Isa isa) { return isa != Isa::avx512 && have_libxsmm() && !sanitized(); }
-
 // Each size once, and the way from a size to its place among them.
 std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std::vector<std::int32_t>& slot) {
   std::vector<std::int64_t> numbered;
@@ -70,11 +70,17 @@ std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std:
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The columns of c from `col` on; the addend and the twin come after the last k.
-GemmTarget part_of(const GemmTarget& c, std::int64_t col, bool last) {
-  GemmTarget out{c.data + col, c.ld};
-  if (last && c.addend != nullptr) out.addend = c.addend + col, out.addend_ld = c.addend_ld;
-  if (last && c.twin != nullptr) out.twin = c.twin + col, out.twin_ld = c.twin_ld;
+// Blocks of k of one size, at most `most`: a short one at the end would read and write all of c for few products.
+std::int64_t even_block(std::int64_t k, std::int64_t most) {
+  const std::int64_t blocks = std::max<std::int64_t>(ceil_div(k, most), 1);
+  return std::max<std::int64_t>(std::min(ceil_div(ceil_div(k, blocks), 8) * 8, most), 1);
+}
+
+// The part of c from `row` and `col` on; the addend and the twin come after the last k.
+GemmTarget part_of(const GemmTarget& c, std::int64_t row, std::int64_t col, bool last) {
+  GemmTarget out{c.data + row * c.ld + col, c.ld};
+  if (last && c.addend != nullptr) out.addend = c.addend + row * c.addend_ld + col, out.addend_ld = c.addend_ld;
+  if (last && c.twin != nullptr) out.twin = c.twin + row * c.twin_ld + col, out.twin_ld = c.twin_ld;
   return out;
 }
 
@@ -93,6 +99,7 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
                        std::span<const std::int64_t> col_sizes, Kind kind, Isa isa)
     : shape_(shape),
       variant_(&variant(isa)),
+      k_block_(even_block(shape.k, shape.k_block > 0 ? shape.k_block : usual_k_block())),
       row_slot_(num(std::max<std::int64_t>(shape.tile_rows, 0)) + 1, -1),
       col_slot_(num(std::max<std::int64_t>(shape.tile_cols, 0)) + 1, -1) {
   check(shape);
@@ -103,11 +110,10 @@ GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row
   if (kind == Kind::libxsmm && !have_libxsmm())
     bad_input("this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
   widens_b_ = shape.b_dtype == Dtype::bf16 && !shape.b_transposed;
-  const std::int64_t floats = std::max(variant_->panel_cols * std::min(kKBlock, shape.k),
+  const std::int64_t floats = std::max(group_cols() * std::min(k_block_, shape.k),
                                        widens_b_ ? shape.tile_cols * std::min(kJitKBlock, shape.k) : 0);
   scratch_bytes_ = num(floats) * sizeof(float);
-  const bool wanted = kind == Kind::libxsmm || (kind == Kind::automatic && !shape.b_transposed && prefers_libxsmm(isa));
-  jit_ = wanted && dispatch(row_sizes, col_sizes);
+  jit_ = kind == Kind::libxsmm && dispatch(row_sizes, col_sizes);
 }
 
 std::string_view GemmKernel::name() const { return jit_ ? "libxsmm" : "portable"; }
@@ -163,33 +169,50 @@ void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const
   run_portable(rows, cols, a, b, c, static_cast<float*>(scratch));
 }
 
-void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
-                              float* scratch) const {
-  const std::int64_t width = variant_->panel_cols, lanes = variant_->lanes;
-  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
-    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
-    for (std::int64_t col = 0; col < cols; col += width) {
-      const std::int64_t count = std::min(width, cols - col);
-      GemmPanel panel{scratch, size, count, ceil_div(count, lanes) * lanes};
-      if (rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && count % lanes == 0 && !shape_.b_transposed) {
-        panel.data =
-            static_cast<const float*>(b) + begin * shape_.ldb + col;  // read once: packing would only add to it
-        panel.ld = shape_.ldb;
-      } else {
-        pack_panel({begin, size, col, count}, b, nullptr, scratch);
-      }
-      variant_->multiply(rows, a + begin, shape_.lda, panel, part_of(c, col, begin + size == shape_.k), begin > 0);
-    }
-  }
+std::int64_t GemmKernel::group_cols() const {
+  const std::int64_t cols = std::min(kGroupCols, shape_.tile_cols), lanes = variant_->lanes;
+  return std::max(variant_->panel_cols, ceil_div(cols, lanes) * lanes);
 }
 
-void GemmKernel::pack_panel(const PanelBox& box, const void* b, const void* next, float* panel) const {
+void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
+                              float* scratch) const {
+  const std::int64_t group = group_cols();
+  // Read once, b need not be packed: that would only add to it.
+  const bool as_it_is = rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && !shape_.b_transposed;
+  for (std::int64_t begin = 0; begin < shape_.k; begin += k_block_)
+    for (std::int64_t col = 0; col < cols; col += group) {
+      const KRange k = k_range(begin);
+      const std::int64_t count = std::min(group, cols - col);
+      GemmPanel panels{scratch, k.size, count, 0};
+      if (as_it_is && count % variant_->lanes == 0)
+        panels.data = static_cast<const float*>(b) + begin * shape_.ldb + col, panels.ld = shape_.ldb;
+      else
+        pack_panels(k, col, count, b, nullptr, scratch);
+      multiply_panels(rows, a, panels, k, part_of(c, 0, col, true));
+    }
+}
+
+GemmKernel::KRange GemmKernel::k_range(std::int64_t begin) const {
+  const std::int64_t size = std::min(k_block_, shape_.k - begin);
+  return {begin, size, begin + size == shape_.k};
+}
+
+void GemmKernel::pack_panels(const KRange& k, std::int64_t col, std::int64_t cols, const void* b, const void* next,
+                             float* panels) const {
   const std::int64_t ldb = shape_.ldb;
-  const std::int64_t first = shape_.b_transposed ? box.col * ldb + box.k_begin : box.k_begin * ldb + box.col;
+  const std::int64_t first = shape_.b_transposed ? col * ldb + k.begin : k.begin * ldb + col;
   const auto pack = shape_.b_transposed ? variant_->pack_transposed : variant_->pack;
   const PanelSource source{element(b, shape_.b_dtype, first), shape_.b_dtype, ldb,
                            next == nullptr ? nullptr : element(next, shape_.b_dtype, first)};
-  pack(box.k_size, box.cols, source, panel);
+  pack(k.size, cols, source, panels);
+}
+
+// One block of k: rows in chunks, each meeting all panels.
+void GemmKernel::multiply_panels(std::int64_t rows, const float* a, const GemmPanel& panels, const KRange& k,
+                                 const GemmTarget& c) const {
+  for (std::int64_t row = 0; row < rows; row += kChunkRows)
+    variant_->multiply(std::min(kChunkRows, rows - row), a + row * shape_.lda + k.begin, shape_.lda, panels,
+                       part_of(c, row, 0, k.last), k.begin > 0);
 }
 
 std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
@@ -198,28 +221,18 @@ std::int64_t GemmKernel::packed_floats(std::int64_t cols) const {
 
 // Packed: blocks of k, in each the panels of the tile one after another, in the order of use.
 void GemmKernel::pack(std::int64_t cols, const void* b, float* packed, const void* next) const {
-  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
-    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
-    for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
-      const std::int64_t count = std::min(variant_->panel_cols, cols - col);
-      pack_panel({begin, size, col, count}, b, next, packed);
-      packed += size * ceil_div(count, variant_->lanes) * variant_->lanes;
-    }
-  }
+  const std::int64_t ld = ceil_div(cols, variant_->lanes) * variant_->lanes;
+  for (std::int64_t begin = 0; begin < shape_.k; begin += k_block_)
+    pack_panels(k_range(begin), 0, cols, b, next, packed + begin * ld);
 }
 
 void GemmKernel::run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed,
                             const GemmTarget& c) const {
   if (shape_.k == 0) return no_products(rows, cols, c);
-  for (std::int64_t begin = 0; begin < shape_.k; begin += kKBlock) {
-    const std::int64_t size = std::min(kKBlock, shape_.k - begin);
-    for (std::int64_t col = 0; col < cols; col += variant_->panel_cols) {
-      const std::int64_t count = std::min(variant_->panel_cols, cols - col);
-      const std::int64_t ld = ceil_div(count, variant_->lanes) * variant_->lanes;
-      variant_->multiply(rows, a + begin, shape_.lda, {packed, size, count, ld},
-                         part_of(c, col, begin + size == shape_.k), begin > 0);
-      packed += size * ld;
-    }
+  const std::int64_t ld = ceil_div(cols, variant_->lanes) * variant_->lanes;
+  for (std::int64_t begin = 0; begin < shape_.k; begin += k_block_) {
+    const KRange k = k_range(begin);
+    multiply_panels(rows, a, {packed + begin * ld, k.size, cols, 0, packed + (begin + k.size) * ld}, k, c);
   }
 }
 

@@ -23,6 +23,7 @@
 namespace weft {
 
 struct Variant;
+struct GemmPanel;
 
 struct GemmShape {
   std::int64_t tile_rows, tile_cols, k;
@@ -32,6 +33,9 @@ struct GemmShape {
   // from it, always by the portable kernel. Where b (k, cols) is said below, `b` points at row 0 of (cols, k) then.
   bool b_transposed = false;
   bool any_rows = false;  // tiles of every height from 1 to tile_rows occur
+  // Rows of b at a time; 0: what suits the processor. Partial sums wait in the target meanwhile: a target that is its
+  // own addend needs a block of all k.
+  std::int64_t k_block = 0;
 };
 
 // Where a tile goes, and what is added to it on the way: c = addend + (a * b), in this order, rounded once
@@ -83,11 +87,17 @@ class GemmKernel {  // const after construction and shared by threads
   };
   static constexpr int kParts = 4;  // (a full block or the rest of k) x (the first, from zero, or a later one)
 
-  struct PanelBox {
-    std::int64_t k_begin, k_size, col, cols;
+  struct KRange {
+    std::int64_t begin, size;
+    bool last;
   };
 
-  void pack_panel(const PanelBox& box, const void* b, const void* next, float* panel) const;
+  std::int64_t group_cols() const;
+  KRange k_range(std::int64_t begin) const;
+  void pack_panels(const KRange& k, std::int64_t col, std::int64_t cols, const void* b, const void* next,
+                   float* panels) const;
+  void multiply_panels(std::int64_t rows, const float* a, const GemmPanel& panels, const KRange& k,
+                       const GemmTarget& c) const;
   KBlock k_block(std::int64_t begin) const;
   bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
   bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;
@@ -97,6 +107,7 @@ class GemmKernel {  // const after construction and shared by threads
 
   GemmShape shape_;
   const Variant* variant_;
+  std::int64_t k_block_;
   std::size_t scratch_bytes_ = 0;
   bool jit_ = false;
   bool widens_b_ = false;               // for libxsmm, which takes f32 only
