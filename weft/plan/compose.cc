@@ -259,6 +259,7 @@ class Joiner {
     for (const Owed& original : second_.owed) {
       Owed owed = renamed(original, names_);
       owed.piece.buffer = buffer_of_.at(owed.piece.buffer);
+      if (owed.finished) owed.epilogue = producer_of_.at(std::max(owed.epilogue >= 0 ? owed.epilogue : owed.leaf, 0));
       const bool reads_joined = owed.leaf >= 0 ? copies() && owed.leaf == reader_ : -1 - owed.leaf == input_;
       if (reads_joined)
         through.push_back(owed);
@@ -266,6 +267,7 @@ class Joiner {
         owed.leaf = producer_of_.at(owed.leaf);
       else
         owed.leaf = -1 - buffer_of_.at(-1 - owed.leaf);
+      if (owed.epilogue == std::max(owed.leaf, 0) && !reads_joined) owed.epilogue = -1;  // as understood
       if (!reads_joined) out_.owed.push_back(std::move(owed));
     }
     for (Owed& owed : owed_through(out_, first_, joined_, through)) out_.owed.push_back(std::move(owed));

@@ -131,6 +131,9 @@ class Through {
     out.ranks_per_host = sums ? renamed(wanted.ranks_per_host, outer) : renamed(made.ranks_per_host, inner);
     out.leaf = made.leaf;
     out.finished = made.finished || wanted.finished;
+    if (wanted.finished) out.epilogue = wanted.epilogue;
+    if (made.finished) out.epilogue = made.epilogue;
+    if (out.epilogue == std::max(out.leaf, 0)) out.epilogue = -1;  // as understood
     return out;
   }
 

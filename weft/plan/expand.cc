@@ -268,7 +268,8 @@ std::vector<Expander::Due> Expander::owed(int rank) const {
       impl_->add_lets(o.let, &slots);
       if (impl_->eval(o.when, slots) != 0) {
         const Owed& rule = impl_->plan.owed[i];
-        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, 1, rule.leaf, rule.finished};
+        Due due{{rank, rule.piece.buffer, impl_->box(o.piece.box, slots)}, {}, 0, 0, 1, rule.leaf, rule.finished, 0};
+        due.epilogue = rule.epilogue >= 0 ? rule.epilogue : std::max(rule.leaf, 0);
         impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
       }

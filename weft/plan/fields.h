@@ -87,6 +87,7 @@ void fields(V& v, O& o) {
   v.expr("contributors", o.contributors, 1);
   v.expr("ranks_per_host", o.ranks_per_host, 1);
   v.flag("finished", o.finished);
+  v.producer("epilogue", o.epilogue);
 }
 
 template <typename V, Like<Counter> C>

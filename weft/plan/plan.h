@@ -141,6 +141,7 @@ struct Owed {
   Expr first = 0, contributors = 1, ranks_per_host = 1;
   int leaf = 0;  // >= 0: tiles of that producer; < 0: the input buffer -1 - leaf
   bool finished = false;
+  int epilogue = -1;  // whose; -1: that of the producer `leaf`, or of the first where the leaf is an input
 };
 
 struct NamedTable {

@@ -113,6 +113,7 @@ class Expander {
     std::array<std::int64_t, kMaxDims> origin;
     std::int32_t first, contributors, ranks_per_host, leaf;
     bool finished;
+    std::int32_t epilogue;  // whose
   };
   std::vector<Due> owed(int rank) const;
 

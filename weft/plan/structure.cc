@@ -101,6 +101,8 @@ void check(const Plan& plan, const Owed& o) {
   if (o.leaf >= producers || o.leaf < -buffers)
     bad_input("plan \"{}\" owes tiles of {} {}, which it has not", plan.name, o.leaf >= 0 ? "producer" : "buffer",
               o.leaf >= 0 ? o.leaf : -1 - std::int64_t{o.leaf});
+  if (o.epilogue < -1 || o.epilogue >= producers)
+    bad_input("plan \"{}\" owes the epilogue of producer {} of {}", plan.name, o.epilogue, producers);
   if (o.finished && producers == 0)
     bad_input("plan \"{}\" owes finished elements, but has no producer whose epilogue that could be", plan.name);
   const Buffer& buffer = plan.buffers[o.piece.buffer];

@@ -127,6 +127,7 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   const auto me = int_size(acts);
   const auto cut_piece = [&](const Box& box) { return by_lane ? lane_box(box, action.tile, lane) : box; };
   if (action.box.dims > 0) act.box = boxes.intern(cut_piece(action.box));
+  act.limit = action.limit, act.limit_peer = action.limit_peer, act.first_row = action.box.lo[0];
   act.tile = tile_id(by_lane ? std::array<std::int64_t, 2>{0, 0} : action.tile);
   const auto place = [&](std::int32_t per) {  // the counter block that a wait or signal names
     return by_lane || per == 0 ? std::int64_t{1} : ceil_div(action.lanes, per);

@@ -107,6 +107,9 @@ struct Act {
   std::uint32_t lanes;
   bool is_step, finish;
   Range waits, reads, sources, targets, signals;
+  Limit limit = Limit::none;
+  std::int32_t limit_peer = 0;
+  std::int64_t first_row = 0;  // of the action's box, of which this may be one lane
 };
 
 struct Signaler {

@@ -1,0 +1,55 @@
+#include "weft/plan/verify/limits.h"
+
+#include <algorithm>
+
+namespace weft::verifying {
+
+std::int32_t LimitTable::intern(const Limits& limits) {
+  if (limits == all_[kNone]) return kNone;
+  if (limits == all_[kRows]) return kRows;
+  std::uint64_t hash = static_cast<std::uint64_t>(limits.rows);
+  for (const std::int64_t more : {std::int64_t{limits.peer}, std::int64_t{limits.by}, limits.shift})
+    hash = (hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(more);
+  std::int32_t& known = known_.at(hash);
+  if (known != -1 && all_[at(known)] == limits) return known;
+  all_.push_back(limits);
+  return known = int_size(all_) - 1;
+}
+
+std::int32_t LimitTable::both(std::int32_t a, std::int32_t b) {
+  if (a == b || b == kNone) return a;
+  if (a == kNone) return b;
+  Limits out = all_[at(a)];
+  const Limits& more = all_[at(b)];
+  out.rows = std::max(out.rows, more.rows);
+  if (out.peer == Limits::kNobody)
+    out.peer = more.peer, out.by = more.by, out.shift = more.shift;
+  else if (out.peer == more.peer)
+    out.shift = std::max(out.shift, more.shift);
+  else if (more.peer != Limits::kNobody)
+    out.peer = Limits::kSeveral;
+  return intern(out);
+}
+
+std::int32_t LimitTable::moved(std::int32_t id, std::int64_t by) {
+  if (id == kNone || by == 0) return id;
+  Limits out = all_[at(id)];
+  if (out.rows != Limits::kAll) out.rows -= by;
+  if (out.peer != Limits::kNobody) out.shift -= by;
+  return intern(out);
+}
+
+// Counts of rows are compared with rows of the output; those of peers with rows of the action.
+std::int32_t LimitTable::of(const Act& act, std::int64_t row, std::int64_t logical) {
+  switch (act.limit) {
+    case Limit::none:
+      return kNone;
+    case Limit::rows:
+      return row == logical ? kRows : intern({.rows = row - logical});
+    case Limit::peer:
+      return intern({.peer = act.limit_peer, .by = act.rank, .shift = row - act.first_row - logical});
+  }
+  return kNone;
+}
+
+}  // namespace weft::verifying

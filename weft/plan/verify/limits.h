@@ -1,0 +1,44 @@
+// Which rows of a value count in a run that gives counts. A run may leave rows out (plan.h, Limit): what is made from a
+// row that was left out is not there either. So every part of a value knows what has to hold for a row of it: the row's
+// number, moved by a shift, is below the count of rows, and below the count of one peer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/plan/verify/model.h"
+
+namespace weft::verifying {
+
+struct Limits {
+  static constexpr std::int64_t kAll = INT64_MIN;  // rows count whatever the count is
+  static constexpr std::int32_t kNobody = -1, kSeveral = -2;
+
+  std::int64_t rows = kAll;     // row + rows < the count of rows
+  std::int32_t peer = kNobody;  // row + shift < the count of this peer
+  std::int32_t by = 0;          // as it was given to this rank, the first to leave rows out
+  std::int64_t shift = 0;
+
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// Limits by number, so that equal ones nearly always have equal numbers.
+class LimitTable {
+ public:
+  static constexpr std::int32_t kNone = 0, kRows = 1;  // kRows: a row counts where its own number is below the count
+
+  LimitTable() : all_{{}, {.rows = 0}} {}
+
+  const Limits& operator[](std::int32_t id) const { return all_[at(id)]; }
+  std::int32_t intern(const Limits& limits);
+  std::int32_t both(std::int32_t a, std::int32_t b);     // where one names a peer and both do, a's is the first
+  std::int32_t moved(std::int32_t id, std::int64_t by);  // rows are now called by numbers that much higher
+  std::int32_t of(const Act& act, std::int64_t row,
+                  std::int64_t logical);  // of a row of its box, by its logical number
+
+ private:
+  std::vector<Limits> all_;
+  FlatMap<std::uint64_t> known_;  // by a hash; of two that collide one is not found again
+};
+
+}  // namespace weft::verifying
