@@ -1,6 +1,6 @@
 // What a plan that only moves rows costs beside plain copies of the same rows: resharding is made of such plans.
 //
-//   moves_floor [MB] [ucx]     GB/s, medians of 9 rounds, ranks as threads; ucx: over a wire on the loopback device
+//   moves_floor [MB] [tls|ucx]   GB/s, medians of 9 rounds, ranks as threads; over a wire on the loopback device
 //
 //   memcpy, stream   one thread, tile by tile, through the caches and past them
 //   pair             rank 0 to rank 1, one trigger of many lanes
@@ -42,10 +42,10 @@ double floor_of(std::int64_t rows, std::int64_t tile_rows, Copy&& copy) {
   return static_cast<double>(rows * kCols * 4) / median(seconds) * 1e-9;
 }
 
-double rate_of(const testing::Moves& moves, bool wired) {
+double rate_of(const testing::Moves& moves, std::optional<WireKind> wire) {
   double rate = 0;
   WorldOptions options;
-  options.wired = wired;
+  options.wire = wire;
   World::local(
       moves.num_ranks,
       [&](World& world) {
@@ -66,7 +66,7 @@ double rate_of(const testing::Moves& moves, bool wired) {
   return rate;
 }
 
-void report(std::int64_t rows, std::int64_t tile_rows, bool wired) {
+void report(std::int64_t rows, std::int64_t tile_rows, std::optional<WireKind> wire) {
   testing::Moves pair{.num_ranks = 2, .rows = rows, .cols = kCols, .tile_rows = tile_rows};
   testing::Moves chain = pair, many = pair;
   pair.list = {{0, 1, 0, rows}};
@@ -76,16 +76,16 @@ void report(std::int64_t rows, std::int64_t tile_rows, bool wired) {
   const double through = floor_of(rows, tile_rows, [](auto m, auto a, auto b) { copy(m, kCols, a, b); });
   const double past = floor_of(rows, tile_rows, [](auto m, auto a, auto b) { copy_past_caches(m, kCols, a, b); });
   fmt::print("tile {:5} KB  memcpy {:5.2f}  stream {:5.2f}  pair {:5.2f}  chain {:5.2f}  ",
-             tile_rows * kCols * 4 / 1024, through, past, rate_of(pair, wired), rate_of(chain, wired));
-  fmt::print("{:5} triggers {:5.2f} GB/s\n", many.list.size(), rate_of(many, wired));
+             tile_rows * kCols * 4 / 1024, through, past, rate_of(pair, wire), rate_of(chain, wire));
+  fmt::print("{:5} triggers {:5.2f} GB/s\n", many.list.size(), rate_of(many, wire));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::int64_t megabytes = argc > 1 ? std::atoll(argv[1]) : 64;
-  const bool wired = argc > 2 && std::string_view(argv[2]) == "ucx";
+  const std::optional<WireKind> wire = argc > 2 ? parse_wire(argv[2]) : std::nullopt;
   const std::int64_t rows = (megabytes << 20) / (kCols * 4);
   for (const std::int64_t tile_rows : {16, 32, 64, 128})
-    if (rows % tile_rows == 0) report(rows, tile_rows, wired);
+    if (rows % tile_rows == 0) report(rows, tile_rows, wire);
 }

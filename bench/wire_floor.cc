@@ -4,7 +4,7 @@
 //
 //   wire_floor --serve PORT [--device DEV]            the one end
 //   wire_floor --connect HOST:PORT [--device DEV]     the other; prints the tables
-//   both take --what latency|bandwidth|idle, the same at both ends; all by default
+//   both take --what latency|bandwidth|idle (all by default) and --link tls|ucx,trusted, the same at both ends
 //
 // Latency is half a round trip, the median of all. "spinning": both ranks call progress() in a loop; "asleep": both
 // sleep on their bells and their wires' threads do the work. Bandwidth has its sender wait in stage() and its receiver
@@ -29,7 +29,7 @@
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/transport/local/bell.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/network_wire.h"
 
 namespace {
 
@@ -115,16 +115,18 @@ struct Rate {
 
 class Bench {
  public:
-  Bench(int rank, Control control, const std::string& device)
+  Bench(int rank, Control control, const std::string& device, weft::WireKind kind)
       : rank_(rank), control_(control), memory_(kBytes), source_(kMost, std::byte{1}) {
     weft::WireHost host;
     host.rank = rank;
     host.size = 2;
+    host.peers = {1 - rank};
+    host.secret = "of a measurement on hosts of one's own";
     host.device = device;
     host.bell = &bell_;
     host.lost = [this](int, std::string_view) { lost_ = true; };
     host.check = [this] { check(); };
-    wire_ = weft::UcxWire::make(host);
+    wire_ = weft::NetworkWire::make(kind, host);
     wire_->add_segment(kSegment, memory_.data(), memory_.size());
     wire_->connect(1 - rank, control_.exchange(wire_->address()));
   }
@@ -231,7 +233,7 @@ class Bench {
   std::vector<std::byte> memory_, source_;
   std::atomic<bool> lost_{false};
   std::uint32_t awaited_ = 0;
-  std::unique_ptr<weft::UcxWire> wire_;
+  std::unique_ptr<weft::NetworkWire> wire_;
 };
 
 struct Report {
@@ -272,22 +274,25 @@ struct Report {
 
 int main(int argc, char** argv) {
   try {
-    std::string device, where, what = "all";
+    std::string device, where, what = "all", link = "tls";
     int rank = -1;
     for (int i = 1; i + 1 < argc; i += 2) {
       const std::string_view option = argv[i];
       if (option == "--device") device = argv[i + 1];
       if (option == "--what") what = argv[i + 1];
+      if (option == "--link") link = argv[i + 1];
       if (option != "--serve" && option != "--connect") continue;
       rank = option == "--serve" ? 0 : 1;
       where = argv[i + 1];
     }
     const std::size_t colon = where.find(':');
     if (rank < 0 || (rank == 1 && colon == where.npos))
-      weft::bad_input("usage: wire_floor --serve PORT | --connect HOST:PORT [--device DEV]");
+      weft::bad_input("usage: wire_floor --serve PORT | --connect HOST:PORT [--device DEV] [--link tls|ucx,trusted]");
     const int fd = rank == 0 ? listen_and_accept(std::stoi(where))
                              : connect_to(where.substr(0, colon), std::stoi(where.substr(colon + 1)));
-    Bench bench(rank, Control(fd), device);
+    const auto kind = weft::parse_wire(link);
+    if (!kind) weft::bad_input("--link is \"{}\"; use tls, ucx or ucx,trusted", link);
+    Bench bench(rank, Control(fd), device, *kind);
     const Report report{bench, rank == 1};
     if (what == "all" || what == "latency") report.latency();
     if (what == "all" || what == "bandwidth") report.bandwidth();

@@ -34,9 +34,10 @@ CLI::Option* add_transport_flag(CLI::App& app, RankFlags* flags) {
 CLI::Option* add_link_flag(CLI::App& app, RankFlags* flags, const std::string& help) {
   return app
       .add_option("--link", flags->link,
-                  !help.empty() ? help
-                                : "between ranks: shm, RATE[,LATENCY][,nic] to pace it to, as 10gbit,10us (nic: all "
-                                  "that a host sends shares it), or ucx: a wire over loopback")
+                  !help.empty()
+                      ? help
+                      : "between ranks: shm, RATE[,LATENCY][,nic] to pace it to, as 10gbit,10us (nic: all "
+                        "that a host sends shares it), or the wire between hosts: tls, ucx (RDMA) or ucx,trusted")
       ->type_name("LINK");
 }
 
@@ -44,7 +45,7 @@ CLI::Option* add_trace_flag(CLI::App& app, RankFlags* flags) {
   return add_out_file(app, "--trace", &flags->trace, "write a timeline of all ranks, for ui.perfetto.dev");
 }
 
-bool is_paced(const std::string& link) { return !link.empty() && link != "shm" && link != "ucx"; }
+bool is_paced(const std::string& link) { return !link.empty() && link != "shm" && !parse_wire(link); }
 
 std::optional<Link> paced_link(const std::string& link) {
   if (!is_paced(link)) return {};
@@ -70,7 +71,7 @@ WorldOptions world_options(const RankFlags& flags) {
   WorldOptions options;
   options.threads = flags.threads;
   options.link = paced_link(flags.link);
-  options.wired = flags.link == "ucx";
+  options.wire = parse_wire(flags.link);
   if (flags.per_host > 0) options.ranks_per_host = flags.per_host;
   options.trace = flags.trace;
   return options;

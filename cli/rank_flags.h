@@ -21,7 +21,7 @@ struct RankFlags {
   int per_host = 0;               // of a paced link; 0: one
   int threads = 1;                // of each rank
   std::string transport = "shm";  // ranks are processes; or "threads": of this process
-  std::string link = "shm";       // between ranks; also "ucx", or a rate and a latency to pace it to
+  std::string link = "shm";       // between ranks; also a wire (wire_kind.h), or a rate and a latency to pace it to
   std::string trace;              // where to write a timeline of all ranks; empty: nowhere
 };
 

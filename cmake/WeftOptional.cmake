@@ -1,6 +1,7 @@
-# Optional parts: libxsmm, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by weft_optional(), and half
-# of a part is none: a header without its library, a library that does not link, a compiler wrapper that fails. Then one
-# line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks each of them.
+# Optional parts: libxsmm, OpenSSL, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by
+# weft_optional(), and half of a part is none: a header without its library, a library that does not link, a compiler
+# wrapper that fails. Then one line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks
+# each of them.
 
 include(CheckCXXSourceCompiles)
 
@@ -79,10 +80,22 @@ function(weft_use_libxsmm target)
   set(WEFT_HAVE_LIBXSMM ${WEFT_HAVE_LIBXSMM} PARENT_SCOPE)
 endfunction()
 
-# UCX carries what ranks of several hosts send each other.
+# OpenSSL: ranks of several hosts talk under TLS, with the secret of their world as key.
+function(weft_use_openssl target)
+  weft_optional(OPENSSL HEADER openssl/ssl.h LIBRARIES ssl crypto CALLS "SSL_CTX_set_psk_find_session_callback(nullptr, nullptr)"
+                ABSENT "ranks cannot be on several hosts (Debian: libssl-dev)")
+  if(WEFT_HAVE_OPENSSL)
+    target_compile_definitions(${target} PRIVATE WEFT_TLS=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${OPENSSL_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${OPENSSL_LIBRARIES})
+  endif()
+  set(WEFT_HAVE_OPENSSL ${WEFT_HAVE_OPENSSL} PARENT_SCOPE)
+endfunction()
+
+# UCX carries what ranks of several hosts send each other over RDMA devices, and on trusted networks.
 function(weft_use_ucx target)
   weft_optional(UCX HEADER ucp/api/ucp.h LIBRARIES ucp ucs CALLS "unsigned a, b, c; ucp_get_version(&a, &b, &c)"
-                ABSENT "ranks cannot be on several hosts (Debian: libucx-dev)")
+                ABSENT "no RDMA between hosts (Debian: libucx-dev)")
   if(WEFT_HAVE_UCX)
     target_compile_definitions(${target} PRIVATE WEFT_UCX=1)
     target_include_directories(${target} SYSTEM PRIVATE ${UCX_INCLUDE})

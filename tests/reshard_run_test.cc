@@ -11,7 +11,6 @@
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
 #include "weft/transport/join/launch.h"
-#include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"
 
 #include "tests/reshard_cases.h"
@@ -143,12 +142,16 @@ TEST(ReshardRun, PacedLinksAndThreadsChangeNoElement) {
   }
 }
 
-TEST(ReshardRun, WiredRanksGetEveryElement) {
-  if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+class WiredReshardRun : public ::testing::TestWithParam<WireKind> {};
+INSTANTIATE_TEST_SUITE_P(Over, WiredReshardRun, ::testing::Values(WireKind::tls, WireKind::ucx),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST_P(WiredReshardRun, RanksGetEveryElement) {
+  if (!available(GetParam())) GTEST_SKIP() << "not in this build (libssl-dev, libucx-dev)";
   for (std::uint64_t seed = 300; seed < 304; ++seed) {
     const ReshardCase c = random_reshard(seed, 4);
     WorldOptions options;
-    options.wired = true;
+    options.wire = GetParam();
     options.ranks_per_host = 1 + static_cast<int>(seed % 2);
     World::local(
         4,

@@ -14,7 +14,6 @@
 #include "weft/plan/price/traffic.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
-#include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"
@@ -129,10 +128,9 @@ INSTANTIATE_TEST_SUITE_P(Ranks, NarrowWire, ::testing::Values(2, 3, 4, 6));
 // Every third case: over a paced link, with two threads, and as messages.
 TEST(NarrowWireOver, OtherTransportsHasTheSameBits) {
   const auto cases = narrow_cases(4);
-  WorldOptions paced, wired;
+  WorldOptions paced;
   paced.link = Link{.bytes_per_s = 5e9, .latency_s = 2e-6};
   paced.threads = 2;
-  wired.wired = true;
   for (std::size_t i = 0; i < cases.size(); i += 3) {
     const Case& c = cases[i];
     const Outputs expected = run(c, {});
@@ -141,7 +139,11 @@ TEST(NarrowWireOver, OtherTransportsHasTheSameBits) {
       for (std::size_t r = 0; r < got.size(); ++r) EXPECT_TRUE(same_bits(got[r], expected[r])) << c.name;
     };
     expect(paced);
-    if (UcxWire::available()) expect(wired);
+    for (const WireKind wire : {WireKind::tls, WireKind::ucx}) {
+      WorldOptions wired;
+      wired.wire = wire;
+      if (available(wire)) expect(wired);
+    }
   }
 }
 

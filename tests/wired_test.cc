@@ -7,7 +7,6 @@
 
 #include "weft/base/index.h"
 #include "weft/plan/price/traffic.h"
-#include "weft/transport/wire/ucx_wire.h"
 #include "weft/weft.h"
 
 #include "tests/cases.h"
@@ -16,16 +15,18 @@
 namespace weft::testing {
 namespace {
 
-class Wired : public ::testing::Test {
+class Wired : public ::testing::TestWithParam<WireKind> {
  protected:
   void SetUp() override {
-    if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+    if (!available(GetParam())) GTEST_SKIP() << "not in this build (libssl-dev, libucx-dev)";
   }
 };
+INSTANTIATE_TEST_SUITE_P(Over, Wired, ::testing::Values(WireKind::tls, WireKind::ucx),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
-WorldOptions wired(int ranks_per_host, int threads = 1) {
+WorldOptions wired(WireKind kind, int ranks_per_host, int threads = 1) {
   WorldOptions options;
-  options.wired = true;
+  options.wire = kind;
   options.ranks_per_host = ranks_per_host;
   options.threads = threads;
   return options;
@@ -63,30 +64,31 @@ void expect_equal_bits(int num_ranks, std::size_t stride, const WorldOptions& op
   }
 }
 
-TEST_F(Wired, BitsAreThoseOfSharedMemory) {
-  expect_equal_bits(2, 3, wired(1));
-  expect_equal_bits(3, 7, wired(1));
+TEST_P(Wired, BitsAreThoseOfSharedMemory) {
+  expect_equal_bits(2, 3, wired(GetParam(), 1));
+  expect_equal_bits(3, 7, wired(GetParam(), 1));
 }
 
-TEST_F(Wired, HostMatesUseMemoryAndOthersTheWire) { expect_equal_bits(4, 11, wired(2)); }
+TEST_P(Wired, HostMatesUseMemoryAndOthersTheWire) { expect_equal_bits(4, 11, wired(GetParam(), 2)); }
 
-TEST_F(Wired, ThreadsOfARankShareTheWire) { expect_equal_bits(2, 11, wired(1, 3)); }
+TEST_P(Wired, ThreadsOfARankShareTheWire) { expect_equal_bits(2, 11, wired(GetParam(), 1, 3)); }
 
 // As on devices that write remote memory: here UCX does it over TCP, with the same calls.
-TEST_F(Wired, BitsAreTheSameWhereRowsArePutIntoRemoteMemory) {
+TEST_P(Wired, BitsAreTheSameWhereRowsArePutIntoRemoteMemory) {
+  if (GetParam() != WireKind::ucx) GTEST_SKIP() << "messages alone";
   ASSERT_EQ(setenv("WEFT_WIRE_PUT", "always", 1), 0);
-  expect_equal_bits(2, 3, wired(1));
-  expect_equal_bits(4, 11, wired(2));
-  expect_equal_bits(2, 11, wired(1, 3));
+  expect_equal_bits(2, 3, wired(GetParam(), 1));
+  expect_equal_bits(4, 11, wired(GetParam(), 2));
+  expect_equal_bits(2, 11, wired(GetParam(), 1, 3));
   ASSERT_EQ(setenv("WEFT_WIRE_PUT", "sometimes", 1), 0);
   EXPECT_THROW(World::local(
-                   2, [](World&) {}, wired(1)),
+                   2, [](World&) {}, wired(GetParam(), 1)),
                Error);
   unsetenv("WEFT_WIRE_PUT");
 }
 
 // Rows of 4 MB cannot be staged whole, and tiles of 1 MB neither.
-TEST_F(Wired, WideRowsAndLargeTilesTravelInPieces) {
+TEST_P(Wired, WideRowsAndLargeTilesTravelInPieces) {
   World::local(
       2,
       [](World& world) {
@@ -100,10 +102,10 @@ TEST_F(Wired, WideRowsAndLargeTilesTravelInPieces) {
         for (std::int64_t i = 0; i < 4 * n; i += 4093)
           ASSERT_EQ(y.data[i], static_cast<float>((i / (2 * n)) * 10 + i % (2 * n) % 7)) << i;
       },
-      wired(1));
+      wired(GetParam(), 1));
 }
 
-TEST_F(Wired, SendsWhatThePlanSays) {
+TEST_P(Wired, SendsWhatThePlanSays) {
   World::local(
       2,
       [](World& world) {
@@ -115,11 +117,11 @@ TEST_F(Wired, SendsWhatThePlanSays) {
         const Traffic plan = traffic(op.plan(), Expander(op.plan()).program(world.rank()));
         EXPECT_EQ(op.sent().bytes, 4 * plan.bytes_to_peers);
       },
-      wired(1));
+      wired(GetParam(), 1));
 }
 
 // From bf16 to f32 and from f32 to bf16, in rows too wide to be staged whole: what crosses is bf16 either way.
-TEST_F(Wired, NarrowValuesCrossNarrow) {
+TEST_P(Wired, NarrowValuesCrossNarrow) {
   constexpr std::int64_t kRows = 4, kCols = 300'000;
   for (const bool widens : {true, false}) {
     Moves moves{.num_ranks = 2, .rows = kRows, .cols = kCols, .tile_rows = 2, .list = {{0, 1, 0, kRows}}};
@@ -146,11 +148,11 @@ TEST_F(Wired, NarrowValuesCrossNarrow) {
           EXPECT_EQ(plan.bytes_to_peers, world.rank() == 0 ? kRows * kCols * 2 : 0);
           EXPECT_EQ(op.sent().bytes, 3 * plan.bytes_to_peers);
         },
-        wired(1));
+        wired(GetParam(), 1));
   }
 }
 
-TEST_F(Wired, WindowRowsOfOtherHostsAreSent) {
+TEST_P(Wired, WindowRowsOfOtherHostsAreSent) {
   World::local(
       2,
       [](World& world) {
@@ -166,18 +168,18 @@ TEST_F(Wired, WindowRowsOfOtherHostsAreSent) {
             ASSERT_EQ(y.data[i], static_cast<float>(2 * ((first + i) % 1000) + 3 * run));
         }
       },
-      wired(1));
+      wired(GetParam(), 1));
 }
 
-TEST_F(Wired, PacedLinksAreRefused) {
-  WorldOptions options = wired(1);
+TEST_P(Wired, PacedLinksAreRefused) {
+  WorldOptions options = wired(GetParam(), 1);
   options.link = Link{.bytes_per_s = 1e9};
   EXPECT_THROW(World::local(
                    2, [](World&) {}, options),
                Error);
 }
 
-TEST_F(Wired, MeshesKnowWhoSharesAHost) {
+TEST_P(Wired, MeshesKnowWhoSharesAHost) {
   World::local(
       4,
       [](World& world) {
@@ -185,9 +187,10 @@ TEST_F(Wired, MeshesKnowWhoSharesAHost) {
         EXPECT_EQ(mesh.hosts(), (std::vector<int>{0, 0, 1, 1}));
         EXPECT_EQ(world.cluster(4).ranks_per_host, 2);
         EXPECT_EQ(world.cluster(4).num_hosts, 2);
-        EXPECT_EQ(world.transport(), "ucx");
+        EXPECT_EQ(world.transport(), to_string(GetParam()));
+        EXPECT_TRUE(world.has_wire());
       },
-      wired(2));
+      wired(GetParam(), 2));
 }
 
 }  // namespace

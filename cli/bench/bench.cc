@@ -118,7 +118,7 @@ std::vector<OpSpec> specs_of_sizes(const Flags& flags, int ranks) {
 
 // Between hosts `shm` is only what nobody has chosen.
 std::string link_of(const World& world, const Flags& flags) {
-  return flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link;
+  return flags.ranks.link == "shm" && world.has_wire() ? std::string(world.transport()) : flags.ranks.link;
 }
 
 void bench_sizes(World& world, const Flags& flags, Progress& progress) {

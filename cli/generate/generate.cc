@@ -54,11 +54,12 @@ void generate_rank(World& world, const Flags& flags) {
   std::int64_t start = now_ns();
   Task task = task_of(flags, world.size(), true);
   const Model model(task.source, world.rank(), world.size());
-  Figures figures{.ranks = world.size(),
-                  .transport = std::string(world.transport()),
-                  .link = flags.ranks.link == "shm" && world.transport() == "ucx" ? "ucx" : flags.ranks.link,
-                  .load_s = seconds_since(start),
-                  .weight_bytes = model.bytes_per_token()};
+  Figures figures{
+      .ranks = world.size(),
+      .transport = std::string(world.transport()),
+      .link = flags.ranks.link == "shm" && world.has_wire() ? std::string(world.transport()) : flags.ranks.link,
+      .load_s = seconds_since(start),
+      .weight_bytes = model.bytes_per_token()};
   start = now_ns();
   Engine engine(world, model, task.engine);
   engine.set_modes(task.modes);

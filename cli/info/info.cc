@@ -18,7 +18,8 @@
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/transport/join/pmix_job.h"
 #include "weft/transport/local/memory.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/tls_stream.h"
+#include "weft/transport/wire/wire_kind.h"
 #include "weft/virtual/tools.h"
 
 #include "cli/command.h"
@@ -64,7 +65,7 @@ std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
 
 // What ranks on several hosts need, and what this build and this machine have of it.
 struct Hosts {
-  std::string ucx = UcxWire::version();  // empty: not in this build
+  std::string tls = tls_version(), ucx = ucx_version();  // empty: not in this build
   bool pmix = PmixJob::available();
   std::string mpirun = virtual_hosts::find_program("mpirun");  // empty: there is none
   std::string lacks;                                           // for virtual clusters: nothing, or what is missing
@@ -94,6 +95,7 @@ nlohmann::ordered_json text_or_false(const std::string& text) {
 void print_json(const Cluster* rates) {
   const Hosts hosts = look_at_hosts();
   nlohmann::ordered_json transports{"threads", "shm"};
+  if (!hosts.tls.empty()) transports.push_back("tls");
   if (!hosts.ucx.empty()) transports.push_back("ucx");
   nlohmann::ordered_json out{{"version", WEFT_VERSION},
                              {"isa", isa()},
@@ -101,6 +103,7 @@ void print_json(const Cluster* rates) {
                              {"kernels", gemm_kernel()},
                              {"transports", transports},
                              {"cuda", false},
+                             {"tls", text_or_false(hosts.tls)},
                              {"ucx", text_or_false(hosts.ucx)},
                              {"pmix", hosts.pmix},
                              {"mpi", text_or_false(hosts.mpirun)},
@@ -124,10 +127,13 @@ void print_text(const Cluster* rates) {
                {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
                {"isa", isa_line()},
                {"gemm tiles", gemm_kernel()},
-               {"transports", hosts.ucx.empty() ? "threads, shm" : "threads, shm, ucx"},
+               {"transports",
+                fmt::format("threads, shm{}{}", hosts.tls.empty() ? "" : ", tls", hosts.ucx.empty() ? "" : ", ucx")},
                {"cuda", "no: this build has no CUDA executor"},
-               {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": ranks may be on several hosts"
-                                          : "no: ranks are on one host in this build (libucx-dev)"},
+               {"tls", !hosts.tls.empty() ? "OpenSSL " + hosts.tls + ": ranks may be on several hosts"
+                                          : "no: ranks are on one host in this build (libssl-dev)"},
+               {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": for RDMA and trusted networks"
+                                          : "no: hosts are joined without RDMA in this build (libucx-dev)"},
                {"mpi", mpi_line(hosts)},
                {"virtual hosts", hosts.lacks.empty() ? "yes: `weft cluster up`" : "no: they need " + hosts.lacks}}));
   if (rates == nullptr) {

@@ -68,7 +68,7 @@ WorldOptions world_options(const RunFlags& flags, const Spec& spec) {
 
 // On several hosts the world says where ranks are and how fast the links between them; else the meshes do.
 Spec seated_in(const World& world, const RunFlags& flags, const Spec& spec) {
-  const bool wire = world.transport() == "ucx";
+  const bool wire = world.has_wire();
   if (!wire && !paced(flags)) {
     if (world.size() != spec.reshard.num_ranks)
       bad_input("the meshes have {} ranks, but the world has {}; start {}", spec.reshard.num_ranks, world.size(),
@@ -187,13 +187,13 @@ int run_rank(World& world, const RunFlags& flags, const Spec& asked) {
   // was first, would be reported to the rank that is still being told of it, which would then die of that and say
   // nothing.
   if (!result.ok || world.rank() != 0) return 0;
-  const bool wire = world.transport() == "ucx";
+  const bool wire = world.has_wire();
   const Report report{spec,
                       flags,
                       result,
                       std::string(world.transport()),
                       paced(flags) ? flags.reshard.link
-                      : wire       ? "ucx"
+                      : wire       ? std::string(world.transport())
                                    : "shm",
                       paced(flags) || wire};
   fmt::print("{}", flags.reshard.json ? run_json(report) : run_text(report));

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/transport/join/pmix_job.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/wire_kind.h"
 
 #include "tests/cli/json.h"
 #include "tests/cli/runs.h"
@@ -72,9 +72,11 @@ TEST(Cli, InfoHasItsKeys) {
   const Json info = parsed(weft("info --json"));
   expect_keys(info, {"version", "isa", "transports", "cuda", "rates", "kernels", "cores"});
   Json transports{"threads", "shm"};
-  if (UcxWire::available()) transports.push_back("ucx");
+  if (available(WireKind::tls)) transports.push_back("tls");
+  if (available(WireKind::ucx)) transports.push_back("ucx");
   EXPECT_EQ(info["transports"], transports);
-  EXPECT_EQ(info["ucx"].is_string(), UcxWire::available()) << info["ucx"];
+  EXPECT_EQ(info["tls"].is_string(), available(WireKind::tls)) << info["tls"];
+  EXPECT_EQ(info["ucx"].is_string(), available(WireKind::ucx)) << info["ucx"];
   EXPECT_EQ(info["pmix"], PmixJob::available());
   EXPECT_TRUE(info["mpi"] == false || access(info["mpi"].get<std::string>().c_str(), X_OK) == 0) << info["mpi"];
   if (geteuid() != 0) {

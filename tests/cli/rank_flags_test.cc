@@ -27,11 +27,13 @@ TEST(CliRankFlags, RefuseWithTheValueAndTheRemedy) {
 }
 
 TEST(CliRankFlags, ALinkIsPacedUnlessItIsMemoryOrAWire) {
-  for (const char* link : {"", "shm", "ucx"}) EXPECT_FALSE(paced_link(link)) << link;
+  for (const char* link : {"", "shm", "tls", "ucx", "ucx,trusted"}) EXPECT_FALSE(paced_link(link)) << link;
   EXPECT_EQ(paced_link("1gbit,10us,nic"), (Link{125e6, 10e-6, Fabric::nic}));
-  EXPECT_TRUE(world_options({.link = "ucx"}).wired);
+  EXPECT_EQ(world_options({.link = "ucx"}).wire, WireKind::ucx);
+  EXPECT_EQ(world_options({.link = "ucx,trusted"}).wire, WireKind::trusted_ucx);
+  EXPECT_EQ(world_options({.link = "tls"}).wire, WireKind::tls);
   const WorldOptions options = world_options({.per_host = 2, .threads = 3, .link = "1gbit", .trace = "t.json"});
-  EXPECT_FALSE(options.wired);
+  EXPECT_FALSE(options.wire);
   EXPECT_EQ(options.ranks_per_host, 2);
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.trace, "t.json");

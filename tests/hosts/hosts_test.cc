@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 class Hosts : public TwoHosts {
  protected:
-  void expect_bits(int ranks_per_host) const;
+  void expect_bits(int ranks_per_host, const char* transport) const;
   void expect_bytes(int ranks_per_host, const Json& before) const;
   static void expect_success(const std::vector<Running>& running) {
     for (const Running& one : running) {
@@ -28,7 +28,7 @@ class Hosts : public TwoHosts {
 };
 
 // What ranks have left, against ranks that are threads of this process.
-void Hosts::expect_bits(int ranks_per_host) const {
+void Hosts::expect_bits(int ranks_per_host, const char* transport) const {
   const int size = 2 * ranks_per_host;
   std::vector<std::vector<float>> over_memory(num(size));
   World::local(size, [&](World& world) { over_memory[world.rank()] = smoke_outputs(world); });
@@ -39,22 +39,30 @@ void Hosts::expect_bits(int ranks_per_host) const {
     ASSERT_EQ(bits.size(), over_memory[rank].size() * sizeof(float));
     EXPECT_EQ(std::memcmp(bits.data(), over_memory[rank].data(), bits.size()), 0) << "rank " << rank;
     const Json seen = Json::parse(note(fmt::format("seen{}", rank)));
-    EXPECT_EQ(seen["transport"], "ucx");
+    EXPECT_EQ(seen["transport"], transport);
     EXPECT_EQ(seen["hosts"], hosts);
   }
 }
 
 TEST_F(Hosts, BitsAreThoseOfSharedMemoryOneRankEach) {
   expect_success({mpirun(1, {"smoke"})});
-  expect_bits(1);
+  expect_bits(1, "tls");
 }
 
 TEST_F(Hosts, BitsAreThoseOfSharedMemoryTwoRanksEach) {
   expect_success({mpirun(2, {"smoke"})});
-  expect_bits(2);
+  expect_bits(2, "tls");
 }
 
-// Never less than the plans say, and no more than headers, signals and acknowledgements add.
+TEST_F(Hosts, BitsAreThoseOfSharedMemoryOverUcxOnATrustedNetwork) {
+  if (!available(WireKind::ucx)) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+  setenv("WEFT_LINK", "ucx,trusted", 1);
+  expect_success({mpirun(2, {"smoke"})});
+  unsetenv("WEFT_LINK");  // before ranks that are threads
+  expect_bits(2, "ucx");
+}
+
+// Never less than the plans say, and no more than headers, signals, acknowledgements and TLS add.
 void Hosts::expect_bytes(int ranks_per_host, const Json& before) const {
   constexpr double kOverhead = 1.10;
   const Json after = counters();
@@ -85,7 +93,7 @@ TEST_F(Hosts, LinksCarryWhatThePlansSayBetweenTwoRanksEach) {
   expect_bytes(2, before);
 }
 
-// /dev/shm and process numbers are the same on both: neither UCX nor Weft may take the short cut.
+// /dev/shm and process numbers are the same on both: neither the wire nor Weft may take the short cut.
 TEST_F(Hosts, NothingCrossesBesideTheLinkBetweenMereNamespaces) {
   const Json before = counters();
   expect_success(launch_both(2, {"send"}, Apart::namespaces));

@@ -13,7 +13,7 @@
 
 #include <fmt/core.h>
 
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft::testing {
 namespace {
@@ -56,7 +56,7 @@ void TwoHosts::SetUp() {
   if (geteuid() != 0) GTEST_SKIP() << "virtual hosts need root";
   for (const char* program : {"ip", "tc", "mpirun"})
     if (!in_path(program)) GTEST_SKIP() << "virtual hosts need " << program << "; packages iproute2, openmpi-bin";
-  if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+  if (!available(WireKind::tls)) GTEST_SKIP() << "this build has no OpenSSL (libssl-dev)";
   static int number = 0;
   name_ = fmt::format("hosts{}-{}", number++, getpid());
   const Ended up = weft(Words{"cluster", "up", "--json", "--name", name_, "--hosts", "2", "--rate", "1gbit"});
@@ -68,7 +68,7 @@ void TwoHosts::SetUp() {
 }
 
 void TwoHosts::TearDown() {
-  for (const char* name : {"WEFT_SECRET", "WEFT_DEADLINE_S", "WEFT_WAIT_S"}) unsetenv(name);
+  for (const char* name : {"WEFT_SECRET", "WEFT_DEADLINE_S", "WEFT_WAIT_S", "WEFT_LINK"}) unsetenv(name);
   if (hosts_.is_null()) return;
   for (int index = 0; index < 2; ++index) {
     EXPECT_TRUE(wait_until(3, [&] { return processes_on(index).empty(); })) << host(index) << " still runs something";

@@ -1,5 +1,5 @@
 // Two virtual hosts for a test, ranks started on them, and what must be so when the ranks have ended: nothing is left.
-// Needs root, ip, tc, mpirun and UCX; says which where it is skipped.
+// Needs root, ip, tc, mpirun and OpenSSL; says which where it is skipped.
 #pragma once
 
 #include <sys/types.h>

@@ -182,7 +182,7 @@ std::int64_t Contest::comm_cpu_ns() {
   spec.space.options.route = unblocking_route(spec.space.kind, spec.producer.m * spec.producer.n);
   Op op = compile(world_, spec);
   std::unique_ptr<Soaker> soaker;
-  if (world_.transport() == "ucx" && Soaker::possible()) soaker = std::make_unique<Soaker>();
+  if (world_.has_wire() && Soaker::possible()) soaker = std::make_unique<Soaker>();
   std::vector<double> seen;
   for (int turn = 0; turn <= kTurns; ++turn) {
     const std::int64_t begin = clock_.start_together(), start = clock_.cpu_ns();

@@ -44,7 +44,7 @@ class Transport {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  virtual std::string_view name() const = 0;  // "threads", "shm" or "ucx"
+  virtual std::string_view name() const = 0;  // "threads", "shm", "tls" or "ucx"
 
   int ranks_here() const { return ranks_here_; }
   // Whether the ranks of this host outnumber the cores they may use, so that spinning takes time from the awaited peer.

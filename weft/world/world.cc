@@ -38,7 +38,7 @@ Cluster cluster_of(const WorldOptions& options) { return options.cluster ? *opti
 std::optional<Link> link_of(const WorldOptions& options) {
   if (options.link) return options.link;
   const char* text = std::getenv("WEFT_LINK");
-  if (text == nullptr || *text == '\0' || std::string_view(text) == "shm" || std::string_view(text) == "ucx") return {};
+  if (text == nullptr || *text == '\0' || std::string_view(text) == "shm" || parse_wire(text)) return {};
   return parse_link(text);
 }
 
@@ -57,9 +57,8 @@ Patience patience_of(const WorldState& world, std::size_t op_bytes) {
   return patience;
 }
 
-bool wants_wire(const WorldOptions& options) {
-  const char* text = std::getenv("WEFT_LINK");
-  return options.wired || (!options.link && text != nullptr && std::string_view(text) == "ucx");
+std::optional<WireKind> wire_of(const WorldOptions& options) {
+  return options.wire || options.link ? options.wire : wire_from_env();
 }
 
 // Clusters have their ranks in equal blocks, one per host. Where these ranks are not, every pair counts as apart: 1.
@@ -144,8 +143,8 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
   if (ranks_per_host < 1) bad_input("ranks_per_host is {}; use 1 or more", ranks_per_host);
-  if (wants_wire(options) && transport->wire() == nullptr) {
-    wired = make_wired(*transport, ranks_per_host);
+  if (const auto wire = wire_of(options); wire && transport->wire() == nullptr) {
+    wired = make_wired(*transport, ranks_per_host, *wire);
     transport = wired.get();
   }
   if (transport->wire() != nullptr) {
@@ -190,7 +189,7 @@ World::World(std::shared_ptr<WorldState> state) : state_(std::move(state)) {}
 
 World World::init(int, char**, const WorldOptions& options) {
   best_isa();  // refuses a WEFT_ISA that this machine cannot serve before other ranks wait for this one
-  auto transport = launched() ? join_launch() : std::move(make_thread_transports(1)[0]);
+  auto transport = launched() ? join_launch(wire_of(options)) : std::move(make_thread_transports(1)[0]);
   return World(std::make_shared<WorldState>(std::move(transport), options));
 }
 
@@ -205,6 +204,7 @@ void World::local(int num_ranks, const std::function<void(World&)>& body, const 
 int World::rank() const { return state_->transport->rank(); }
 int World::size() const { return state_->transport->size(); }
 std::string_view World::transport() const { return state_->transport->name(); }
+bool World::has_wire() const { return state_->transport->wire() != nullptr; }
 ThreadPool& World::threads() const { return *state_->threads; }
 void World::barrier() { state_->transport->barrier(); }
 

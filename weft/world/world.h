@@ -15,6 +15,7 @@
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
 #include "weft/reshard/build/build.h"
+#include "weft/transport/wire/wire_kind.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
 
@@ -31,9 +32,10 @@ struct WorldOptions {
   // Paced ranks fill hosts in blocks of ranks_per_host; ranks of one host are not paced.
   std::optional<Link> link;
   int ranks_per_host = 1;
-  // Local ranks of different hosts use a wire over the loopback device and no memory of each other
-  // (transport/wired.h), as they would between machines; WEFT_LINK=ucx does the same.
-  bool wired = false;
+  // The wire between hosts (transport/wire/wire_kind.h); none: WEFT_LINK, or what the hosts have. Local ranks of
+  // different hosts then use it over the loopback device and no memory of each other (transport/wire/wired.h), as they
+  // would between machines.
+  std::optional<WireKind> wire;
   // What `auto` prices routes on; none: that of find_cluster() (weft/cluster/find_cluster.h). A link replaces its
   // network.
   std::optional<Cluster> cluster;
@@ -53,7 +55,8 @@ class World {
 
   int rank() const;
   int size() const;
-  std::string_view transport() const;  // "threads", "shm" or "ucx"
+  std::string_view transport() const;  // "threads", "shm", "tls" or "ucx"
+  bool has_wire() const;               // which some ranks are reached through
   // This rank's threads, for what a program computes between its ops: idle while no op runs.
   ThreadPool& threads() const;
   // What `auto` prices routes on, for that many ranks: calibrated or default, with the link between hosts.

@@ -41,7 +41,7 @@ pollfd watch_parent() {
   return {parent.get(), POLLIN, 0};
 }
 
-std::unique_ptr<Transport> attach_mpirun() {
+std::unique_ptr<Transport> attach_mpirun(std::optional<WireKind> wire) {
   static std::atomic<bool> attached{false};
   const int size = mpi_number(kMpiSizeEnv, 1, kMaxWorldRanks);
   const int rank = mpi_number(kMpiRankEnv, 0, size - 1);
@@ -50,7 +50,7 @@ std::unique_ptr<Transport> attach_mpirun() {
     bad_input("{} ranks of this mpirun job are on one host; use up to {} a host", here, kMaxLocalRanks);
   if (attached.exchange(true)) bad_input("this process has joined its mpirun job already; call World::init once");
   // Ranks that are told to count as several hosts need what those need.
-  if (here != size || std::getenv(kHostEnv) != nullptr) return attach_mpirun_hosts(rank, size, here);
+  if (here != size || std::getenv(kHostEnv) != nullptr) return attach_mpirun_hosts(rank, size, here, wire);
   ShmSeat seat = meet({.name = name_of_job(),
                        .job = "this mpirun job",
                        .rank = rank,

@@ -5,8 +5,10 @@
 #include <poll.h>
 
 #include <memory>
+#include <optional>
 
 #include "weft/transport/transport.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
@@ -22,7 +24,7 @@ bool under_mpirun();
 // Collective over the job, once a process. The process dies with its parent (mpirun, or the script it runs);
 // a peer's death is seen as shm.h says. bad_input where the environment is not one that mpirun makes; deadline, naming
 // the rank, where one does not come.
-std::unique_ptr<Transport> attach_mpirun();
+std::unique_ptr<Transport> attach_mpirun(std::optional<WireKind> wire);
 
 // Has an event when the parent has ended (heartbeat.h).
 pollfd watch_parent();

@@ -1,10 +1,11 @@
 #include "weft/transport/join/net.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/network_wire.h"
 
 namespace weft {
 
@@ -30,15 +31,39 @@ void NetTransport::attach() {
   }
 }
 
+// What all were asked for, or RDMA where all have it, else TLS.
+WireKind NetTransport::agree_on_wire() {
+  const bool rdma = has_rdma_device() && available(WireKind::ucx);
+  const auto answers = all_gather(net_.wire ? std::string(to_string(*net_.wire)) : rdma ? "any" : "any but rdma");
+  std::string asked;
+  int first = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (answers[peer].starts_with("any") || answers[peer] == asked) continue;
+    if (!asked.empty())
+      bad_input("rank {} (host {}) asks for --link {} and rank {} (host {}) for --link {}; give all ranks the same",
+                first, host(first), asked, peer, host(peer), answers[peer]);
+    asked = answers[peer];
+    first = peer;
+  }
+  if (const auto kind = parse_wire(asked)) return *kind;
+  const bool all = std::count(answers.begin(), answers.end(), "any") == size();
+  return all ? WireKind::ucx : WireKind::tls;
+}
+
 void NetTransport::make_wire() {
   if (!several_hosts()) return;
-  wire_ = UcxWire::make({.rank = rank(),
-                         .size = size(),
-                         .device = net_.device,
-                         .bell = &bell(rank()),
-                         .lost = [client = net_.client.get()](int peer, std::string_view) { client->lost(peer); },
-                         .check = [this] { check(); },
-                         .remote_writes = UcxWire::remote_writes_wanted()});
+  kind_ = agree_on_wire();
+  WireHost wired{.rank = rank(),
+                 .size = size(),
+                 .device = net_.device,
+                 .secret = net_.secret,
+                 .bell = &bell(rank()),
+                 .lost = [client = net_.client.get()](int peer, std::string_view) { client->lost(peer); },
+                 .check = [this] { check(); },
+                 .remote_writes = kind_ != WireKind::tls && NetworkWire::remote_writes_wanted()};
+  for (int peer = 0; peer < size(); ++peer)
+    if (!reaches(peer)) wired.peers.push_back(peer);
+  wire_ = NetworkWire::make(kind_, std::move(wired));
   const auto addresses = all_gather(wire_->address());
   for (int peer = 0; peer < size(); ++peer)
     if (!reaches(peer)) wire_->connect(peer, addresses[peer]);

@@ -4,16 +4,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/transport/join/net_client.h"
 #include "weft/transport/join/net_hub.h"
 #include "weft/transport/local/shm_transport.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
-class UcxWire;
+class NetworkWire;
 
 struct NetSeat {
   std::shared_ptr<NetHub> hub;  // on rank 0
@@ -21,6 +23,8 @@ struct NetSeat {
   std::vector<std::string> hosts;  // what the host of each rank is called
   std::vector<int> host_index;     // of each rank
   std::string device;              // the network device that leads to the others
+  std::string secret;              // of this world
+  std::optional<WireKind> wire;    // asked for; none: what these hosts have
 };
 
 class NetTransport final : public ShmTransport {
@@ -32,7 +36,7 @@ class NetTransport final : public ShmTransport {
   // Collective, once, before all else; also makes the wire.
   void attach();
 
-  std::string_view name() const override { return several_hosts() ? "ucx" : "shm"; }
+  std::string_view name() const override { return several_hosts() ? transport_name(kind_) : "shm"; }
   int host_index(int rank) const override { return net_.host_index[rank]; }
   std::string host(int rank) const override;
   Wire* wire() override;
@@ -44,11 +48,13 @@ class NetTransport final : public ShmTransport {
 
   bool several_hosts() const { return ranks_here() < size(); }
   std::vector<std::shared_ptr<void>> map_segment(const std::vector<std::size_t>& bytes, const Parcel& mine);
+  WireKind agree_on_wire();
   void make_wire();
 
   NetSeat net_;
   std::vector<int> everyone_;
-  std::shared_ptr<UcxWire> wire_;
+  WireKind kind_ = WireKind::tls;  // of wire_
+  std::shared_ptr<NetworkWire> wire_;
 };
 
 }  // namespace weft

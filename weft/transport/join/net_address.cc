@@ -19,9 +19,15 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/os/net_device.h"
 
 namespace weft {
 namespace {
+
+constexpr std::chrono::seconds kBringUp{2};  // for a device that was brought up just now
+
+// Callers who are not taken in yet: beyond, one waits a second for his next attempt, so strangers must not fill it.
+constexpr int kBacklog = 1024;
 
 const sockaddr* plain(const NetAddress& address) { return reinterpret_cast<const sockaddr*>(&address.name); }
 
@@ -140,18 +146,30 @@ NetAddress parse_address(std::string_view text) {
   return *address;
 }
 
-Listener listen_at(const NetAddress& address, int backlog) {
+Listener listen_at(const NetAddress& address) {
   if (host_bytes(address).find_first_not_of('\0') == std::string_view::npos)
     bad_input("{} stands for all interfaces; name the one address of rank 0's host that the others reach it at",
               to_string(address));
   Fd socket = open_socket(address);
   const int on = 1;  // a port whose last user has just ended is free
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(socket.get(), plain(address), address.bytes) != 0 || listen(socket.get(), backlog) != 0)
-    bad_input("rank 0 cannot listen at {}: {}; give an address of its host and a free port", to_string(address),
+  if (bind(socket.get(), plain(address), address.bytes) != 0 || listen(socket.get(), kBacklog) != 0)
+    bad_input("this rank cannot listen at {}: {}; give an address of its host and a free port", to_string(address),
               std::strerror(errno));
   NetAddress bound = local_address(socket);
   return {std::move(socket), bound};
+}
+
+Fd accept_one(const Fd& listener) {
+  Fd socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) prepare(socket);
+  return socket;
+}
+
+Fd begin_connect(const NetAddress& address) {
+  Fd socket = open_socket(address);
+  connect(socket.get(), plain(address), address.bytes);
+  return socket;
 }
 
 std::optional<Fd> try_connect(const NetAddress& address, std::chrono::nanoseconds limit) {
@@ -191,6 +209,16 @@ NetAddress own_address(const std::string& host, const std::string& uri) {
     for (const Interface& each : all)
       if (each.up && each.loopback == loopback) return each.address;
   bad_input("host {} has no network interface that is up; bring one up, or name one with {}", host, kInterfaceEnv);
+}
+
+NetAddress address_of_device(const std::string& device) {
+  if (device.empty()) return own_address({});
+  if (if_nametoindex(device.c_str()) == 0)
+    bad_input("there is no network device \"{}\"; name one that `ip addr` lists", device);
+  if (!wait_until_running(device, kBringUp)) bad_input("network device \"{}\" is down; bring it up", device);
+  for (const Interface& each : interfaces())
+    if (each.name == device) return each.address;
+  bad_input("network device \"{}\" has no address; name one that `ip addr` lists with one", device);
 }
 
 NetAddress local_address(const Fd& socket) {

@@ -28,8 +28,13 @@ struct Listener {
   Fd socket;
   NetAddress bound;
 };
-Listener listen_at(const NetAddress& address, int backlog);
+Listener listen_at(const NetAddress& address);
 
+// The next that has called, without waiting for it; none: errno says why. It does not block.
+Fd accept_one(const Fd& listener);
+
+// A socket that does not block and is connecting, or has failed to: using it says so.
+Fd begin_connect(const NetAddress& address);
 // One attempt; nothing where it does not succeed within that time, errno says why.
 std::optional<Fd> try_connect(const NetAddress& address, std::chrono::nanoseconds limit);
 
@@ -38,6 +43,10 @@ std::optional<Fd> try_connect(const NetAddress& address, std::chrono::nanosecond
 // is up and no loopback, or the loopback itself. bad_input where WEFT_INTERFACE is no interface with an address.
 inline constexpr const char* kInterfaceEnv = "WEFT_INTERFACE";
 NetAddress own_address(const std::string& host, const std::string& uri = {});
+
+// Of a network device of this host, port 0, brought up a moment ago or before; "": as own_address(). bad_input where
+// there is no such device, or it has no address.
+NetAddress address_of_device(const std::string& device);
 
 NetAddress local_address(const Fd& socket);
 NetAddress peer_address(const Fd& socket);

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,7 +40,7 @@ void raise_to(std::atomic<std::uint32_t>& value, std::uint32_t to) {
 
 }  // namespace
 
-NetClient::NetClient(Fd socket, Options options)
+NetClient::NetClient(FrameSocket socket, Options options)
     : options_(std::move(options)),
       wake_(eventfd(0, EFD_CLOEXEC)),
       socket_(std::move(socket)),
@@ -279,7 +278,7 @@ void NetClient::finish() noexcept {
       open_ = socket_.transfer();
       while (socket_.next()) {
       }
-      if (!socket_.has_outgoing() && !std::exchange(ended, true)) shutdown(socket_.fd(), SHUT_WR);
+      if (!socket_.has_outgoing() && !std::exchange(ended, true)) socket_.finish();
       pollfd ready{socket_.fd(), socket_.events(), 0};
       if (open_) poll(&ready, 1, 10);
     }

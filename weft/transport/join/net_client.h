@@ -28,7 +28,7 @@ class NetClient {
     std::string host;  // what this rank's host is called
     Patience patience;
   };
-  NetClient(Fd socket, Options options);
+  NetClient(FrameSocket socket, Options options);
   ~NetClient();  // finishes
   NetClient(const NetClient&) = delete;
   NetClient& operator=(const NetClient&) = delete;

@@ -7,67 +7,31 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/sha256.h"
 
 namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kNonce = 32;
-constexpr std::size_t kLeastSecret = 16;   // characters
-constexpr std::size_t kMostSecret = 4096;  // of a file: what follows does not count
-constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'n', 'e', 't', '1'};
+constexpr std::size_t kLeastSecret = 16;             // characters
+constexpr std::size_t kMostSecret = 4096;            // of a file: what follows does not count
+constexpr std::string_view kPurpose = "weft hub 1";  // this version's
 
-struct Hello {
-  char magic[8];
-  std::int32_t rank, size;
-  char nonce[kNonce];
-};
-struct Challenge {
-  char magic[8];
-  char nonce[kNonce];
-};
-struct Answer {
-  Reception verdict;
-  Digest proof;
-};
+std::string name_of(int rank, int size) { return fmt::format("{} {} {}", kPurpose, rank, size); }
 
-Digest proof_of(const char* who, const std::string& secret, const std::string& nonces, int rank, int size) {
-  return hmac_sha256(secret, fmt::format("{} {} {} ", who, rank, size) + nonces);
-}
-
-// A few bytes fit into the buffer of a socket that has not been written to, so this never waits.
-bool send_all(const Fd& socket, const void* bytes, std::size_t count) {
-  return send(socket.get(), bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(count);
-}
-
-[[noreturn]] void hung_up(const Fd& socket) {
-  throw Error(Code::peer_failed,
-              fmt::format("rank 0 at {} hung up while this rank joined it", to_string(peer_address(socket))), 0);
-}
-
-template <class Message>
-Message receive(const Fd& socket, Clock::time_point deadline) {
-  Message message;
-  std::size_t have = 0;
-  while (have < sizeof message) {
-    const ssize_t count = recv(socket.get(), reinterpret_cast<char*>(&message) + have, sizeof message - have, 0);
-    if (count > 0) have += num(count);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) hung_up(socket);
-    if (count > 0) continue;
-    if (Clock::now() > deadline)
-      throw Error(Code::deadline,
-                  fmt::format("rank 0 at {} took the connection but does not answer", to_string(peer_address(socket))),
-                  0);
-    pollfd ready{socket.get(), POLLIN, 0};
-    poll(&ready, 1, 50);
-  }
-  return message;
+// Rank and size that a name says; -1, -1 where it says none.
+std::pair<int, int> rank_and_size(const std::string& name) {
+  int rank = -1, size = -1;
+  if (!name.starts_with(kPurpose) || std::sscanf(name.c_str() + kPurpose.size(), " %d %d", &rank, &size) != 2)
+    return {-1, -1};
+  return name == name_of(rank, size) ? std::pair(rank, size) : std::pair(-1, -1);
 }
 
 std::string_view words(Reception verdict) {
@@ -122,73 +86,70 @@ std::string random_bytes(std::size_t count) {
   return bytes;
 }
 
-void introduce(const Fd& socket, const Introduction& self, Clock::time_point deadline) {
-  Hello hello{};
-  std::memcpy(hello.magic, kMagic, sizeof kMagic);
-  hello.rank = self.rank;
-  hello.size = self.size;
-  std::string nonces = random_bytes(kNonce);
-  std::memcpy(hello.nonce, nonces.data(), kNonce);
-  if (!send_all(socket, &hello, sizeof hello)) hung_up(socket);
-  const auto challenge = receive<Challenge>(socket, deadline);
-  const std::string where = to_string(peer_address(socket));
-  if (std::memcmp(challenge.magic, kMagic, sizeof kMagic) != 0)
-    bad_input("what listens at {} is not rank 0 of a Weft of this version; check the rendezvous", where);
-  nonces.append(challenge.nonce, kNonce);
-  const Digest proof = proof_of("rank", self.secret, nonces, self.rank, self.size);
-  if (!send_all(socket, proof.data(), proof.size())) hung_up(socket);
-  const auto answer = receive<Answer>(socket, deadline);
-  if (answer.verdict != Reception::welcome)
-    bad_input("rank 0 at {} refused rank {}: {}", where, self.rank, words(answer.verdict));
-  if (!same_digest(answer.proof, proof_of("hub", self.secret, nonces, self.rank, self.size)))
-    bad_input("what listens at {} does not hold the secret of this world; check the rendezvous", where);
+std::string key_from(const std::string& secret, std::string_view purpose) {
+  const Digest key = hmac_sha256(secret, purpose);
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
-Guest::Guest(Fd socket, NetAddress from) : socket_(std::move(socket)), from_(from), since_(Clock::now()) {}
-
-Guest::State Guest::turn(const std::string& secret, int size) {
-  const std::size_t wanted = nonces_.empty() ? sizeof(Hello) : sizeof(Digest);
-  char buffer[sizeof(Hello)];
-  const ssize_t count = recv(socket_.get(), buffer, wanted - incoming_.size(), MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return State::waiting;
-  if (count <= 0) return State::gone;
-  incoming_.append(buffer, num(count));
-  if (incoming_.size() < wanted) return State::waiting;
-  const std::string message = std::exchange(incoming_, {});
-  if (nonces_.empty()) {
-    Hello hello;
-    std::memcpy(&hello, message.data(), sizeof hello);
-    if (std::memcmp(hello.magic, kMagic, sizeof kMagic) != 0) return State::gone;  // not one of us: no answer
-    rank_ = hello.rank;
-    Challenge challenge{};
-    std::memcpy(challenge.magic, kMagic, sizeof kMagic);
-    nonces_.assign(hello.nonce, kNonce);
-    nonces_ += random_bytes(kNonce);
-    std::memcpy(challenge.nonce, nonces_.data() + kNonce, kNonce);
-    incoming_.clear();
-    size_ = hello.size;
-    return send_all(socket_, &challenge, sizeof challenge) ? State::waiting : State::gone;
+std::unique_ptr<TlsStream> introduce(Fd socket, const Introduction& self, Clock::time_point deadline) {
+  const std::string where = to_string(peer_address(socket));
+  auto hub = TlsStream::client(std::move(socket), name_of(self.rank, self.size), key_from(self.secret, kPurpose));
+  bool proved = false;
+  while (true) {
+    const auto state = proved ? TlsStream::Shake::done : hub->shake();
+    if (state == TlsStream::Shake::failed) {
+      if (hub->key_differs())
+        bad_input("rank 0 at {} refused rank {}: {}", where, self.rank, words(Reception::wrong_secret));
+      if (hub->hung_up()) return nullptr;
+      bad_input("what listens at {} is not rank 0 of this world ({}); check the rendezvous", where, hub->problem());
+    }
+    proved = state == TlsStream::Shake::done;
+    Reception verdict{};
+    const auto count = proved ? hub->read(std::as_writable_bytes(std::span(&verdict, 1))) : 0;
+    if (count < 0) return nullptr;
+    if (count > 0 && verdict == Reception::welcome) return hub;
+    if (count > 0) bad_input("rank 0 at {} refused rank {}: {}", where, self.rank, words(verdict));
+    if (Clock::now() > deadline)
+      throw Error(Code::deadline, fmt::format("rank 0 at {} took the connection but does not answer", where), 0);
+    pollfd ready{hub->fd(), static_cast<short>(hub->wants_to_write() ? POLLOUT : POLLIN), 0};
+    poll(&ready, 1, 50);
   }
-  Digest proof;
-  std::memcpy(proof.data(), message.data(), proof.size());
-  if (!same_digest(proof, proof_of("rank", secret, nonces_, rank_, size_)))
+}
+
+Guest::Guest(Fd socket, const std::string& secret)
+    : from_(peer_address(socket)),
+      stream_(TlsStream::server(std::move(socket),
+                                [key = key_from(secret, kPurpose)](std::string_view name) {
+                                  return rank_and_size(std::string(name)).first < 0 ? std::string() : key;
+                                })),
+      since_(Clock::now()) {}
+
+Guest::State Guest::turn(int size) {
+  const auto state = stream_->shake();
+  const auto [rank, its_size] = rank_and_size(stream_->identity());
+  rank_ = rank;
+  if (state == TlsStream::Shake::waiting) return State::waiting;
+  if (state == TlsStream::Shake::failed) {
+    if (rank_ < 0 || !stream_->key_differs()) return State::gone;
     refuse(Reception::wrong_secret, "it does not hold the secret of this world");
-  else if (size_ != size)
-    refuse(Reception::wrong_size, fmt::format("it is of a world of {} ranks, not {}", size_, size));
-  else if (rank_ < 1 || rank_ >= size)
+  } else if (its_size != size) {
+    refuse(Reception::wrong_size, fmt::format("it is of a world of {} ranks, not {}", its_size, size));
+  } else if (rank < 1 || rank >= size) {
     refuse(Reception::taken, "there is no place for such a rank");
+  }
   return refusal_.empty() ? State::proved : State::refused;
 }
 
-Fd Guest::accept(const std::string& secret, int size) {
-  const Answer answer{Reception::welcome, proof_of("hub", secret, nonces_, rank_, size)};
-  send_all(socket_, &answer, sizeof answer);
-  return std::move(socket_);
+// A few bytes fit into the buffer of a socket that has not been written to, so this never waits.
+void Guest::answer(Reception verdict) { stream_->write(std::as_bytes(std::span(&verdict, 1))); }
+
+std::unique_ptr<TlsStream> Guest::accept() {
+  answer(Reception::welcome);
+  return std::move(stream_);
 }
 
-void Guest::refuse(Reception verdict, std::string why) {
-  const Answer answer{verdict, {}};
-  send_all(socket_, &answer, sizeof answer);
+void Guest::refuse(Reception verdict, std::string_view why) {
+  answer(verdict);
   refusal_ = fmt::format("a peer at {}, calling itself rank {}, was refused: {}", to_string(from_), rank_, why);
 }
 

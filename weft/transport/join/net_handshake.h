@@ -1,18 +1,18 @@
-// How a rank of another host is let in: both sides prove that they hold the secret of this world, which never travels.
-//   rank -> hub   who it says it is, and 32 random bytes
-//   hub -> rank   32 random bytes of its own
-//   rank -> hub   HMAC-SHA256(secret, "rank", both, rank, size)
-//   hub -> rank   the verdict, and where it is "welcome" HMAC-SHA256(secret, "hub", the same)
-// What follows is not encrypted: the secret keeps strangers out, it does not hide what ranks say.
+// How a rank of another host is let in: a TLS handshake (tls_stream.h) whose key comes from the secret of this world,
+// which never travels. The name that the rank calls itself by in it says which rank it is, of how many; it is proved
+// with the key. The hub then answers with a verdict. All that follows goes through the same stream, so that nobody else
+// reads or changes it.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "weft/base/sha256.h"
 #include "weft/transport/join/net_address.h"
-#include "weft/transport/local/memory.h"
+#include "weft/transport/wire/tls_stream.h"
 
 namespace weft {
 
@@ -26,38 +26,42 @@ std::string random_bytes(std::size_t count);
 
 enum class Reception : std::uint32_t { welcome = 1, wrong_secret, wrong_size, taken };
 
-// The rank's side, all of it. Throws bad_input where either side refuses, peer_failed where the hub hangs up, deadline.
+// 32 bytes of the secret for one purpose: who has them does not have the secret, nor those for another.
+std::string key_from(const std::string& secret, std::string_view purpose);
+
+// The rank's side, all of it. Throws bad_input where either side refuses, and deadline; nothing where the hub hangs up
+// with no word, as it does with whoever has waited longest when too many call: worth another attempt.
 struct Introduction {
   int rank = 0, size = 1;
   std::string secret;
 };
-void introduce(const Fd& socket, const Introduction& self, std::chrono::steady_clock::time_point deadline);
+std::unique_ptr<TlsStream> introduce(Fd socket, const Introduction& self,
+                                     std::chrono::steady_clock::time_point deadline);
 
 // The hub's side, which never waits: turn() is called when there is something to read.
 class Guest {
  public:
-  Guest(Fd socket, NetAddress from);
+  Guest(Fd socket, const std::string& secret);
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return stream_->fd(); }
+  short events() const { return stream_->wants_to_write() ? POLLOUT : POLLIN; }
   std::chrono::steady_clock::time_point since() const { return since_; }
-  const NetAddress& from() const { return from_; }
   int rank() const { return rank_; }  // as it says; -1 before
 
   enum class State { waiting, proved, refused, gone };
   // Proved: it holds the secret, and waits for accept(). Refused: it has been told, and refusal() says why.
-  State turn(const std::string& secret, int size);
-  Fd accept(const std::string& secret, int size);
-  void refuse(Reception verdict, std::string why);
+  State turn(int size);
+  std::unique_ptr<TlsStream> accept();
+  void refuse(Reception verdict, std::string_view why);
   const std::string& refusal() const { return refusal_; }
 
  private:
-  Fd socket_;
+  void answer(Reception verdict);
+
   NetAddress from_;
+  std::unique_ptr<TlsStream> stream_;
   std::chrono::steady_clock::time_point since_;
-  std::string incoming_;
-  std::string nonces_;  // the rank's and ours, once the first message has come
   int rank_ = -1;
-  int size_ = 0;
   std::string refusal_;
 };
 

@@ -46,7 +46,7 @@ NetHub::NetHub(int num_ranks, Fd listener, std::string secret, const Patience& p
   if (!stop_ || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     fail(Code::io, "cannot make the hub of this world: {}", std::strerror(errno));
   own_end_ = Fd(ends[0]);
-  seat(0, Fd(ends[1]));
+  seat(0, FrameSocket(Fd(ends[1])));
   thread_ = start_own_thread([this] { run(); });
 }
 
@@ -79,11 +79,12 @@ void NetHub::turn(bool until_stopped) {
 
 void NetHub::poll_all(bool until_stopped) {
   std::vector<pollfd> polls{{until_stopped ? stop_.get() : -1, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-  for (const Guest& guest : guests_) polls.push_back({guest.fd(), POLLIN, 0});
+  for (const Waiting& waiting : guests_) polls.push_back({waiting.guest.fd(), waiting.guest.events(), 0});
   for (const Seat& seat : seats_)
     if (seat.open) polls.push_back({seat.socket.fd(), seat.socket.events(), 0});
   poll(polls.data(), polls.size(), static_cast<int>(kHubLook / 1ms));
   if (polls[0].revents != 0) stopping_ = true;
+  for (std::size_t i = 0; i < guests_.size(); ++i) guests_[i].ready = polls[2 + i].revents != 0;
 }
 
 // Time that this process was stopped for is nobody's silence.
@@ -95,31 +96,35 @@ void NetHub::forgive_own_sleep() {
   birth_ += slept;
 }
 
+// Who has waited longest without proving anything makes room for the next: idle strangers keep nobody out. They are
+// looked at only when they say something, so they cost nothing either.
 void NetHub::admit() {
-  while (guests_.size() < kMostGuests) {
-    Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  while (true) {
+    Fd socket = accept_one(listener_);
+    const bool none_left = !socket && (errno == EMFILE || errno == ENFILE);
+    if ((none_left || guests_.size() >= kMostGuests) && !guests_.empty()) guests_.pop_front();
     if (!socket) break;
-    const NetAddress from = peer_address(socket);
-    guests_.emplace_back(std::move(socket), from);
+    guests_.push_back({Guest(std::move(socket), secret_)});
   }
-  std::vector<Guest> waiting;
-  for (Guest& guest : guests_) {
-    Guest::State state = guest.turn(secret_, int_size(seats_));
-    if (state == Guest::State::proved && seats_[guest.rank()].seated) {
-      guest.refuse(Reception::taken, "that rank has joined already");
-      state = Guest::State::refused;
-    }
-    if (state == Guest::State::proved) seat(guest.rank(), guest.accept(secret_, int_size(seats_)));
-    if (state == Guest::State::refused && refusals_.size() < kMostRefusals) refusals_.push_back(guest.refusal());
-    if (state == Guest::State::waiting && Clock::now() - guest.since() < kGuestTime)
-      waiting.push_back(std::move(guest));
-  }
-  guests_ = std::move(waiting);
+  const auto now = Clock::now();
+  std::erase_if(guests_, [&](Waiting& waiting) {
+    if (!std::exchange(waiting.ready, false)) return now - waiting.guest.since() > kGuestTime;
+    const Guest::State state = waiting.guest.turn(int_size(seats_));
+    if (state == Guest::State::proved) greet(waiting.guest);
+    if (!waiting.guest.refusal().empty() && refusals_.size() < kMostRefusals)
+      refusals_.push_back(waiting.guest.refusal());
+    return state != Guest::State::waiting;
+  });
 }
 
-void NetHub::seat(int rank, Fd socket) {
+void NetHub::greet(Guest& guest) {
+  if (seats_[guest.rank()].seated) return guest.refuse(Reception::taken, "that rank has joined already");
+  seat(guest.rank(), FrameSocket(guest.accept()));
+}
+
+void NetHub::seat(int rank, FrameSocket socket) {
   Seat& seat = seats_[rank];
-  seat.socket = FrameSocket(std::move(socket));
+  seat.socket = std::move(socket);
   seat.open = seat.seated = true;
   seat.heard = Clock::now();
   if (failure_) seat.socket.queue(say(*failure_));

@@ -52,7 +52,8 @@ class NetHub {
   void turn(bool until_stopped);
   void poll_all(bool until_stopped);
   void admit();
-  void seat(int rank, Fd socket);
+  void greet(Guest& guest);
+  void seat(int rank, FrameSocket socket);
   void serve();
   void collect(Seat& seat);
   void hear(Seat& seat, const Frame& frame);
@@ -73,7 +74,11 @@ class NetHub {
   Fd stop_;
   Fd own_end_;
   std::vector<Seat> seats_;
-  std::vector<Guest> guests_;
+  struct Waiting {
+    Guest guest;
+    bool ready = true;  // to be looked at
+  };
+  std::deque<Waiting> guests_;  // who came first is first
   std::deque<std::string> refusals_;
   std::optional<NetFailure> failure_;
   Clock::time_point birth_, turned_, digested_;

@@ -41,17 +41,26 @@ struct Ticket {
   NetAddress hub;      // where it is
   Fd listener = Fd();  // on rank 0: its socket
   bool has_launcher = false;
+  std::optional<WireKind> wire = {};
   pollfd parent{-1, 0, 0};  // whose end is this rank's (heartbeat.h), where it has no launcher
 };
 
-Fd connect_to_hub(const Ticket& ticket, const Patience& patience) {
+struct HubConnection {
+  FrameSocket socket;
+  std::string device;  // that it goes through
+};
+
+HubConnection connect_to_hub(const Ticket& ticket, const Patience& patience) {
   const auto start = Clock::now();
   while (true) {
+    std::string why = "it hung up";
     if (auto socket = try_connect(ticket.hub, std::min<std::chrono::nanoseconds>(kOneAttempt, patience.total))) {
-      introduce(*socket, {ticket.rank, ticket.size, ticket.secret}, Clock::now() + patience.total);
-      return std::move(*socket);
+      const std::string device = interface_of(local_address(*socket));
+      auto hub = introduce(std::move(*socket), {ticket.rank, ticket.size, ticket.secret}, start + patience.total);
+      if (hub) return {FrameSocket(std::move(hub)), device};
+    } else {
+      why = std::strerror(errno);
     }
-    const std::string why = std::strerror(errno);
     if (Clock::now() - start > patience.total)
       throw Error(
           Code::deadline,
@@ -142,6 +151,7 @@ std::unique_ptr<Transport> take_place(const Ticket& ticket, NetSeat net) {
     if (geography.host_index[peer] != geography.host_index[ticket.rank]) remote.push_back(peer);
   for (int peer = 0; peer < ticket.size; ++peer) seat->control.set_host(peer, geography.hosts[peer]);
   net.client->watch(seat->control, std::move(remote));
+  net.secret = key_from(ticket.secret, "weft world " + geography.world);
   net.hosts = std::move(geography.hosts);
   net.host_index = std::move(geography.host_index);
   auto transport = std::make_unique<NetTransport>(std::move(*seat), std::move(net));
@@ -150,13 +160,16 @@ std::unique_ptr<Transport> take_place(const Ticket& ticket, NetSeat net) {
 }
 
 std::unique_ptr<Transport> join(Ticket ticket) {
+  if (!tls_available()) lacks_tls();
   const Patience patience = patience_from_env();
   NetSeat net;
   if (ticket.rank == 0)
     net.hub = std::make_shared<NetHub>(ticket.size, std::move(ticket.listener), ticket.secret, patience);
-  Fd socket = net.hub ? net.hub->take_own_end() : connect_to_hub(ticket, patience);
-  net.device = interface_of(net.hub ? ticket.hub : local_address(socket));
-  net.client = std::make_shared<NetClient>(std::move(socket),
+  HubConnection hub = net.hub ? HubConnection{FrameSocket(net.hub->take_own_end()), interface_of(ticket.hub)}
+                              : connect_to_hub(ticket, patience);
+  net.wire = ticket.wire;
+  net.device = hub.device;
+  net.client = std::make_shared<NetClient>(std::move(hub.socket),
                                            NetClient::Options{ticket.rank, ticket.size, ticket.host.name, patience});
   const auto client = net.client;
   try {
@@ -182,8 +195,9 @@ void only_once() {
 
 }  // namespace
 
-std::unique_ptr<Transport> attach_rendezvous() {
+std::unique_ptr<Transport> attach_rendezvous(std::optional<WireKind> wire) {
   Ticket ticket;
+  ticket.wire = wire;
   ticket.size = number_from_env(kSizeEnv, 1, kMaxWorldRanks);
   ticket.rank = number_from_env(kRankEnv, 0, ticket.size - 1);
   ticket.secret = secret_from_env();
@@ -191,11 +205,11 @@ std::unique_ptr<Transport> attach_rendezvous() {
   ticket.hub = parse_address(std::getenv(kRendezvousEnv));
   ticket.has_launcher = std::getenv(kRendezvousFdEnv) != nullptr;
   only_once();
-  if (ticket.rank == 0) ticket.listener = listen_at(ticket.hub, ticket.size).socket;
+  if (ticket.rank == 0) ticket.listener = listen_at(ticket.hub).socket;
   return join(std::move(ticket));
 }
 
-std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_here) {
+std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_here, std::optional<WireKind> wire) {
   if (!PmixJob::available())
     bad_input(
         "{} of the {} ranks of this mpirun job are on this host, and this build of Weft has no PMIx to find the "
@@ -208,11 +222,12 @@ std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_her
   Ticket ticket;
   ticket.rank = rank;
   ticket.size = size;
+  ticket.wire = wire;
   ticket.host = std::getenv(kHostEnv) != nullptr ? host_identity() : HostIdentity{job.host(), job.node()};
   ticket.parent = watch_parent();
   if (rank == 0) {
     const char* daemon = std::getenv("OMPI_MCA_orte_local_daemon_uri");  // that of mpirun on this host
-    Listener listener = listen_at(own_address(ticket.host.name, daemon == nullptr ? "" : daemon), size);
+    Listener listener = listen_at(own_address(ticket.host.name, daemon == nullptr ? "" : daemon));
     ticket.secret = to_hex(sha256(random_bytes(64)));
     ticket.hub = listener.bound;
     ticket.listener = std::move(listener.socket);

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "weft/transport/transport.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
@@ -20,9 +22,9 @@ inline constexpr const char* kRendezvousEnv = "WEFT_RENDEZVOUS";
 // Of a world, over all hosts.
 inline constexpr int kMaxWorldRanks = 1024;
 
-// Each collective, once a process. bad_input for what cannot be used or is refused, deadline and peer_failed with the
-// rank that did not come, or failed meanwhile.
-std::unique_ptr<Transport> attach_rendezvous();
-std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_here);
+// Each collective, once a process. `wire`: what is to join the hosts; none: what they have (wire_kind.h). bad_input for
+// what cannot be used or is refused, deadline and peer_failed with the rank that did not come, or failed meanwhile.
+std::unique_ptr<Transport> attach_rendezvous(std::optional<WireKind> wire);
+std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_here, std::optional<WireKind> wire);
 
 }  // namespace weft

@@ -54,9 +54,11 @@ void cross(Transport& transport, Segment& segment) {
 
 // Ranks 0 and 1, 2 and 3 share memory; all gather and allocate together.
 int net_share() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   const int me = transport->rank();
-  expect(transport->name() == "ucx" && transport->size() == 4 && transport->ranks_here() == 2, "four ranks, two here");
+  expect(transport->name() == transport_name(wire_from_env().value_or(WireKind::tls)) && transport->size() == 4 &&
+             transport->ranks_here() == 2,
+         "four ranks, two here");
   for (int rank = 0; rank < 4; ++rank) {
     expect(transport->host_index(rank) == rank / 2, "two ranks per host");
     expect(transport->host(rank) == host_of(rank), "the hosts' names");
@@ -82,7 +84,7 @@ int net_share() {
 }
 
 int net_refuse_memory() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   try {
     transport->allocate(transport->rank() == 3 ? std::size_t{1} << 50 : 64);
     return 3;
@@ -95,7 +97,7 @@ int net_refuse_memory() {
 
 // One rank says where it is and waits for what comes; the others wait and say what they saw, and when.
 int net_wait() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   const int me = transport->rank();
   transport->barrier();
   if (me == victim()) leave_note("victim", std::to_string(getpid()));
@@ -112,7 +114,7 @@ int net_wait() {
 
 // The same in a set-up call that the victim never enters.
 int net_wait_in_barrier() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   const int me = transport->rank();
   transport->barrier();
   if (me == victim()) {
@@ -131,7 +133,7 @@ int net_wait_in_barrier() {
 
 // Rank 3 is late, longer than the deadline of silence, but lives.
 int net_late() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   transport->barrier();
   if (transport->rank() == 3) std::this_thread::sleep_for(patience_from_env().silence * 3 / 2);
   transport->barrier();
@@ -140,7 +142,7 @@ int net_late() {
 
 // Rank 0 is done long before the others are.
 int net_leave_early_in_zero() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   transport->barrier();
   if (transport->rank() != 0) {
     std::this_thread::sleep_for(500ms);
@@ -150,7 +152,7 @@ int net_leave_early_in_zero() {
 }
 
 int net_throw_in_three() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   transport->barrier();
   if (transport->rank() == 3) bad_input("thrown past the transport");
   try {
@@ -185,7 +187,7 @@ std::vector<std::string> listening() {
 }
 
 int net_listen() {
-  const auto transport = join_launch();
+  const auto transport = join_launch(wire_from_env());
   transport->barrier();
   const auto all = listening();
   if (transport->rank() == 0) expect(!all.empty(), "the hub of rank 0");

@@ -18,7 +18,7 @@
 #include "weft/transport/join/pmix_job.h"
 #include "weft/transport/local/process_ranks_test.h"
 #include "weft/transport/local/shm.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft::transport_test {
 namespace {
@@ -38,7 +38,7 @@ class Net : public ProcessRanks {
  protected:
   void SetUp() override {
     ProcessRanks::SetUp();
-    if (!UcxWire::available()) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+    if (!available(WireKind::tls)) GTEST_SKIP() << "this build has no OpenSSL (libssl-dev)";
   }
   void TearDown() override {
     ProcessRanks::TearDown();
@@ -110,6 +110,30 @@ TEST_F(Net, RanksOfTwoHostsGatherAndAllocateThoughRankZeroComesLast) {
   pids.push_back(start(0, "net_share"));
   for (const pid_t pid : pids) EXPECT_EQ(exit_code_of(pid), 0);
   for (int rank = 0; rank < 4; ++rank) EXPECT_FALSE(has_note("error" + std::to_string(rank))) << note("error0");
+}
+
+TEST_F(Net, HostsAreJoinedByUcxWhereTheNetworkIsTrusted) {
+  if (!available(WireKind::ucx)) GTEST_SKIP() << "this build has no UCX (libucx-dev)";
+  for (const pid_t pid : start_all("net_share", {{"WEFT_LINK", "ucx,trusted"}})) EXPECT_EQ(exit_code_of(pid), 0);
+  if (has_rdma_device()) return;
+  const auto pids = start_all("net_share", {{"WEFT_LINK", "ucx"}});
+  int refused = 0;  // each would be, and who hears of another's end first says that
+  for (const pid_t pid : pids) refused += exit_code_of(pid) == 2;
+  EXPECT_GT(refused, 0);
+  std::string said;
+  for (int rank = 0; rank < 4; ++rank) said += note("error" + std::to_string(rank));
+  EXPECT_NE(said.find("--link ucx,trusted where everybody on the network is trusted"), std::string::npos) << said;
+}
+
+TEST_F(Net, RanksThatAskForDifferentWiresAreRefused) {
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < 4; ++rank)
+    pids.push_back(start(rank, "net_share", {{"WEFT_LINK", rank == 2 ? "ucx,trusted" : "tls"}}));
+  for (const pid_t pid : pids) EXPECT_NE(exit_code_of(pid), 0);
+  const std::string said = note("error0");
+  EXPECT_NE(said.find("rank 0 (host a) asks for --link tls and rank 2 (host b) for --link ucx,trusted"),
+            std::string::npos)
+      << said;
 }
 
 TEST_F(Net, TooMuchMemoryOnOneHostIsRefusedOnAll) {

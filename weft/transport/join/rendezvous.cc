@@ -77,6 +77,8 @@ FrameSocket::FrameSocket(Fd socket) : socket_(std::move(socket)) {
   fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
 }
 
+FrameSocket::FrameSocket(std::unique_ptr<TlsStream> stream) : tls_(std::move(stream)) {}
+
 void FrameSocket::queue(Frame frame) {
   std::string framed;
   framed.reserve(sizeof(FrameHeader) + frame.bytes.size());
@@ -86,9 +88,38 @@ void FrameSocket::queue(Frame frame) {
 }
 
 bool FrameSocket::transfer() {
-  const bool sent = send_some();
-  const bool received = receive_some();
+  const bool sent = tls_ ? send_sealed() : send_some();
+  const bool received = tls_ ? receive_sealed() : receive_some();
   return sent && received;
+}
+
+void FrameSocket::finish() {
+  if (tls_)
+    tls_->finish();
+  else
+    shutdown(socket_.get(), SHUT_WR);
+}
+
+bool FrameSocket::send_sealed() {
+  while (!outgoing_.empty()) {
+    const std::string& bytes = outgoing_.front().bytes;
+    const auto count = tls_->write(std::as_bytes(std::span(bytes)).subspan(sent_));
+    if (count <= 0) return count == 0;
+    sent_ += num(count);
+    if (sent_ < bytes.size()) continue;
+    outgoing_.pop_front();
+    sent_ = 0;
+  }
+  return true;
+}
+
+bool FrameSocket::receive_sealed() {
+  std::array<std::byte, TlsStream::kRecord> buffer;
+  while (true) {
+    const auto count = tls_->read(buffer);
+    if (count <= 0) return count == 0;
+    incoming_.append(reinterpret_cast<const char*>(buffer.data()), num(count));
+  }
 }
 
 bool FrameSocket::send_some() {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "weft/transport/local/memory.h"
+#include "weft/transport/wire/tls_stream.h"
 
 namespace weft {
 
@@ -32,13 +33,14 @@ struct Frame {
   std::vector<std::shared_ptr<const Fd>> fds;
 };
 
-// A non-blocking stream socket that carries frames.
+// A non-blocking stream socket that carries frames; between hosts, under TLS.
 class FrameSocket {
  public:
   FrameSocket() = default;
   explicit FrameSocket(Fd socket);
+  explicit FrameSocket(std::unique_ptr<TlsStream> stream);  // whose handshake is done; carries no descriptors
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return tls_ ? tls_->fd() : socket_.get(); }
   bool has_outgoing() const { return !outgoing_.empty(); }
   short events() const { return static_cast<short>(POLLIN | (has_outgoing() ? POLLOUT : 0)); }
   void queue(Frame frame);
@@ -46,12 +48,16 @@ class FrameSocket {
   // can still be taken.
   bool transfer();
   std::optional<Frame> next();
+  void finish();  // says that nothing follows; what still comes can be taken
 
  private:
   bool send_some();
   bool receive_some();
+  bool send_sealed();
+  bool receive_sealed();
 
-  Fd socket_;
+  Fd socket_;  // or
+  std::unique_ptr<TlsStream> tls_;
   std::deque<Frame> outgoing_;
   std::size_t sent_ = 0;  // of outgoing_.front()
   std::string incoming_;

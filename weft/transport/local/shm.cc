@@ -104,9 +104,9 @@ ShmSeat seat_at_launcher(int rank, int size, std::vector<int> ranks) {
           .launcher = launcher};
 }
 
-std::unique_ptr<Transport> join_launch() {
-  if (under_mpirun()) return attach_mpirun();
-  if (std::getenv(kRendezvousEnv) != nullptr) return attach_rendezvous();
+std::unique_ptr<Transport> join_launch(std::optional<WireKind> wire) {
+  if (under_mpirun()) return attach_mpirun(wire);
+  if (std::getenv(kRendezvousEnv) != nullptr) return attach_rendezvous(wire);
   const int size = number_from_env(kSizeEnv, 1, kMaxLocalRanks);
   const int rank = number_from_env(kRankEnv, 0, size - 1);
   return join_shm(seat_at_launcher(rank, size, ranks_from(0, size)));

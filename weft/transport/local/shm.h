@@ -5,12 +5,14 @@
 #include <poll.h>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/control.h"
 #include "weft/transport/transport.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
@@ -38,8 +40,8 @@ bool launched_on_several_hosts();
 // Joins the ranks of this launch: collective, once a process. From then on the process dies with its
 // launcher, and its end counts as a failure for its peers unless the transport was destroyed before, and not
 // by an exception. Bad environment: bad_input. Starts one thread, for the heartbeat; more where there are several
-// hosts.
-std::unique_ptr<Transport> join_launch();
+// hosts, which `wire` joins; none: what they have (wire_kind.h).
+std::unique_ptr<Transport> join_launch(std::optional<WireKind> wire = {});
 
 // A rank's place among the others, however it was found.
 struct ShmSeat {

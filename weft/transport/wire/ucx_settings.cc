@@ -35,30 +35,32 @@ bool contains(const Names& names, std::string_view word) {
 
 }  // namespace
 
-std::string transports_without_shared_memory(std::string_view asked) {
+std::string allowed_transports(std::string_view asked, bool tcp) {
+  std::vector<std::string_view> barred(kShared.begin(), kShared.end());
+  if (!tcp) barred.emplace_back("tcp");
   const bool denies = asked.starts_with('^');
   std::vector<std::string> words = split(denies ? asked.substr(1) : asked);
   if (words.empty() || denies || contains(words, "all")) {
     if (!denies) words.clear();
-    for (const std::string_view name : kShared)
+    for (const std::string_view name : barred)
       if (!contains(words, name)) words.emplace_back(name);
     return "^" + join(words);
   }
-  std::erase_if(words, [](std::string word) {
+  std::erase_if(words, [&](std::string word) {
     if (word.starts_with('\\')) word.erase(0, 1);  // UCX: exactly this one, not the group of that name
-    return contains(kShared, word) || contains(kSharedGroups, word);
+    return contains(barred, word) || contains(kSharedGroups, word);
   });
   if (words.empty())
-    bad_input("UCX_TLS={} leaves no transport between hosts, since it names shared memory only; add tcp or unset it",
-              asked);
+    bad_input("UCX_TLS={} leaves no transport between hosts, since it names {} only; unset it, or {}", asked,
+              tcp ? "shared memory" : "shared memory and TCP", tcp ? "add tcp" : "use --link ucx,trusted");
   return join(words);
 }
 
-std::vector<std::pair<std::string, std::string>> ucx_settings(std::string_view device, bool prefixed) {
+std::vector<std::pair<std::string, std::string>> ucx_settings(const UcxNetwork& network, bool prefixed) {
   const auto of_tcp = [&](const char* name) { return (prefixed ? "TCP_" : "") + std::string(name); };
   const char* transports = std::getenv("UCX_TLS");
   std::vector<std::pair<std::string, std::string>> settings = {
-      {"TLS", transports_without_shared_memory(transports == nullptr ? "" : transports)},
+      {"TLS", allowed_transports(transports == nullptr ? "" : transports, network.tcp)},
       {"RNDV_THRESH", "inf"},
       {"ZCOPY_THRESH", "8k"},
       {"WARN_INVALID_CONFIG", "n"},  // it would print that a machine has no xpmem to exclude
@@ -67,7 +69,8 @@ std::vector<std::pair<std::string, std::string>> ucx_settings(std::string_view d
       {of_tcp("TX_SEG_SIZE"), "16k"},
       {of_tcp("CONN_NB"), "y"},  // connecting to a host that is gone must not hold up the whole wire
   };
-  if (!device.empty() && std::getenv("UCX_NET_DEVICES") == nullptr) settings.emplace_back("NET_DEVICES", device);
+  if (!network.device.empty() && std::getenv("UCX_NET_DEVICES") == nullptr)
+    settings.emplace_back("NET_DEVICES", network.device);
   return settings;
 }
 

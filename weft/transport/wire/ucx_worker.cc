@@ -11,11 +11,12 @@
 #include "weft/transport/join/net_address.h"
 #include "weft/transport/local/own_thread.h"
 #include "weft/transport/wire/ucx_settings.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 namespace {
 
-constexpr std::chrono::seconds kBringUp{2};  // for a device that was brought up just now
+constexpr std::chrono::seconds kUcxBringUp{2};  // for a device that was brought up just now
 
 void must(ucs_status_t status, const char* what) {
   if (status != UCS_OK) fail(Code::io, "UCX cannot {}: {}", what, ucs_status_string(status));
@@ -33,16 +34,17 @@ bool settings_are_prefixed() {
   return major > 1 || minor > 13;
 }
 
-ucp_context_h make_context(std::string_view device, bool remote_writes) {
+ucp_context_h make_context(const UcxWorkerOptions& options) {
+  const std::string& device = options.device;
   // UCX goes on without a device that is not there. Names with a port, as mlx5_0:1, are not the kernel's to judge.
   const bool named = !device.empty() && device.find(':') == device.npos && std::getenv("UCX_NET_DEVICES") == nullptr;
-  if (named && if_nametoindex(std::string(device).c_str()) == 0) refuse(device, "there is no such device");
-  if (named && !wait_until_running(std::string(device), kBringUp)) refuse(device, "it is down");
+  if (named && if_nametoindex(device.c_str()) == 0) refuse(device, "there is no such device");
+  if (named && !wait_until_running(device, kUcxBringUp)) refuse(device, "it is down");
   ucp_config_t* config = nullptr;
   must(ucp_config_read(nullptr, nullptr, &config), "read its settings");
   ucs_status_t status = UCS_OK;
   std::string refused;
-  for (const auto& [name, value] : ucx_settings(device, settings_are_prefixed())) {
+  for (const auto& [name, value] : ucx_settings({device, options.tcp}, settings_are_prefixed())) {
     status = ucp_config_modify(config, name.c_str(), value.c_str());
     if (status == UCS_OK) continue;
     refused = name + "=" + value;
@@ -52,7 +54,7 @@ ucp_context_h make_context(std::string_view device, bool remote_writes) {
   if (status == UCS_OK) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (remote_writes ? UCP_FEATURE_RMA : 0);
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (options.remote_writes ? UCP_FEATURE_RMA : 0);
     params.mt_workers_shared = 0;
     status = ucp_init(&params, config, &context);
   }
@@ -64,9 +66,13 @@ ucp_context_h make_context(std::string_view device, bool remote_writes) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(std::string_view device, bool remote_writes) {
+UcxWorker::UcxWorker(const UcxWorkerOptions& options) {
   const SignalsBlocked blocked;  // UCX starts a thread of its own
-  context_ = make_context(device, remote_writes);
+  if (!options.tcp && !has_rdma_device())
+    bad_input(
+        "UCX has no RDMA device here, and its TCP port lets anyone write a rank's memory; use --link tls, or --link "
+        "ucx,trusted where everybody on the network is trusted");
+  context_ = make_context(options);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -76,7 +82,7 @@ UcxWorker::UcxWorker(std::string_view device, bool remote_writes) {
   if (status == UCS_OK) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   ucp_cleanup(context_);
-  refuse(device, ucs_status_string(status));
+  refuse(options.device, ucs_status_string(status));
 }
 
 UcxWorker::~UcxWorker() {

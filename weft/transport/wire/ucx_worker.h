@@ -9,10 +9,16 @@
 
 namespace weft {
 
+struct UcxWorkerOptions {
+  std::string device;  // "": any
+  bool remote_writes = false;
+  bool tcp = false;  // may be used
+};
+
 class UcxWorker {
  public:
   // Throws bad_input where the device or the transports asked for are not there.
-  UcxWorker(std::string_view device, bool remote_writes);
+  explicit UcxWorker(const UcxWorkerOptions& options);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;

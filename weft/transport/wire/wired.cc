@@ -4,8 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "weft/transport/join/net_handshake.h"
 #include "weft/transport/local/memory.h"
-#include "weft/transport/wire/ucx_wire.h"
+#include "weft/transport/wire/network_wire.h"
 
 namespace weft {
 namespace {
@@ -14,19 +15,25 @@ constexpr const char* kLoopback = "lo";
 
 class WiredTransport final : public Transport {
  public:
-  WiredTransport(Transport& inner, int ranks_per_host)
-      : Transport(inner.rank(), inner.size(), inner.ranks_here()), inner_(inner), ranks_per_host_(ranks_per_host) {
+  WiredTransport(Transport& inner, int ranks_per_host, WireKind kind)
+      : Transport(inner.rank(), inner.size(), inner.ranks_here()),
+        inner_(inner),
+        ranks_per_host_(ranks_per_host),
+        kind_(kind == WireKind::ucx ? WireKind::trusted_ucx : kind) {
     WireHost host;
     host.rank = rank();
     host.size = size();
     host.device = kLoopback;
-    host.remote_writes = UcxWire::remote_writes_wanted();
+    for (int peer = 0; peer < size(); ++peer)
+      if (!reaches(peer)) host.peers.push_back(peer);
+    host.secret = inner.all_gather(rank() == 0 ? random_bytes(32) : "")[0];
+    host.remote_writes = NetworkWire::remote_writes_wanted();
     host.bell = &inner.bell(rank());
     host.lost = [this](int peer, std::string_view reason) {
       if (!inner_.has_left(peer)) inner_.abort(reason, peer);
     };
     host.check = [this] { inner_.check(); };
-    wire_ = UcxWire::make(std::move(host));
+    wire_ = NetworkWire::make(kind_, std::move(host));
     const auto addresses = inner.all_gather(wire_->address());
     for (int peer = 0; peer < size(); ++peer)
       if (!reaches(peer)) wire_->connect(peer, addresses[peer]);
@@ -35,11 +42,11 @@ class WiredTransport final : public Transport {
   // Leaves before the wire goes: peers see its end and ask why.
   ~WiredTransport() override { inner_.leave(); }
 
-  std::string_view name() const override { return "ucx"; }
+  std::string_view name() const override { return transport_name(kind_); }
 
   std::shared_ptr<Segment> allocate(std::size_t bytes) override {
     const std::shared_ptr<Segment> all = inner_.allocate(bytes);
-    const std::weak_ptr<UcxWire> wire = wire_;
+    const std::weak_ptr<NetworkWire> wire = wire_;
     std::shared_ptr<Segment> mine(new Segment(*all), [wire](Segment* segment) {
       if (const auto still = wire.lock()) still->remove_segment(segment->id);
       delete segment;
@@ -73,13 +80,14 @@ class WiredTransport final : public Transport {
  private:
   Transport& inner_;
   int ranks_per_host_;
-  std::shared_ptr<UcxWire> wire_;
+  WireKind kind_;
+  std::shared_ptr<NetworkWire> wire_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_wired(Transport& inner, int ranks_per_host) {
-  return std::make_unique<WiredTransport>(inner, ranks_per_host);
+std::unique_ptr<Transport> make_wired(Transport& inner, int ranks_per_host, WireKind kind) {
+  return std::make_unique<WiredTransport>(inner, ranks_per_host, kind);
 }
 
 }  // namespace weft

@@ -6,10 +6,12 @@
 #include <memory>
 
 #include "weft/transport/transport.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
-// Collective. Ranks fill hosts in blocks of ranks_per_host. bad_input where this build has no UCX.
-std::unique_ptr<Transport> make_wired(Transport& inner, int ranks_per_host);
+// Collective. Ranks fill hosts in blocks of ranks_per_host. bad_input where this build has no such wire. UCX may use
+// TCP here, whatever the kind: its port is that of the loopback device.
+std::unique_ptr<Transport> make_wired(Transport& inner, int ranks_per_host, WireKind kind);
 
 }  // namespace weft

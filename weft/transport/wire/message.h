@@ -1,5 +1,5 @@
-// What one message of the UCX wire says, how a put is cut into messages, and what the receiver does with one. Plain
-// memory in, plain memory out: nothing here knows UCX, so every case can be tested without a network.
+// What one message of the wire says, how a put is cut into messages, and what the receiver does with one. Plain memory
+// in, plain memory out: nothing here knows a network, so every case can be tested without one.
 //
 // A message is a MessageHeader, then its counters, then (as the payload) packed rows. The receiver raises the counters
 // that were held back before, copies the rows to their place, widened if it says so, and raises the counters that cover
@@ -23,17 +23,15 @@ struct MessageCounter {
 };
 static_assert(sizeof(MessageCounter) == 16);
 
-// In the byte order of the machine: UCX refuses to connect machines that differ in it.
+// In the byte order of the machine: ranks of one world run one program.
 struct MessageHeader {
-  std::uint64_t key;       // the receiver's, so that a stranger or a job that is over writes nothing
-  std::uint64_t sequence;  // 0, 1, ... from this sender to this receiver
   std::uint64_t offset, stride;
   std::uint32_t from;
   std::uint32_t segment, rows, row_bytes;
   std::uint16_t counters_before, counters_after;
   std::uint32_t landing;  // a Landing
 };
-static_assert(sizeof(MessageHeader) == 56);
+static_assert(sizeof(MessageHeader) == 40);
 
 // Of both kinds together, in one message.
 inline constexpr std::size_t kMostCounters = 64;

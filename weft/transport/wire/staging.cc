@@ -1,4 +1,4 @@
-#include "weft/transport/wire/ucx_staging.h"
+#include "weft/transport/wire/staging.h"
 
 #include <algorithm>
 #include <bit>

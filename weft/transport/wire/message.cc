@@ -1,4 +1,4 @@
-#include "weft/transport/wire/ucx_message.h"
+#include "weft/transport/wire/message.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
-// The parts of the UCX wire that know no network: cuts, segments, order, staging, settings.
-#include "weft/transport/wire/ucx_message.h"
+// The parts of the wire that know no network: cuts, segments, order, staging, settings.
+#include "weft/transport/wire/message.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/transport/wire/staging.h"
+#include "weft/transport/wire/tempo.h"
 #include "weft/transport/wire/ucx_order.h"
 #include "weft/transport/wire/ucx_settings.h"
-#include "weft/transport/wire/ucx_staging.h"
-#include "weft/transport/wire/ucx_tempo.h"
 
 namespace weft {
 namespace {
@@ -242,13 +242,19 @@ TEST(Staging, TheLineIsServedFromItsHead) {
 }
 
 TEST(UcxSettings, SharedMemoryIsNeverLeft) {
-  EXPECT_EQ(transports_without_shared_memory(""), "^posix,sysv,cma,xpmem,knem");
-  EXPECT_EQ(transports_without_shared_memory("all"), "^posix,sysv,cma,xpmem,knem");
-  EXPECT_EQ(transports_without_shared_memory("tcp"), "tcp");
-  EXPECT_EQ(transports_without_shared_memory("shm,tcp,posix,self"), "tcp,self");
-  EXPECT_EQ(transports_without_shared_memory("sm,rc,\\cma"), "rc");
-  EXPECT_EQ(transports_without_shared_memory("^ib,cma"), "^ib,cma,posix,sysv,xpmem,knem");
-  EXPECT_THROW(transports_without_shared_memory("sm,knem"), Error);
+  EXPECT_EQ(allowed_transports("", true), "^posix,sysv,cma,xpmem,knem");
+  EXPECT_EQ(allowed_transports("all", true), "^posix,sysv,cma,xpmem,knem");
+  EXPECT_EQ(allowed_transports("tcp", true), "tcp");
+  EXPECT_EQ(allowed_transports("shm,tcp,posix,self", true), "tcp,self");
+  EXPECT_EQ(allowed_transports("sm,rc,\\cma", true), "rc");
+  EXPECT_EQ(allowed_transports("^ib,cma", true), "^ib,cma,posix,sysv,xpmem,knem");
+  EXPECT_THROW(allowed_transports("sm,knem", true), Error);
+  // Where the network is not trusted, UCX opens no TCP port.
+  EXPECT_EQ(allowed_transports("", false), "^posix,sysv,cma,xpmem,knem,tcp");
+  EXPECT_EQ(allowed_transports("all", false), "^posix,sysv,cma,xpmem,knem,tcp");
+  EXPECT_EQ(allowed_transports("rc,tcp,self", false), "rc,self");
+  EXPECT_EQ(allowed_transports("^ib", false), "^ib,posix,sysv,cma,xpmem,knem,tcp");
+  EXPECT_THROW(allowed_transports("tcp,sm", false), Error);
 }
 
 // A sender of 128 KB messages at `rate` bytes a ns who, for `answers`, waits for each to be seen before the next.

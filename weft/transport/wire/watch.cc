@@ -1,4 +1,4 @@
-#include "weft/transport/wire/ucx_watch.h"
+#include "weft/transport/wire/watch.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-#include "weft/transport/wire/ucx_tempo.h"
+#include "weft/transport/wire/tempo.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// The UCX wire over loopback: several wires in this process, each with memory of its own, so that what arrives came
-// through UCX. Without UCX there is one test: that make() says so.
-#include "weft/transport/wire/ucx_wire.h"
+// Wires over loopback, of every kind: several in this process, each with memory of its own, so that what arrives came
+// through the network. Where the build has no such kind there is one test: that make() says so.
+#include "weft/transport/wire/network_wire.h"
 
 #include <sys/resource.h>
 
@@ -26,16 +26,26 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kSegment = 5;
 constexpr std::size_t kMemory = 2 << 20, kCounters = kMemory - 4096;  // counters live in the last page
 
+// How rows travel: in messages, or put into the peer's memory with a message behind.
+struct Way {
+  const char* name;
+  WireKind kind;
+  bool remote_writes;
+};
+
 // One rank: a wire, its segment, and what it was told.
 struct End {
-  End(int rank, int size, std::size_t staging_bytes, bool remote_writes) : memory(kMemory) {
+  End(const Way& way, int rank, int size, std::size_t staging_bytes) : memory(kMemory) {
     WireHost host;
+    for (int peer = 0; peer < size; ++peer)
+      if (peer != rank) host.peers.push_back(peer);
+    host.secret = "what only these wires know";
     host.rank = rank;
     host.size = size;
     host.device = "lo";
     host.bell = &bell;
     host.staging_bytes = staging_bytes;
-    host.remote_writes = remote_writes;
+    host.remote_writes = way.remote_writes;
     host.lost = [this](int peer, std::string_view reason) {
       const std::lock_guard lock(mutex);
       lost.emplace_back(peer, reason);
@@ -43,7 +53,7 @@ struct End {
     host.check = [this] {
       if (fail_check.load()) fail(Code::peer_failed, "the test says so");
     };
-    wire = UcxWire::make(host);
+    wire = NetworkWire::make(way.kind, host);
     wire->add_segment(kSegment, memory.data(), memory.size());
   }
 
@@ -61,7 +71,7 @@ struct End {
   std::atomic<bool> fail_check{false};
   std::mutex mutex;
   std::vector<std::pair<int, std::string>> lost;
-  std::unique_ptr<UcxWire> wire;
+  std::unique_ptr<NetworkWire> wire;
 };
 
 RemoteCounter counter_at(int index) { return {kSegment, kCounters + 4 * static_cast<std::uint64_t>(index)}; }
@@ -92,16 +102,15 @@ bool holds(const End& end, const Rows& rows, std::uint64_t seed) {
   return true;
 }
 
-// Both ways of moving rows: in messages, and put into the peer's memory with a message behind.
-class UcxWireTest : public testing::TestWithParam<bool> {
+class NetworkWireTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    if (!UcxWire::available()) GTEST_SKIP() << "built without UCX (libucx-dev)";
+    if (!available(GetParam().kind)) GTEST_SKIP() << "not in this build (libssl-dev, libucx-dev)";
   }
   // Every end connected to every other.
   static std::vector<std::unique_ptr<End>> ends(int size, std::size_t staging_bytes = 2 << 20) {
     std::vector<std::unique_ptr<End>> all;
-    for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<End>(rank, size, staging_bytes, GetParam()));
+    for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<End>(GetParam(), rank, size, staging_bytes));
     for (int a = 0; a < size; ++a)
       for (int b = 0; b < size; ++b)
         if (a != b) all[a]->wire->connect(b, all[b]->wire->address());
@@ -109,28 +118,41 @@ class UcxWireTest : public testing::TestWithParam<bool> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Rows, UcxWireTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Put" : "InMessages"; });
+INSTANTIATE_TEST_SUITE_P(Over, NetworkWireTest,
+                         testing::Values(Way{"Tls", WireKind::tls, false}, Way{"Ucx", WireKind::trusted_ucx, false},
+                                         Way{"UcxPut", WireKind::trusted_ucx, true}),
+                         [](const auto& info) { return info.param.name; });
 
-TEST(UcxWire, WithoutUcxMakeNamesThePackage) {
-  if (UcxWire::available()) GTEST_SKIP() << "this build has UCX";
+std::string refusal_of(WireKind kind, const WireHost& host) {
   try {
-    UcxWire::make({});
-    FAIL();
+    NetworkWire::make(kind, host);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::bad_input);
-    EXPECT_NE(std::string(error.what()).find("libucx-dev"), std::string::npos);
+    return error.what();
   }
+  return "no refusal";
 }
 
-TEST_P(UcxWireTest, AnUnknownDeviceIsRefused) {
+TEST(NetworkWire, WhatTheBuildLacksIsRefusedWithThePackage) {
+  for (const auto& [kind, package] : {std::pair{WireKind::tls, "libssl-dev"}, {WireKind::trusted_ucx, "libucx-dev"}})
+    EXPECT_TRUE(available(kind) || refusal_of(kind, {}).find(package) != std::string::npos);
+}
+
+// UCX's TCP port takes anyone: without the word it is not opened.
+TEST(NetworkWire, UcxWithoutRdmaNeedsTheWordTrusted) {
+  if (!available(WireKind::ucx) || has_rdma_device()) GTEST_SKIP() << "this build has no UCX, or this machine has RDMA";
+  const std::string said = refusal_of(WireKind::ucx, {});
+  for (const char* word : {"RDMA", "--link tls", "ucx,trusted"}) EXPECT_NE(said.find(word), std::string::npos) << said;
+}
+
+TEST_P(NetworkWireTest, AnUnknownDeviceIsRefused) {
   WireHost host;
   host.device = "nosuch0";
-  EXPECT_THROW(UcxWire::make(host), Error);
+  EXPECT_NE(refusal_of(GetParam().kind, host).find("nosuch0"), std::string::npos);
 }
 
 // Nobody calls progress(): the wires' own threads do it all.
-TEST_P(UcxWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
+TEST_P(NetworkWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
   auto all = ends(2);
   const std::uint64_t most = all[0]->wire->most_staged_bytes();
   std::uint32_t count = 0;
@@ -152,7 +174,7 @@ TEST_P(UcxWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
       if (!written[i] && all[1]->memory[i] != std::byte{0xee}) FAIL() << i;
   }
   const std::uint64_t sent = all[0]->wire->counts().bytes_sent, in_messages = all[1]->wire->counts().bytes_received;
-  if (GetParam())
+  if (GetParam().remote_writes)
     EXPECT_LT(in_messages, sent / 2);
   else
     EXPECT_EQ(in_messages, sent);
@@ -161,7 +183,7 @@ TEST_P(UcxWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
 
 // Three ranks, all to all, mixed sizes, two sending threads each; every put has a counter, and whoever has seen it must
 // see the data and everything that its sender's thread sent before.
-TEST_P(UcxWireTest, DataIsThereOnceItsCounterIsAndOrderHolds) {
+TEST_P(NetworkWireTest, DataIsThereOnceItsCounterIsAndOrderHolds) {
   constexpr int kRanks = 3, kThreads = 2, kRounds = 60;
   auto all = ends(kRanks);
   const auto lane = [](int from, int thread) { return (from * kThreads + thread); };
@@ -176,8 +198,10 @@ TEST_P(UcxWireTest, DataIsThereOnceItsCounterIsAndOrderHolds) {
     for (int round = 0; round < kRounds; ++round)
       for (int peer = 0; peer < kRanks; ++peer) {
         if (peer == rank) continue;
-        while (all[rank]->counter(100 + lane(peer, thread)) < static_cast<std::uint32_t>(round))
+        while (all[rank]->counter(100 + lane(peer, thread)) < static_cast<std::uint32_t>(round)) {
           if (!all[rank]->wire->progress()) std::this_thread::yield();
+          if (all[rank]->num_lost() > 0) return;
+        }
         const RemoteCounter counters[] = {counter_at(lane(rank, thread))};
         put(*all[rank], peer, rows_of(rank, thread, round), round, counters);
       }
@@ -189,8 +213,8 @@ TEST_P(UcxWireTest, DataIsThereOnceItsCounterIsAndOrderHolds) {
         for (int thread = 0; thread < kThreads; ++thread) {
           if (from == rank) continue;
           const auto ready = [&] { return all[rank]->counter(lane(from, thread)) > static_cast<std::uint32_t>(round); };
-          while (!sleep_unless(all[rank]->bell, ready, 100ms)) {
-          }
+          while (!sleep_unless(all[rank]->bell, ready, 100ms))
+            if (all[rank]->num_lost() > 0) return;
           if (!holds(*all[rank], rows_of(from, thread, round), round)) ++wrong;
           all[rank]->wire->signal(from, counter_at(100 + lane(rank, thread)));
           all[rank]->wire->flush();
@@ -207,7 +231,7 @@ TEST_P(UcxWireTest, DataIsThereOnceItsCounterIsAndOrderHolds) {
 }
 
 // One word, written again and again without waiting, by messages of all sizes: the last one sent stands.
-TEST_P(UcxWireTest, TheLastOfManyPutsStands) {
+TEST_P(NetworkWireTest, TheLastOfManyPutsStands) {
   auto all = ends(2);
   std::mt19937 random(7);
   constexpr std::uint32_t kPuts = 1000;
@@ -227,7 +251,7 @@ TEST_P(UcxWireTest, TheLastOfManyPutsStands) {
   EXPECT_EQ(last, kPuts);
 }
 
-TEST_P(UcxWireTest, SignalsTravelTogether) {
+TEST_P(NetworkWireTest, SignalsTravelTogether) {
   auto all = ends(2);
   ASSERT_TRUE(until([&] { return all[1]->wire->counts().messages_received > 0; }));  // connected
   all[0]->wire->attend();  // or the wire's thread, woken by something else, might send some of them before the rest
@@ -258,7 +282,7 @@ TEST_P(UcxWireTest, SignalsTravelTogether) {
 
 // A rank that runs one small op after another keeps the wire's thread waiting; when it is gone, the thread does its
 // work.
-TEST_P(UcxWireTest, WhatIsHeldBackLeavesWithoutItsSender) {
+TEST_P(NetworkWireTest, WhatIsHeldBackLeavesWithoutItsSender) {
   auto all = ends(2);
   for (std::uint32_t round = 1; round <= 3; ++round) {
     for (int i = 0; i < 40; ++i) {
@@ -273,7 +297,7 @@ TEST_P(UcxWireTest, WhatIsHeldBackLeavesWithoutItsSender) {
 }
 
 // Far more than staging holds: the sender waits in stage(), in turn with the link.
-TEST_P(UcxWireTest, ASenderFasterThanItsPeerWaitsForStaging) {
+TEST_P(NetworkWireTest, ASenderFasterThanItsPeerWaitsForStaging) {
   auto all = ends(2, 1 << 20);
   const std::uint64_t most = all[0]->wire->most_staged_bytes();
   ASSERT_EQ(most, (1u << 20) / 8);
@@ -291,7 +315,7 @@ TEST_P(UcxWireTest, ASenderFasterThanItsPeerWaitsForStaging) {
   EXPECT_TRUE(holds(*all[1], {kSegment, most, 1, most, most}, 199));
 }
 
-TEST_P(UcxWireTest, StageThrowsWhatCheckThrows) {
+TEST_P(NetworkWireTest, StageThrowsWhatCheckThrows) {
   auto all = ends(2, 1 << 20);
   std::vector<std::byte*> taken;
   for (int i = 0; i < 8; ++i) taken.push_back(all[0]->wire->stage(all[0]->wire->most_staged_bytes()));
@@ -302,7 +326,7 @@ TEST_P(UcxWireTest, StageThrowsWhatCheckThrows) {
   EXPECT_NE(all[0]->wire->stage(1), nullptr);
 }
 
-TEST_P(UcxWireTest, ADestroyedPeerIsNamedOnceAndPutsToItAreDropped) {
+TEST_P(NetworkWireTest, ADestroyedPeerIsNamedOnceAndPutsToItAreDropped) {
   auto all = ends(3);
   ASSERT_TRUE(until([&] { return all[0]->wire->counts().messages_received == 2; }));
   all[2].reset();
@@ -318,7 +342,7 @@ TEST_P(UcxWireTest, ADestroyedPeerIsNamedOnceAndPutsToItAreDropped) {
   EXPECT_EQ(all[0]->num_lost(), 1u);
 }
 
-TEST_P(UcxWireTest, UnknownSegmentsAreDroppedAndOffsetsOutOfBoundsBlamed) {
+TEST_P(NetworkWireTest, UnknownSegmentsAreDroppedAndOffsetsOutOfBoundsBlamed) {
   auto all = ends(2);
   const RemoteCounter counters[] = {counter_at(0), {99, 0}};
   put(*all[0], 1, {99, 0, 1, 64, 64}, 1, counters);
@@ -330,7 +354,7 @@ TEST_P(UcxWireTest, UnknownSegmentsAreDroppedAndOffsetsOutOfBoundsBlamed) {
   EXPECT_NE(all[1]->lost[0].second.find("offset"), std::string::npos) << all[1]->lost[0].second;
 }
 
-TEST_P(UcxWireTest, WhatWasPutLeavesBeforeTheWireGoes) {
+TEST_P(NetworkWireTest, WhatWasPutLeavesBeforeTheWireGoes) {
   auto all = ends(2);
   const std::uint64_t most = all[0]->wire->most_staged_bytes();
   for (int i = 0; i < 7; ++i) put(*all[0], 1, {kSegment, i * most, 1, most, most}, i, {});
@@ -340,7 +364,7 @@ TEST_P(UcxWireTest, WhatWasPutLeavesBeforeTheWireGoes) {
 }
 
 // While someone attends, he alone moves data; nothing is lost between attend and leave.
-TEST_P(UcxWireTest, AttendingAndLeavingLosesNothing) {
+TEST_P(NetworkWireTest, AttendingAndLeavingLosesNothing) {
   auto all = ends(2);
   std::uint32_t count = 0;
   for (int round = 0; round < 300; ++round) {
@@ -365,7 +389,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-TEST_P(UcxWireTest, IdleWiresCostNothing) {
+TEST_P(NetworkWireTest, IdleWiresCostNothing) {
   auto all = ends(3);
   put(*all[0], 1, {kSegment, 0, 1, 64, 64}, 1, {});
   std::this_thread::sleep_for(200ms);

@@ -1,6 +1,5 @@
-// The wire over UCX: rows and counters as active messages, each one fragment, from fixed staging; or, where a device
-// writes remote memory, rows as puts and their counters as the message behind them (ucx_grants.h). Shared memory is
-// never used, and nothing listens on a device other than the named one. Where Weft is built without UCX, make() throws.
+// A wire over a network, as the transport sees it: TCP under TLS (tls_carrier.h) or UCX (ucx_carrier.h), with the same
+// promises (wire.h).
 //
 // Set-up: make(), tell the peers address(), connect() to each of theirs, add_segment() for memory that they may write
 // to.
@@ -12,8 +11,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/transport/wire/wire.h"
+#include "weft/transport/wire/wire_kind.h"
 
 namespace weft {
 
@@ -22,7 +23,9 @@ struct Bell;
 // What the wire needs of the rank it serves.
 struct WireHost {
   int rank = 0, size = 1;
-  std::string device;  // network device to bind to, as "eth0"; empty: any
+  std::vector<int> peers;  // that connect() will be called for
+  std::string device;      // network device to bind to, as "eth0"; empty: any
+  std::string secret;      // that all ranks of this world hold and nobody else; TLS makes its keys of it
   Bell* bell = nullptr;
   // A peer's connection failed, or it sent what cannot be: once per peer. From any thread, with no lock of the wire
   // held; must not block. A peer that closed its wire in good order is reported too: only the host knows that it had
@@ -30,19 +33,18 @@ struct WireHost {
   std::function<void(int peer, std::string_view reason)> lost;
   std::function<void()> check;  // throws when a rank has failed
   std::size_t staging_bytes = 16 << 20;
-  bool remote_writes = false;  // rows are put into peers' memory and a message follows: see remote_writes_wanted()
+  bool trusted = false;        // UCX: may use TCP; make() sets it
+  bool remote_writes = false;  // UCX: rows are put into peers' memory and a message follows: remote_writes_wanted()
 };
 
-class UcxWire : public Wire {
+class NetworkWire : public Wire {
  public:
-  // Throws bad_input where this build has no UCX or there is no such device.
-  static std::unique_ptr<UcxWire> make(WireHost host);
-  static bool available();
-  static std::string version();  // of UCX, "1.13.1"; empty where it is not available
+  // Throws bad_input where this build has no such wire or this machine no such device.
+  static std::unique_ptr<NetworkWire> make(WireKind kind, WireHost host);
   // WEFT_WIRE_PUT=always or never; auto, or not set: where this machine has RDMA devices.
   static bool remote_writes_wanted();
 
-  // What a peer needs to connect to this rank: binary. It holds a secret, without which messages are ignored.
+  // What a peer needs to connect to this rank.
   virtual std::string address() const = 0;
   virtual void connect(int peer, std::string_view address) = 0;
 
