@@ -55,33 +55,44 @@ def collective_cells(weft, words, ranks, rate, rounds):
                     of_mpi += [ours["time_us"] / mpi] if mpi and ours["size_bytes"] >= 1 << 20 else []
                     if op == "ar" and ours["size_bytes"] == 1024 and mpi:
                         small = f"{ours['time_us']:.1f} / {mpi:.1f} us"
-    return [spread(of_line, ".3f"), spread(of_mpi), small]
+        tls, ucx = (weft.bench_on(ranks, f"ar --sizes 1K:1K:4 --link {link}", rounds[0])["sizes"][0]["time_us"] for link in ("tls", "ucx,trusted"))
+    return [spread(of_line, ".3f"), spread(of_mpi), small, f"{tls:.1f} / {ucx:.1f} us"]
 
 
 def transport(weft):
-    """Latency of a put and its signal of 1 KB, CPU time per byte, and what a rank that waits takes of a core."""
+    """Latency of a put and its signal of 1 KB, CPU time per byte, over both wires, and what a rank that waits takes of a core."""
     floor, idle = weft.program("wire_floor", None), weft.program("idle_wait", None)
     if floor is None or idle is None:
-        raise RuntimeError("bench/wire_floor or bench/idle_wait cannot be built: this machine lacks UCX")
+        raise RuntimeError("bench/wire_floor or bench/idle_wait cannot be built: this machine lacks OpenSSL")
     with weft.hosts(TWO) as made:
         first = made["hosts"][0]["address"]
 
-        def seen(what):
-            return weft.pair(f"{floor} --serve 7100 --device eth0 --what {what}", f"{floor} --connect {first}:7100 --device eth0 --what {what}")
-        latency = re.search(r"^\s*1024\s+([\d.]+)\s+[\d.]+$", seen("latency"), re.M)[1]
-        moved = re.findall(r"^\s*(\d+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)$", seen("bandwidth"), re.M)
+        def seen(what, link):
+            words = f"--device eth0 --what {what} --link {link}"
+            return weft.pair(f"{floor} --serve 7100 {words}", f"{floor} --connect {first}:7100 {words}")
+
+        def latency(link):
+            return re.search(r"^\s*1024\s+([\d.]+)\s+[\d.]+$", seen("latency", link), re.M)[1]
+
+        def cpu(link):
+            """ns per byte of messages of 64 KB and more, and of a plain socket beside them."""
+            moved = re.findall(r"^\s*(\d+|socket)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)$", seen("bandwidth", link), re.M)
+            of = lambda wanted: statistics.median(float(both) for size, both in moved if wanted(size))
+            return of(lambda size: size != "socket" and int(size) >= 1 << 16), of(lambda size: size == "socket")
+        by_tls, by_ucx = latency("tls"), latency("ucx,trusted")
+        (tls, plain), (ucx, _) = cpu("tls"), cpu("ucx,trusted")
         test = "env UCX_TLS=tcp,self ucx_perftest -t ucp_am_lat -s 1024 -n 2000 -w 20 -p 7200"
         theirs = re.findall(r"^\s*Final:\s+\d+\s+([\d.]+)", weft.pair(test, f"{test} {first}"), re.M)
         waits = [json_of(weft.on_hosts(2, [idle, "--json"]))["share_of_core"] for _ in range(1 if weft.quick else 3)]
-    cpu = statistics.median(float(both) for size, both in moved if int(size) >= 1 << 16)
-    return [["latency of put and signal, 1 KB", f"{latency} us" + (f" (ucx_perftest {theirs[-1]})" if theirs else ""), ""],
-            ["CPU time of the transport, messages of 64 KB and more", f"{cpu:.1f} ns per byte", ""], ["a rank that waits", f"{100 * max(waits):.1f} % of a core", ""]]
+    return [["latency of put and signal, 1 KB, tls / ucx", f"{by_tls} / {by_ucx} us" + (f" (ucx_perftest {theirs[-1]})" if theirs else ""), ""],
+            ["CPU time of the transport, messages of 64 KB and more, tls / ucx / plain socket", f"{tls:.1f} / {ucx:.1f} / {plain:.1f} ns per byte", ""],
+            ["a rank that waits", f"{100 * max(waits):.1f} % of a core", ""]]
 
 
 def collectives(weft):
     two = collective_cells(weft, TWO, 2, 1e9, (101, 9, 5))
     four = collective_cells(weft, FOUR, 4, 250e6, (51, 3, 1))
-    names = ["collectives from 4 MB, of the line's rate", "collectives from 1 MB, of MPI's time", "all-reduce of 1 KB, Weft / MPI"]
+    names = ["collectives from 4 MB, of the line's rate", "collectives from 1 MB, of MPI's time", "all-reduce of 1 KB, Weft / MPI", "all-reduce of 1 KB, tls / ucx"]
     return ["what", "two hosts", "four hosts"], [list(row) for row in zip(names, two, four)] + transport(weft)
 
 

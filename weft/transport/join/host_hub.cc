@@ -174,7 +174,8 @@ class HubThread {
     return true;
   }
 
-  // Seats the guests that have said who they are; one whose place is taken, or that speaks nonsense, is sent away.
+  // Seats the guests that have said who they are; one that speaks nonsense is sent away, and so, with an empty message,
+  // is one whose place is taken.
   void greet() {
     std::vector<Fd> waiting;
     for (Fd& guest : guests_) {
@@ -182,11 +183,16 @@ class HubThread {
       const ssize_t count = recv(guest.get(), &hello, sizeof hello, MSG_DONTWAIT);
       if (count < 0 && (errno == EAGAIN || errno == EINTR))
         waiting.push_back(std::move(guest));
-      else if (count == sizeof hello && hello.size == size() && hello.position > 0 && hello.position < hello.size &&
-               !hub_.seated(hello.position))
-        hub_.seat(hello.position, std::move(guest));
+      else if (count == sizeof hello && hello.size == size() && hello.position > 0 && hello.position < hello.size)
+        hub_.seated(hello.position) ? send_away(std::move(guest)) : hub_.seat(hello.position, std::move(guest));
     }
     guests_ = std::move(waiting);
+  }
+
+  static void send_away(Fd guest) {
+    FrameSocket socket(std::move(guest));
+    socket.queue({});
+    socket.transfer();
   }
 
   // A rank that ends before it has attached has given nobody a pidfd to watch.

@@ -96,6 +96,16 @@ TEST_F(Mpirun, SecondAttachIsRefused) {
   EXPECT_NE((note("error0") + note("error1")).find("call World::init once"), std::string::npos) << note("error0");
 }
 
+TEST_F(Mpirun, SecondProcessOfARankIsRefused) {
+  const std::vector<pid_t> twins = {start_mpirun_rank(1, 2, "share_segments"),
+                                    start_mpirun_rank(1, 2, "share_segments")};
+  EXPECT_EQ(exit_code_of(start_mpirun_rank(0, 2, "share_segments")), 0);
+  const int codes[] = {exit_code_of(twins[0]), exit_code_of(twins[1])};
+  EXPECT_EQ(std::min(codes[0], codes[1]), 0);
+  EXPECT_EQ(std::max(codes[0], codes[1]), 2);
+  EXPECT_NE(note("error1").find("another process has joined as rank 1 already"), std::string::npos) << note("error1");
+}
+
 TEST_F(Mpirun, RanksDieWithTheirParent) {
   const pid_t parent = start_launcher("mpirun_of_three");
   for (int rank = 0; rank < 3; ++rank) EXPECT_GT(pid_note("up" + std::to_string(rank)), 0);

@@ -1,6 +1,7 @@
 // The bodies that process ranks run in the tests, and how a process becomes one.
 #include "weft/transport/local/process_ranks_test.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,6 +227,26 @@ int attach_twice() {
   return 3;
 }
 
+// Beside each rank a twin, that inherits its socket and its number.
+int with_a_twin() {
+  const bool is_twin = std::getenv("WEFT_TEST_TWIN") != nullptr;
+  const std::string rank = std::to_string(launched_rank());
+  const char* fd = std::getenv(kRendezvousFdEnv);
+  const Environment twin{{"WEFT_TEST_TWIN", "1"}, {kRendezvousFdEnv, fd == nullptr ? "" : fd}};
+  try {
+    const auto transport = join_launch();
+    if (is_twin) return 3;
+    fcntl(std::atoi(twin.back().second.c_str()), F_SETFD, 0);  // as between fork and exec in a shell
+    leave_note("code" + rank, std::to_string(exit_code_of(start_process(twin))));
+    transport->barrier();
+    return 0;
+  } catch (const Error& error) {
+    if (!is_twin) throw;
+    leave_note("twin" + rank, error.what());
+    return error.code() == Code::bad_input ? 2 : 1;
+  }
+}
+
 int die_before_attaching_in_one() {
   if (launched_rank() != 1) {
     join_launch();
@@ -267,6 +288,7 @@ std::map<std::string, std::function<int()>> own_bodies() {
       {"barriers_for_ever", barriers_for_ever},
       {"leave_early_in_zero", leave_early_in_zero},
       {"attach_twice", attach_twice},
+      {"with_a_twin", with_a_twin},
       {"die_before_attaching_in_one", die_before_attaching_in_one},
       {"mpirun_of_three", mpirun_of_three},
   };

@@ -1,12 +1,16 @@
 #include "weft/transport/local/shm.h"
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -27,6 +31,31 @@ int number_from_env(const char* name, int least, int most) {
   return parse_env_number(name, text, {least, most}, "weft run -n N -- PROG");
 }
 
+[[noreturn]] void refuse_second() {
+  bad_input(
+      "another process has joined as rank {} already; a program that a rank starts is no rank: unset {} and {} for it",
+      launched_rank(), kRankEnv, kMpiRankEnv);
+}
+
+// Two processes that inherited the same end would read each other's messages. The first one leaves a mark on the
+// socket, which all its holders see, for who comes after it; and holds a name made of the socket while it lives, since
+// only one of two that come together can bind it.
+void claim(int fd, const struct stat& status) {
+  static Fd held(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = fmt::format("weft rank {} {} {}", geteuid(), status.st_dev, status.st_ino);
+  std::memcpy(name.sun_path + 1, text.data(), text.size());  // the first byte is 0: abstract
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  int joined = 0;
+  socklen_t joined_bytes = sizeof joined;
+  getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &joined, &joined_bytes);
+  if (joined != 0 || (bind(held.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0 && errno == EADDRINUSE))
+    refuse_second();
+  joined = 1;
+  setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &joined, sizeof joined);
+}
+
 // The inherited end. Forgotten in the environment, so that programs this rank starts do not take themselves
 // for it.
 FrameSocket open_rendezvous() {
@@ -34,6 +63,7 @@ FrameSocket open_rendezvous() {
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
     bad_input("{}={} is not an open socket; start ranks with `weft run -n N -- PROG`", kRendezvousFdEnv, fd);
+  claim(fd, status);
   unsetenv(kRendezvousFdEnv);
   return FrameSocket(Fd(fd));
 }
@@ -59,7 +89,8 @@ Control receive_control(FrameSocket& socket, int num_ranks) {
   const auto frame = receive_frame(socket, [](std::chrono::nanoseconds waited) {
     if (waited > patience_from_env().total) fail(Code::deadline, "the launcher of this rank does not answer");
   });
-  if (!frame) fail(Code::peer_failed, "the launcher of this rank is gone, or has this rank already");
+  if (!frame) fail(Code::peer_failed, "the launcher of this rank is gone");
+  if (frame->fds.empty()) refuse_second();
   struct stat status {};
   if (frame->fds.size() != 1 || fstat(frame->fds.front()->get(), &status) != 0)
     fail(Code::io, "the launcher sent no control block");

@@ -60,7 +60,7 @@ std::vector<int> ranks_from(int first, int count);
 // The place that `weft run` keeps for this rank, in the hub of its process. bad_input where there is none.
 ShmSeat seat_at_launcher(int rank, int size, std::vector<int> ranks);
 
-// The control block, which the hub sends first.
+// The control block, which the hub sends first; or nothing, where it has that rank already: bad_input.
 Control receive_control(FrameSocket& socket, int num_ranks);
 
 }  // namespace weft

@@ -121,6 +121,16 @@ TEST_F(ProcessRanks, RankThatLeavesEarlyIsNamed) {
   EXPECT_NE((note("error0")).find("rank 1"), std::string::npos) << note("error0");
 }
 
+TEST_F(ProcessRanks, SecondProcessOfARankIsRefusedAndTheFirstGoesOn) {
+  const LaunchResult result = launch(ranks(2, "with_a_twin"));
+  EXPECT_EQ(result.exit_code(), 0) << result.reason;
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_EQ(note(std::string("code") + rank), "2");
+    const std::string said = note(std::string("twin") + rank);
+    EXPECT_NE(said.find(fmt::format("another process has joined as rank {} already", rank)), std::string::npos) << said;
+  }
+}
+
 TEST_F(ProcessRanks, BadEnvironmentIsBadInput) {
   EXPECT_FALSE(launched());
   const auto attach_with = [](const char* rank, const char* size, const char* fd) {
