@@ -35,7 +35,7 @@ MAY_INCLUDE = {
     "virtual": ["base"],
     "world": BELOW_WORLD,
     "nn": ["base", "io", "kernel", "mesh", "plan", "collective", "world"],
-    "pipeline": BELOW_WORLD + ["world", "nn"],
+    "pipeline": BELOW_WORLD + ["schedule", "world", "nn"],
     "llm": BELOW_WORLD + ["world", "nn"],
     "serve": BELOW_WORLD + ["world", "nn", "llm"],
     "study": BELOW_WORLD + ["schedule", "sim", "draw", "world", "nn", "pipeline", "llm", "serve", "virtual"],

@@ -154,7 +154,7 @@ int run(const Flags& f) {
   const int modes = f.compare + f.search + !f.preset.empty() + !f.load.empty();
   if (modes > 1) bad_input("--compare, --search, --preset and --load are {} modes at once; give one", modes);
   if (!f.preset.empty()) return run_preset(f);
-  pipeline::check_sizes(f.stages, f.micro_batches, f.chunks);
+  pipeline::check_sizes(f.stages, f.micro_batches, 1);
   if (f.compare) return run_compare(f);
   return f.search ? run_search(f) : run_one(f);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
 namespace weft::pipeline {
 namespace {
@@ -24,14 +26,15 @@ class Dispatcher {
     workers_.front().forward_in.assign(num(o_.micro_batches), 0);
   }
 
-  // What begins first is decided first: whatever is decided later arrives later.
+  // What begins first is decided first: whatever is decided later arrives later. A decision changes what its stage and
+  // its neighbours can begin.
   Schedule run() {
+    when_.assign(num(n_), kNever);
+    for (int s = 0; s < n_; ++s) update(s);
     for (std::int64_t left = std::int64_t{3} * n_ * o_.micro_batches; left > 0; --left) {
-      int chosen = 0;
-      double first = kNever;
-      for (int s = 0; s < n_; ++s)
-        if (const double when = earliest(s); when < first) first = when, chosen = s;
-      decide(chosen);
+      const int s = first_.begin()->second;
+      decide(s);
+      for (int other = std::max(0, s - 1); other <= std::min(n_ - 1, s + 1); ++other) update(other);
     }
     return std::move(out_);
   }
@@ -50,7 +53,11 @@ class Dispatcher {
     const Worker& w = workers_[at(s)];
     return w.weights < w.inputs ? w.free_s : kNever;
   }
-  double earliest(int s) const { return std::min({forward_at(s), input_at(s), weight_at(s)}); }
+  void update(int s) {
+    first_.erase({when_[at(s)], s});
+    when_[at(s)] = std::min({forward_at(s), input_at(s), weight_at(s)});
+    first_.insert({when_[at(s)], s});
+  }
 
   void decide(int s) {
     const double forward = forward_at(s), input = input_at(s), weight = weight_at(s);
@@ -96,6 +103,8 @@ class Dispatcher {
   const DispatchOptions& o_;
   int n_;
   std::vector<Worker> workers_;
+  std::vector<double> when_;                // per stage: the earliest begin of anything
+  std::set<std::pair<double, int>> first_;  // the same, in order
   Schedule out_;
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/refusal_test.h"
+#include "weft/schedule/check.h"
 #include "weft/schedule/random_test.h"
 #include "weft/schedule/trace.h"
 
@@ -37,6 +38,24 @@ TEST(Save, RefusesWhatIsNoSchedule) {
       refused(R"({"name": "s", "stages": 1, "micro_batches": 0, "chunks": 1, "items": [[]]})").find("micro_batches"),
       std::string::npos);
   EXPECT_NE(refused(R"({"name": "s", "kind": 1})").find("unknown field"), std::string::npos);
+}
+
+// Whatever bytes come: a sentence, or a schedule that the checker can judge.
+TEST(Save, SurvivesSpoiledFiles) {
+  RandomPipeline random(12);
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = to_json(build(random.options(3, 3)));
+    for (int spoiled = random.from(1, 3); spoiled > 0; --spoiled)
+      text[at(random.from(0, int_size(text) - 2))] = "0123456789-.fbiwr[]{},\"x"[random.from(0, 23)];
+    try {
+      refused += !check(parse_schedule(text, "spoiled")).ok();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::bad_input);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1500);
 }
 
 TEST(Trace, HasASlicePerItemAndTransfer) {

@@ -51,7 +51,7 @@ struct Schedule {
 
 // Wide enough for any pipeline, narrow enough that all tables of a schedule fit into memory.
 inline constexpr int kMaxStages = 4096, kMaxMicroBatches = 1 << 20, kMaxChunks = 64;
-inline constexpr std::int64_t kMaxPlaces = std::int64_t{1} << 22;  // positions x micro-batches
+inline constexpr std::int64_t kMaxPlaces = std::int64_t{1} << 20;  // positions x micro-batches
 
 // Throws bad_input where a size is out of range; the message names it and the range.
 void check_sizes(int stages, int micro_batches, int chunks);
