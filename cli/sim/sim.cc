@@ -1,5 +1,5 @@
 // `weft sim`: models on hardware that nobody has yet. `t3` is track-and-trigger hardware, sub-layer by sub-layer, from
-// the plans that executors run; `sweep` maps where it pays.
+// the plans that executors run; `sweep` maps where it pays; `net` (net.cc) runs plans on a network.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
+#include "cli/sim/net.h"
 #include "cli/sim/report.h"
 
 namespace weft::cli::sim {
@@ -227,9 +228,10 @@ void weft::cli::add_sim(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("sim", "simulate hardware that does not exist yet, from the same plans");
   command->footer(
       "Example:\n  weft sim t3 --table\n  weft sim t3 --model t-nlg --tp 8 --layer fc2 --config t3-mca --json\n"
-      "  weft sim SUBCOMMAND --help");
+      "  weft sim net plan.json --network torus-16x8\n  weft sim SUBCOMMAND --help");
   command->require_subcommand(1);
   sim::add_t3(command, chosen);
   sim::add_fit(command, chosen);
   sim::add_sweep(command, chosen);
+  sim::add_net(command, chosen);
 }

@@ -1,4 +1,5 @@
 // `weft sim` as its users see it: exit codes, JSON keys, the bars of the paper's table, files that cannot be used.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -92,6 +93,61 @@ TEST(SimCommand, SaysWhatCannotBeUsed) {
   EXPECT_NE(ended.err.find(chip), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("cus"), std::string::npos) << ended.err;
   std::remove(chip.c_str());
+}
+
+// A plan is built and saved, then run on a network.
+TEST(SimNetCommand, APlanOnANetworkHasItsKeys) {
+  const std::string plan = ::testing::TempDir() + "/weft_net_plan.json",
+                    trace = ::testing::TempDir() + "/weft_net_trace";
+  ASSERT_EQ(weft({"plan", "gemm-rs", "--ranks", "16", "--m", "256", "--n", "256", "--k", "64", "--route", "ring",
+                  "--save", plan})
+                .code,
+            0);
+  const Ended ended =
+      weft({"sim", "net", plan, "--network", "ring-16", "--chip", "t3-paper", "--trace", trace, "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json out = Json::parse(ended.out);
+  for (const char* key : {"time_us", "exposed_us", "hidden_us", "compute_us", "comm_us", "bound_us", "chain_us"})
+    EXPECT_GT(out[key].get<double>(), 0) << key;
+  EXPECT_EQ(out["ranks"], 16);
+  EXPECT_EQ(out["simulated_ranks"], 1);
+  EXPECT_EQ(out["bytes"].get<std::int64_t>(), 15 * 256 * 256 * 4);
+  EXPECT_EQ(out["links"][0]["name"], "rank 0 -> rank 1");
+  EXPECT_EQ(out["links"][0]["count"], 16);
+  EXPECT_GT(Json::parse(text_of_file(trace))["traceEvents"].size(), 100u);
+  const Ended slow = weft({"sim", "net", plan, "--network", "ring-16", "--slow-link", "rank 2>rank 3=4", "--json"});
+  EXPECT_EQ(Json::parse(slow.out)["simulated_ranks"], 16);
+  EXPECT_EQ(Json::parse(slow.out)["links"][0]["name"], "rank 2 -> rank 3");
+  std::remove(plan.c_str());
+  std::remove(trace.c_str());
+}
+
+TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
+  const std::string plan = ::testing::TempDir() + "/weft_net_bad.json";
+  ASSERT_EQ(weft({"plan", "ar", "--ranks", "32", "--m", "64", "--n", "64", "--save", plan}).code, 0);
+  const std::string broken = written("weft_net_broken.json", R"({"name": "x", "kind": "ring", "ranks": 4})");
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{plan}, "no network to run on"},
+      {{plan, "--network", "nowhere"}, "unknown network \"nowhere\"; use one of"},
+      {{plan, "--network", "ring-16"}, "is for 32 ranks, but network \"ring-16\" has 16"},
+      {{plan, "--network", broken}, "\"link\""},
+      {{plan, "--network", "torus-16x8", "--slow-rank", "128=2"}, "rank 128 is slower, but there are 128"},
+      {{plan, "--network", "torus-16x8", "--slow-link", "rank 0>rank 9=2"}, "no link leads from"},
+      {{plan, "--network", "torus-16x8", "--burst", "-1"}, "--burst"},
+      {{plan, "--network", "torus-16x8", "--chip", "t3-paper", "--cluster", "x"},
+       "one of --cluster, --chip and --steps"},
+      {{broken, "--network", "torus-16x8"}, "weft_net_broken.json"}};
+  for (const auto& [words, text] : cases) {
+    std::vector<std::string> all{"sim", "net"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Ended ended = weft(all);
+    EXPECT_EQ(ended.code, 2) << text;
+    EXPECT_TRUE(ended.out.empty());
+    EXPECT_NE(ended.err.find(text), std::string::npos) << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  }
+  std::remove(plan.c_str());
+  std::remove(broken.c_str());
 }
 
 }  // namespace

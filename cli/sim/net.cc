@@ -1,0 +1,233 @@
+// `weft sim net PLAN --network NAME|FILE`: how long a plan takes on a network, what of it computing hides, and which
+// links are hottest. The figures are weft/sim/net's.
+#include "cli/sim/net.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/os/new_file.h"
+#include "weft/base/units.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
+#include "weft/sim/net/report.h"
+#include "weft/sim/net/run.h"
+#include "weft/sim/net/step_times.h"
+
+#include "cli/flag_values.h"
+#include "cli/out_file.h"
+#include "cli/table.h"
+
+namespace weft::cli::sim {
+namespace {
+
+using netsim::HotLink;
+using netsim::NetResult;
+
+struct NetFlags {
+  std::string plan, network, beside, cluster, chip, steps, packet, trace;
+  std::vector<std::string> slow_rank, slow_link;
+  std::int64_t burst = 0;
+  int links = 5, trace_ranks = 16, trace_links = 64;
+  bool every_rank = false, unproved = false, json = false;
+};
+
+struct NetReport {
+  Plan plan;
+  std::optional<Plan> beside;
+  Topology topology;
+  NetResult result;
+  std::optional<NetResult> alone;  // the same without computing, where there is some
+  double wall_s = 0;
+
+  double comm_s() const { return alone ? alone->seconds() : result.seconds(); }
+  double hidden_s() const { return std::max(comm_s() - result.exposed_seconds(), 0.0); }
+};
+
+double factor_of(const std::string& flag, const std::string& text, std::size_t equals) {
+  if (equals != std::string::npos && equals > 0) {
+    const std::string number = text.substr(equals + 1);
+    check_finite(flag, number);
+    return std::stod(number);
+  }
+  bad_input("{} {} has no factor; give {}", flag, text, flag == "--slow-rank" ? "RANK=FACTOR" : "FROM>TO=FACTOR");
+}
+
+Topology network_of(const NetFlags& flags) {
+  if (flags.network.empty())
+    bad_input("no network to run on; give --network NAME|FILE, as --network torus-16x8 (clusters/topologies)");
+  Topology out = load_topology(flags.network);
+  if (flags.packet == "whole")
+    out.packet_bytes = kWholeMessage;
+  else if (!flags.packet.empty())
+    out.packet_bytes = parse_bytes(flags.packet);
+  for (const std::string& one : flags.slow_rank) {
+    const std::size_t equals = one.find('=');
+    const double factor = factor_of("--slow-rank", one, equals);
+    check_whole("--slow-rank", one.substr(0, equals), 0, 1 << 20);
+    slow_rank(&out, std::stoi(one.substr(0, equals)), factor, "--slow-rank " + one);
+  }
+  for (const std::string& one : flags.slow_link) {
+    const std::size_t equals = one.rfind('='), arrow = one.find('>');
+    const double factor = factor_of("--slow-link", one, equals);
+    if (arrow == std::string::npos || arrow > equals)
+      bad_input("--slow-link {} names no two ends; give FROM>TO=FACTOR, as \"rank 3>rank 4=2\"", one);
+    slow_wire(&out, one.substr(0, arrow), one.substr(arrow + 1, equals - arrow - 1), factor, "--slow-link " + one);
+  }
+  return out;
+}
+
+netsim::StepSeconds seconds_of(const NetFlags& flags, const Plan& plan) {
+  if (!flags.cluster.empty() + !flags.chip.empty() + !flags.steps.empty() > 1)
+    bad_input("steps take their time from one place; give one of --cluster, --chip and --steps");
+  if (!flags.cluster.empty()) return netsim::step_seconds(plan, netsim::rates_of(load_cluster(flags.cluster)));
+  if (!flags.chip.empty()) return netsim::step_seconds(plan, netsim::rates_of(weft::sim::load_chip(flags.chip)));
+  if (!flags.steps.empty()) return netsim::step_seconds(plan, netsim::load_step_table(flags.steps));
+  return {};
+}
+
+NetReport run_jobs(const NetFlags& flags) {
+  NetReport report;
+  report.topology = network_of(flags);
+  report.plan = load_plan(flags.plan);
+  if (!flags.beside.empty()) report.beside = load_plan(flags.beside);
+  if (report.beside && (!flags.chip.empty() || !flags.cluster.empty() || !flags.steps.empty()))
+    bad_input("--beside {} is for collectives alone; leave --cluster, --chip and --steps out", flags.beside);
+  if (!flags.unproved) {
+    require_runnable(report.plan);
+    if (report.beside) require_runnable(*report.beside);
+  }
+  netsim::NetOptions options;
+  options.script = {flags.burst, seconds_of(flags, report.plan)};
+  options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
+  options.keep_slices = !flags.trace.empty();
+  std::vector<netsim::Job> jobs{{&report.plan, {}, 0}};
+  if (report.beside) jobs.push_back({&*report.beside, {}, 0});
+  const auto start = std::chrono::steady_clock::now();
+  report.result = simulate(jobs, report.topology, options);
+  report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (report.result.compute > 0) {
+    options.script.step_seconds = nullptr;
+    options.keep_slices = false;
+    report.alone = simulate(jobs, report.topology, options);
+  }
+  return report;
+}
+
+void print_json(const NetReport& r, int most_links) {
+  using Json = nlohmann::ordered_json;
+  Json links = Json::array();
+  for (const HotLink& link : hottest_links(r.result, r.topology, most_links))
+    links.push_back({{"name", link.name},
+                     {"count", link.count},
+                     {"bytes", link.bytes},
+                     {"messages", link.messages},
+                     {"busy_us", link.busy_s * 1e6},
+                     {"busy_share", link.share}});
+  Json ends = Json::array();
+  for (const netsim::Time end : r.result.ends) ends.push_back(weft::sim::to_seconds(end) * 1e6);
+  const Json out{{"plan", r.plan.name},
+                 {"network", r.topology.name},
+                 {"kind", to_string(r.topology.kind)},
+                 {"ranks", r.result.ranks},
+                 {"time_us", r.result.seconds() * 1e6},
+                 {"ends_us", ends},
+                 {"compute_us", weft::sim::to_seconds(r.result.compute) * 1e6},
+                 {"comm_us", r.comm_s() * 1e6},
+                 {"exposed_us", r.result.exposed_seconds() * 1e6},
+                 {"hidden_us", r.hidden_s() * 1e6},
+                 {"bound_us", weft::sim::to_seconds(r.result.bound) * 1e6},
+                 {"chain_us", weft::sim::to_seconds(r.result.chain) * 1e6},
+                 {"simulated_ranks", r.result.simulated},
+                 {"burst_tiles", r.result.burst},
+                 {"tiles", r.result.lanes},
+                 {"bytes", r.result.bytes},
+                 {"messages", r.result.messages},
+                 {"signals", r.result.signals},
+                 {"hops", r.result.hops},
+                 {"events", r.result.events},
+                 {"wall_s", r.wall_s},
+                 {"links", links}};
+  fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const NetReport& r, int most_links) {
+  const NetResult& x = r.result;
+  const auto duration = [](netsim::Time time) { return format_duration(weft::sim::to_seconds(time)); };
+  fmt::print("plan \"{}\" on network {} ({}, {} ranks)\n", r.plan.name, r.topology.name, to_string(r.topology.kind),
+             r.topology.num_ranks);
+  fmt::print("time {}: computing {}, communication exposed {}, hidden {}\n", duration(x.end), duration(x.compute),
+             format_duration(x.exposed_seconds()), format_duration(r.hidden_s()));
+  if (x.ends.size() > 1) fmt::print("the plan beside it, \"{}\", ends after {}\n", r.beside->name, duration(x.ends[1]));
+  fmt::print("at least {}: the hottest link's bytes {}, the longest chain without waiting for links {}\n",
+             duration(std::max(x.bound, x.chain)), duration(x.bound), duration(x.chain));
+  fmt::print("moved {} in {} messages and {} signals; simulated {} of {} ranks{}, {}; {} events in {}\n",
+             format_bytes(static_cast<double>(x.bytes)), x.messages, x.signals, x.simulated, x.ranks,
+             x.simulated < x.ranks ? " (one of each class, as proved)" : "",
+             x.burst == 1 ? "tile by tile" : fmt::format("in bursts of {} tiles", x.burst), x.events,
+             format_duration(r.wall_s));
+  std::vector<std::vector<std::string>> rows{
+      {"hottest links", "such links", "bytes", "messages", "busy", "of the time"}};
+  for (const HotLink& link : hottest_links(x, r.topology, most_links))
+    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(static_cast<double>(link.bytes)),
+                    fmt::format("{}", link.messages), format_duration(link.busy_s),
+                    fmt::format("{:.1f} %", link.share * 100)});
+  if (rows.size() > 1) fmt::print("\n{}", aligned(rows, Last::number));
+}
+
+int run_net(const NetFlags& flags) {
+  const NetReport report = run_jobs(flags);
+  if (!flags.trace.empty()) {
+    std::vector<const Plan*> plans{&report.plan};
+    if (report.beside) plans.push_back(&*report.beside);
+    write_file(flags.trace, net_trace(report.result, plans, report.topology, {flags.trace_ranks, flags.trace_links}));
+  }
+  if (flags.json)
+    print_json(report, flags.links);
+  else
+    print_text(report, flags.links);
+  return 0;
+}
+
+}  // namespace
+
+void add_net(CLI::App* command, Run* chosen) {
+  auto* net = command->add_subcommand("net", "a plan on a network of up to thousands of ranks, link by link");
+  auto flags = std::make_shared<NetFlags>();
+  net->add_option("plan", flags->plan, "a plan, as `weft plan OP --save FILE` writes it")
+      ->type_name("PLAN")
+      ->required();
+  net->add_option("--network", flags->network, "a name of clusters/topologies or clusters/networks, or a file")
+      ->type_name("NAME|FILE");
+  net->add_option("--cluster", flags->cluster, "steps take the time of this cluster's rates (else none)")
+      ->type_name("FILE");
+  net->add_option("--chip", flags->chip, "steps take the time of this chip's rates")->type_name("NAME|FILE");
+  net->add_option("--steps", flags->steps, "steps take the times of this table: seconds_per_tile by rule")
+      ->type_name("FILE");
+  net->add_option("--beside", flags->beside, "another plan on the same ranks at the same time")->type_name("PLAN");
+  net->add_option("--slow-rank", flags->slow_rank, "a rank whose steps take longer")->type_name("RANK=FACTOR");
+  net->add_option("--slow-link", flags->slow_link, "a link with less rate, by the names of its ends")
+      ->type_name("FROM>TO=FACTOR");
+  net->add_option("--packet", flags->packet, "what a switch waits for before it sends on: bytes, or whole")
+      ->type_name("BYTES");
+  add_number(*net, "--burst", &flags->burst, "tiles that travel together (0: chosen)", std::int64_t{0});
+  add_number(*net, "--links", &flags->links, "links to list (5)", 0);
+  net->add_flag("--every-rank", flags->every_rank, "simulate all ranks, even where one of each class is enough");
+  net->add_flag("--unproved", flags->unproved, "do not prove the plan first; one that gets stuck says where");
+  add_out_file(*net, "--trace", &flags->trace, "a timeline, for ui.perfetto.dev");
+  add_number(*net, "--trace-ranks", &flags->trace_ranks, "ranks on it (16)", 0);
+  add_number(*net, "--trace-links", &flags->trace_links, "links on it, the hottest (64)", 0);
+  net->add_flag("--json", flags->json, "one JSON object on standard output");
+  net->footer(
+      "Example:\n  weft plan ar --ranks 128 --m 4096 --n 4096 --route ring --save ar.json\n"
+      "  weft sim net ar.json --network torus-16x8\n"
+      "  weft sim net ar.json --network torus-16x8 --slow-link \"rank 3>rank 4=2\" --json");
+  net->callback([=] { *chosen = [flags] { return run_net(*flags); }; });
+}
+
+}  // namespace weft::cli::sim
