@@ -73,6 +73,23 @@ __device__ void announce(const Arguments& p, int rank, int next, int flag, std::
   add_release(p.flags[next] + flag, 1);
 }
 
+// out = in + mine, eight loads of each in flight.
+__device__ __forceinline__ void add_slice(uint4* out, const uint4* in, const uint4* mine, std::size_t n) {
+  constexpr int kAhead = 8;
+  for (std::size_t i = threadIdx.x; i < n; i += kAhead * kThreads) {
+    uint4 a[kAhead], b[kAhead];
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u) {
+      if (i + u * kThreads >= n) continue;
+      a[u] = __ldcs(mine + i + u * kThreads);
+      if (in != nullptr) b[u] = __ldcs(in + i + u * kThreads);
+    }
+#pragma unroll
+    for (int u = 0; u < kAhead; ++u)
+      if (i + u * kThreads < n) out[i + u * kThreads] = in != nullptr ? add8(b[u], a[u]) : a[u];
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ Arguments p) {
   const int per = gridDim.x / p.ranks, rank = blockIdx.x / per, block = blockIdx.x % per, next = (rank + 1) % p.ranks;
   if (rank >= p.ranks) return;
@@ -91,8 +108,7 @@ __global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ 
       const uint4* mine = p.partial[rank] + c * p.chunk + s * n;
       const uint4* in = p.inboxes[rank] + (step - 1) * p.chunk + s * n;
       uint4* out = step + 1 < p.ranks ? p.inboxes[next] + step * p.chunk + s * n : p.outputs[rank] + s * n;
-      for (std::size_t i = threadIdx.x; i < n; i += kThreads)
-        out[i] = step > 0 ? add8(__ldcs(in + i), __ldcs(mine + i)) : __ldcs(mine + i);
+      add_slice(out, step > 0 ? in : nullptr, mine, n);
       __syncthreads();
       if (step + 1 < p.ranks && threadIdx.x == 0) announce(p, rank, next, step * kSlices + s, n * 16);
     }

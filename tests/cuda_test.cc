@@ -24,18 +24,15 @@ class Cuda : public ::testing::Test {
   }
 };
 
-// Operands of all ranks on the device; w transposed where the layout asks for it.
+// Operands of all ranks on the device.
 struct OnDevice {
   std::vector<DeviceMemory> memory;
   std::vector<CudaOperands> operands;
 
-  OnDevice(const CudaCase& c, const std::vector<Operands>& from, WeightLayout layout) {
+  explicit OnDevice(const std::vector<Operands>& from) {
     for (const Operands& o : from) {
-      std::vector<bf16> w = o.w;
-      if (layout == WeightLayout::nk)
-        for (std::int64_t i = 0; i < c.n * c.k; ++i) w[at(i)] = o.w[at(i % c.k * c.n + i / c.k)];
       memory.push_back(on_device(o.x));
-      memory.push_back(on_device(w));
+      memory.push_back(on_device(o.w));
       operands.push_back({memory[memory.size() - 2].data(), memory.back().data()});
     }
   }
@@ -58,32 +55,32 @@ double error_of(const CudaExecutor& executor, int rank, const std::vector<float>
   return worst;
 }
 
-// Three runs on each layout of w, with fresh inputs.
+// Three runs with fresh inputs.
 void run_case(const CudaCase& c) {
   const Plan plan = testing_cuda::plan_of(c);
   const Expander expander(plan);
-  CudaExecutor by_kn(plan, {.weights = WeightLayout::kn}), by_nk(plan, {.weights = WeightLayout::nk});
+  CudaExecutor executor(plan, {});
   for (const std::uint32_t run : {1, 2, 3}) {
     const auto operands = all_operands(c, run);
     const auto expected = testing_cuda::reference_of(plan, operands);
-    for (const WeightLayout layout : {WeightLayout::kn, WeightLayout::nk}) {
-      CudaExecutor& executor = layout == WeightLayout::kn ? by_kn : by_nk;
-      const OnDevice there(c, operands, layout);
-      executor.start(there.operands);
-      executor.finish();
-      for (int r = 0; r < c.ranks; ++r) {
-        ASSERT_LE(error_of(executor, r, expected[at(r)]), 0.02)
-            << c.name << " " << to_string(layout) << " rank " << r << " run " << run;
-        const auto counters = executor.counters(r);
-        for (const std::uint32_t i : testing_cuda::signalled(executor.tables(), r))
-          ASSERT_EQ(counters[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name << " counter " << i;
-      }
+    const OnDevice there(operands);
+    executor.start(there.operands);
+    executor.finish();
+    for (int r = 0; r < c.ranks; ++r) {
+      ASSERT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r << " run " << run;
+      const auto counters = executor.counters(r);
+      for (const std::uint32_t i : testing_cuda::signalled(executor.tables(), r))
+        ASSERT_EQ(counters[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name << " counter " << i;
     }
   }
 }
 
 TEST_F(Cuda, AgreesWithTheReferenceWhateverTheShapeRouteAndLayout) {
-  for (const CudaCase& c : testing_cuda::small_cases()) run_case(c);
+  for (CudaCase c : testing_cuda::small_cases())
+    for (const WeightLayout layout : {WeightLayout::kn, WeightLayout::nk}) {
+      c.layout = layout;
+      run_case(c);
+    }
 }
 
 TEST_F(Cuda, SevenAndEightRanksShareOneGpu) {
@@ -101,14 +98,12 @@ TEST_F(Cuda, SumsAreFoldedInThePlansOrderBitForBit) {
       const bool large = r == 1 || r == 2;
       Operands& o = operands[at(r)];
       if (r == 2) o = operands[1];
-      for (std::size_t i = 0; i < o.x.size() && r != 2; ++i) {
-        o.x_wide[i] = std::round(to_float(o.x[i]) * 3) * (large ? 4096.0f : 1.0f);
-        o.x[i] = to_bf16(o.x_wide[i]);
-      }
+      for (std::size_t i = 0; i < o.x.size() && r != 2; ++i)
+        o.x[i] = to_bf16(std::round(to_float(o.x[i]) * 3) * (large ? 4096.0f : 1.0f));
       for (bf16& w : o.w) w = to_bf16(r == 2 ? -to_float(w) : std::round(to_float(w) * 3) * (large ? 4096.0f : 1.0f));
     }
     const Plan plan = testing_cuda::plan_of(c);
-    const OnDevice there(c, operands, WeightLayout::kn);
+    const OnDevice there(operands);
     CudaExecutor executor(plan, {});
     executor.start(there.operands);
     executor.finish();
@@ -125,7 +120,7 @@ TEST_F(Cuda, RunsFollowOneAnotherWithoutTheHost) {
   const CudaCase c{"ring", 1024, 512, 72, {128, 256}, 4, Route::ring};
   const Plan plan = testing_cuda::plan_of(c);
   const auto first = all_operands(c, 1), second = all_operands(c, 2);
-  const OnDevice there(c, first, WeightLayout::kn), then(c, second, WeightLayout::kn);
+  const OnDevice there(first), then(second);
   CudaExecutor executor(plan, {});
   for (int run = 0; run < 50; ++run) executor.start(run % 2 == 0 ? there.operands : then.operands);
   executor.finish();
@@ -140,7 +135,7 @@ TEST_F(Cuda, AWaitPastItsDeadlineNamesRankPeerTileAndCountsAndTheGpuStaysUsable)
   DevicePlan tables = device_plan(plan, expander);
   for (DeviceLane& lane : tables.tables[2].lanes)
     if (lane.action == 0 && lane.lane == 3) lane.signals = 0;  // its tile is never announced to rank 3
-  const OnDevice there(c, all_operands(c, 1), WeightLayout::kn);
+  const OnDevice there(all_operands(c, 1));
   CudaExecutor executor(plan, tables, {.deadline = std::chrono::milliseconds(300)});
   executor.start(there.operands);
   try {
@@ -162,7 +157,7 @@ TEST_F(Cuda, PacedLinksTakeAsLongAsTheirRateSaysAndTheResultIsTheSame) {
   const CudaCase c{"ring", 2048, 2048, 64, {128, 256}, 4, Route::ring};
   const Plan plan = testing_cuda::plan_of(c);
   const auto operands = all_operands(c, 1);
-  const OnDevice there(c, operands, WeightLayout::kn);
+  const OnDevice there(operands);
   CudaExecutor at_once(plan, {});
   at_once.start(there.operands);
   at_once.finish();

@@ -91,6 +91,24 @@ TEST(Build, OptionsKeepPlansProved) {
   expect_proved(build(copy({.rows = 9, .cols = 4}), space_of(SpaceKind::broadcast, 5, {.root = 3})), "root 3");
 }
 
+TEST(Build, NarrowGemmsKeepPlansProved) {
+  const Producer narrow = gemm({.m = 37,
+                                .n = 24,
+                                .k = 2,
+                                .weight = Dtype::bf16,
+                                .tile = {2, 4},
+                                .x = Dtype::bf16,
+                                .y = Dtype::bf16,
+                                .layout = WeightLayout::nk});
+  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_gather,
+                               SpaceKind::all_to_all, SpaceKind::broadcast})
+    for (const Route route : routes(kind)) {
+      const Plan plan = build(narrow, by_route(kind, 4, route));
+      EXPECT_EQ(plan.buffers[at(plan.buffer("y"))].dtype, Dtype::bf16) << plan.name;
+      expect_proved(plan, plan.name + " bf16");
+    }
+}
+
 TEST(Build, RoutesOfASumMoveWhatTheyShould) {
   const int n = 4;
   const std::int64_t bytes = 64 * 32 * 4;

@@ -44,6 +44,7 @@ int Draft::credit_counter(Expr count) {
 int Draft::output(Expr rows, Expr columns) {
   Buffer b;
   b.name = "y";
+  b.dtype = producer.y();
   b.role = Role::output;
   b.shape = {std::move(rows), std::move(columns)};
   return buffer(std::move(b));

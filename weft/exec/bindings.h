@@ -5,11 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "weft/base/dtype.h"
+
 namespace weft {
 
 // One producer's inputs on one rank; unused ones stay null. Shapes as in plan/producer.h.
 struct Inputs {
   const float* x = nullptr;
+  const bf16* narrow_x = nullptr;        // instead of x where the producer's is bf16
   const float* written = nullptr;        // window: the rows, of which those for this host are in place (x is null)
   const void* w = nullptr;               // of the producer's weight dtype
   const float* addend = nullptr;         // (m, n), this rank's part of the sum before its tile is added

@@ -72,9 +72,10 @@ std::string Assumptions::of_buffer(int rank, int index) const {
     return fmt::format("buffer \"{}\" is int8 but not internal and packed in tiles of a multiple of {} columns",
                        buffer.name, kInt8Block);
   if (plan_.producers.empty()) return {};
-  if (buffer.role == Role::output && buffer.name == "y" && buffer.dtype != Dtype::f32)
-    return fmt::format("output \"y\" is {}, but a producer makes f32; make it f32, or an internal buffer of that type",
-                       to_string(buffer.dtype));
+  const Dtype made = plan_.producers[0].y();
+  if (buffer.role == Role::output && buffer.name == "y" && buffer.dtype != made)
+    return fmt::format("output \"y\" is {}, but a producer makes {}; make it {}, or an internal buffer of that type",
+                       to_string(buffer.dtype), to_string(made), to_string(made));
   return buffer.role == Role::input ? of_x(buffer, here, rank) : std::string{};
 }
 
@@ -102,9 +103,9 @@ std::string Assumptions::of_x(const Buffer& buffer, const Extent& here, int rank
   if (!makes_rows && p.kind != ProducerKind::copy)
     return fmt::format("input \"{}\" stands beside a producer {}, which has no rows x; leave it out", buffer.name,
                        to_string(p.kind));
-  if (buffer.dtype != Dtype::f32)
-    return fmt::format("input \"{}\" is {}, but it is the x of a {}, which is f32", buffer.name,
-                       to_string(buffer.dtype), to_string(p.kind));
+  if (buffer.dtype != p.x())
+    return fmt::format("input \"{}\" is {}, but it is the x of a {}, which is {}", buffer.name, to_string(buffer.dtype),
+                       to_string(p.kind), to_string(p.x()));
   const std::int64_t most = p.m * (makes_rows ? p.k : p.columns(rank));
   std::int64_t elements = 1;
   for (int d = 0; d < here.dims; ++d) elements *= here.size[at(d)];
@@ -219,10 +220,10 @@ std::string Assumptions::of_reads(const Program& program, const Action& action) 
   if (reads.size() > 1) return fmt::format("reads rows of {} pieces; a product has one", reads.size());
   const Buffer& buffer = plan_.buffers[at(reads[0].buffer)];
   const Extent& here = extent(reads[0]);
-  if (buffer.dtype != Dtype::f32 || buffer.packing.tile_rows > 0 || here.dims != 2)
-    return fmt::format("reads rows of \"{}\", which is {}{} in {} dimensions; rows of a product are f32, row after row",
-                       buffer.name, to_string(buffer.dtype), buffer.packing.tile_rows > 0 ? ", packed," : "",
-                       here.dims);
+  if (buffer.dtype != p.x() || buffer.packing.tile_rows > 0 || here.dims != 2)
+    return fmt::format("reads rows of \"{}\", which is {}{} in {} dimensions; rows of a product are {}, row after row",
+                       buffer.name, to_string(buffer.dtype), buffer.packing.tile_rows > 0 ? ", packed," : "", here.dims,
+                       to_string(p.x()));
   if (here.size[1] == p.k && reads[0].box.lo[1] == 0 && reads[0].box.hi[1] == p.k) return {};
   return fmt::format("reads {} of \"{}\", whose rows have {} values; a product with k {} reads whole rows of {}",
                      to_string(reads[0].box), buffer.name, here.size[1], p.k, p.k);

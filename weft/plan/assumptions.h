@@ -5,15 +5,15 @@
 //
 //   producers  sizes that kernels can count, whole tables, weights of f32 or bf16 (validated() has them all)
 //   buffers    the caller's memory is row-major: only internal buffers are packed, and padding keeps them countable;
-//              int8 is internal and packed in whole blocks; y of a producer is f32; an input beside producers is the
-//              first one's x, in no more elements than that
+//              int8 is internal and packed in whole blocks; y of a producer is of the type it makes; an input beside
+//              producers is the first one's x, in no more elements than that
 //   pieces     lie inside their buffers and have the shape of the action's box; reads and sources are the rank's own
 //              memory; no input is written; a lane of a packed buffer lies in one of its tiles, and cuts no int8 block
 //   steps      a box of rows and columns inside the producer's output: rows beyond m only where they are read from a
 //              buffer, and there without an addend. An embedding_bag's lane is one whole table. The tiles of a gemm
 //              have sizes that its code is made for, and no tile is larger than the memory that it is made in may be
-//   reads      of a gemm or gemv, one piece per step: whole rows of k values of f32, row after row, as many as the
-//              box has
+//   reads      of a gemm or gemv, one piece per step: whole rows of k values of its x's type, row after row, as many as
+//              the box has
 //   values     f32, bf16 and int8 convert into each other and add up. All others are moved by triggers, from one
 //              source, as they are
 //   epilogues  of rows and columns, of a producer that the plan has: its bias is found by the box, its residual by the

@@ -1,6 +1,7 @@
 #include "weft/plan/producer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/index.h"
 #include "weft/base/names.h"
@@ -45,6 +46,17 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
   return {64, 64};
 }
 
+void check_operands(const Producer& p) {
+  for (const auto& [name, dtype] : {std::pair{"x", p.input}, std::pair{"y", p.output}}) {
+    if (dtype == Dtype::f32 || (dtype == Dtype::bf16 && p.kind == ProducerKind::gemm)) continue;
+    bad_input("\"{}\" is {}, but the {} of a {} is f32{} in this Weft; give f32", name, to_string(dtype), name,
+              to_string(p.kind), p.kind == ProducerKind::gemm ? " or bf16" : "");
+  }
+  if (p.weights != WeightLayout::kn && p.kind != ProducerKind::gemm)
+    bad_input("\"layout\" is {}, but only a gemm has a choice; leave it out of a {}", to_string(p.weights),
+              to_string(p.kind));
+}
+
 }  // namespace
 
 std::string_view to_string(ProducerKind kind) { return name_of(kKinds, kind); }
@@ -75,6 +87,7 @@ Producer validated(Producer p, int num_ranks) {
   }
   if (p.weight != Dtype::f32 && p.weight != Dtype::bf16)
     bad_input("weights of type {} are not supported; use f32 or bf16", to_string(p.weight));
+  check_operands(p);
   const auto tile = default_tile(p);
   for (int d = 0; d < 2; ++d) {
     if (p.tile[d] < 0) bad_input("tile size {} is negative; give a positive size, or 0 to let Weft choose", p.tile[d]);
@@ -96,6 +109,7 @@ Producer gemm(const GemmOptions& o) {
   p.kind = ProducerKind::gemm;
   p.m = o.m, p.n = o.n, p.k = o.k, p.weight = o.weight, p.tile = o.tile;
   p.addend = o.addend, p.bias = o.bias, p.residual = o.residual, p.activation = o.activation;
+  p.input = o.x, p.output = o.y, p.weights = o.layout;
   return p;
 }
 

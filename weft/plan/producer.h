@@ -31,11 +31,14 @@ WeightLayout parse_weight_layout(std::string_view name);
 struct Producer {
   ProducerKind kind = ProducerKind::copy;
   std::int64_t m = 0, n = 0, k = 0;
-  std::vector<std::int64_t> n_of;          // n of every rank where they differ (uneven tables); else empty
-  std::array<std::int64_t, 2> tile{0, 0};  // 0: chosen from the shape
-  Dtype weight = Dtype::f32;               // of w: f32 or bf16
-  std::int64_t dim = 0;                    // embedding_bag
-  std::int64_t rows = 0;                   // embedding_bag: rows of each table
+  std::vector<std::int64_t> n_of;           // n of every rank where they differ (uneven tables); else empty
+  std::array<std::int64_t, 2> tile{0, 0};   // 0: chosen from the shape
+  Dtype weight = Dtype::f32;                // of w: f32 or bf16
+  Dtype input = Dtype::f32;                 // of x, and
+  Dtype output = Dtype::f32;                // of y: f32, or of a gemm bf16 too
+  WeightLayout weights = WeightLayout::kn;  // how w of a gemm lies
+  std::int64_t dim = 0;                     // embedding_bag
+  std::int64_t rows = 0;                    // embedding_bag: rows of each table
   Pooling pooling = Pooling::sum;
   // gemm, gemv, copy: a rank's tile is addend + (x times w), finished in f32 before any sum: part of making it, so
   // neither orders of sums nor proofs know of it. An input of every rank, (m, n) as its output.
@@ -45,12 +48,13 @@ struct Producer {
   bool residual = false;
   Activation activation = Activation::none;
 
-  // What it reads and makes follows from its kind: rows x of f32 (of an embedding_bag i64 indices), weights or tables w
-  // (of a table k is its rows and n its dim), and an output y of f32.
-  Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : Dtype::f32; }
-  Dtype y() const { return Dtype::f32; }
+  // What it reads and makes: rows x (of an embedding_bag i64 indices), weights or tables w (of a table k is its rows
+  // and n its dim), and an output y. Which executor can is its own affair: the CPU's reads and makes f32 alone, and
+  // takes w of a gemm as kn; the reference takes all; CUDA's takes bf16 in either layout.
+  Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : input; }
+  Dtype y() const { return output; }
   bool has_w() const { return kind != ProducerKind::copy && kind != ProducerKind::window; }
-  WeightLayout layout() const { return kind == ProducerKind::gemv ? WeightLayout::nk : WeightLayout::kn; }
+  WeightLayout layout() const { return kind == ProducerKind::gemv ? WeightLayout::nk : weights; }
   bool has_epilogue() const { return bias || residual || activation != Activation::none; }
   std::int64_t columns(int rank) const { return n_of.empty() ? n : n_of[rank]; }
 };
@@ -67,6 +71,8 @@ struct GemmOptions {
   std::array<std::int64_t, 2> tile{0, 0};
   bool addend = false, bias = false, residual = false;
   Activation activation = Activation::none;
+  Dtype x = Dtype::f32, y = Dtype::f32;  // not of a gemv
+  WeightLayout layout = WeightLayout::kn;
 };
 struct EmbeddingOptions {
   std::int64_t tables = 0, rows = 0, dim = 0, batch = 0;

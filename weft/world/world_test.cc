@@ -79,6 +79,18 @@ TEST(World, APlanThatCannotRunIsRefusedBeforeItDoes) {
   EXPECT_NE(refused(2, [&](World& world) { world.compile(plan); }), "did not throw");
 }
 
+TEST(World, GemmsThatACpuCannotComputeAreRefused) {
+  const auto said = [](const GemmOptions& options) {
+    return refused(1, [&](World& world) { world.compile(gemm(options), keep()); });
+  };
+  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .x = Dtype::bf16}),
+            "x of plan \"gemm keep\" is bf16; a CPU computes with f32: give that, or run the plan on a GPU");
+  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .y = Dtype::bf16}),
+            "y of plan \"gemm keep\" is bf16; a CPU computes with f32: give that, or run the plan on a GPU");
+  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .layout = WeightLayout::nk}),
+            "w of plan \"gemm keep\" is (n, k); on a CPU a gemm takes (k, n) and a gemv (n, k)");
+}
+
 TEST(World, BadSettingsNameTheirValue) {
   const auto world_of_one = [](const WorldOptions& options = {}) {
     return refusal([&] {

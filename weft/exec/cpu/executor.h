@@ -41,6 +41,10 @@ struct CpuOptions {
   std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), one piece per rank of the plan
 };
 
+// Throws bad_input where a producer reads or makes what the CPU's kernels do not: they take x and make y of f32, and
+// take w of a gemm as (k, n).
+void require_cpu_operands(const Plan& plan);
+
 class CpuExecutor {
  public:
   // `rank` is the rank of the plan; `memory` says where all ranks of the plan are. The plan has been verified.

@@ -73,7 +73,7 @@ struct CudaExecutor::Impl {
         expander(plan),
         options(options_in),
         device(std::move(tables)),
-        gemm(fused_gemm_of(options.weights)) {}
+        gemm(fused_gemm_of(plan.producers[0].layout())) {}
   ~Impl() {
     if (failure != nullptr) {
       cudaDeviceSynchronize();  // kernels read this memory
@@ -150,8 +150,8 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
   for (std::size_t r = 0; r < given.size(); ++r) {
     if (given[r].x != operands[r].x) arguments.ranks[r].x = map_of(given[r].x, p.m, p.k, kCudaTileRows);
     if (given[r].w != operands[r].w)
-      arguments.ranks[r].w = options.weights == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
-                                                                 : map_of(given[r].w, p.k, p.n, kBlockDepth);
+      arguments.ranks[r].w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
+                                                            : map_of(given[r].w, p.k, p.n, kBlockDepth);
     operands[r] = given[r];
   }
 }

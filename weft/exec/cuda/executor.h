@@ -23,7 +23,6 @@ struct CudaOperands {
 };
 
 struct CudaOptions {
-  WeightLayout weights = WeightLayout::kn;
   std::optional<Pace> pace;  // none: ranks store into one another's memory as fast as it takes it ("hbm")
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
 };

@@ -23,7 +23,7 @@ namespace {
 constexpr int kStages = 3, kSlots = 4;
 constexpr int kXBytes = kCudaTileRows * kBlockDepth * 2, kWBytes = kCudaTileCols * kBlockDepth * 2;
 constexpr int kHalfWBytes = kWBytes / 2, kWBlockBytes = kBlockDepth * kStripCols * 2;
-constexpr int kThreads = 384, kConsumerWarps = 8;
+constexpr int kThreads = 384, kConsumers = 256;
 
 struct SharedMemory {
   std::uint8_t stages[kStages][kXBytes + kWBytes];
@@ -41,6 +41,9 @@ struct Turn {
     if (++at == kCount) at = 0, parity ^= 1;
   }
 };
+
+// Where 16 bytes of a row of a strip are.
+__device__ __forceinline__ int swizzled(int row, int part) { return row * kStripCols * 2 + (part ^ (row & 7)) * 16; }
 
 struct Place {
   int rank, slot;  // of the rank's clusters
@@ -181,7 +184,7 @@ __device__ __forceinline__ void store_ragged(const DeviceRank& rank, const Devic
   for (int i = thread; i < lane.rows * kParts; i += 32) {
     const int row = i / kParts, part = i % kParts;
     if (first + part * 8 >= lane.cols) continue;
-    const uint4 value = *reinterpret_cast<const uint4*>(slot + row * 128 + ((part ^ (row & 7)) * kPart));
+    const uint4 value = *reinterpret_cast<const uint4*>(slot + swizzled(row, part));
     const std::int64_t to =
         (static_cast<std::int64_t>(place.row + row) * rank.output_cols + place.col + first + part * 8) * 2;
     *reinterpret_cast<uint4*>(rank.output + to) = value;
@@ -294,36 +297,42 @@ __device__ __forceinline__ void multiply_blocks(const DeviceArguments& a, Shared
   for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(d[i])::"memory");  // not read before the products are there
 }
 
-// Adds the sources of one strip to its sums, (((s0 + s1) + ...) + d), and writes them in place of the last.
-__device__ __forceinline__ void sum_strip(SharedMemory& s, std::uint32_t offset, std::uint32_t swizzle, int sources,
-                                          Turn<kSlots>* turn, float* d) {
+constexpr int kMatrices = kStripCols / 16;  // groups of four that a warp has of a strip
+
+template <typename Add>
+__device__ __forceinline__ void for_each_pair(std::uint32_t slot, int row, int thread, Add&& add) {
+  std::uint32_t q[kMatrices][4];
+#pragma unroll
+  for (int j = 0; j < kMatrices; ++j) load_matrices(slot + swizzled(row, j * 2 + (thread >> 4)), q[j]);
+#pragma unroll
+  for (int j = 0; j < kMatrices * 4; ++j) add(2 * j, low_of(q[j / 4][j % 4]), high_of(q[j / 4][j % 4]));
+}
+
+// Adds the sources of one strip to its sums, (((s0 + s1) + ...) + d), and writes them in place of the last. `row` is
+// the one whose address this thread hands to ldmatrix and stmatrix. An epilogue is bound by instructions: one per
+// element takes 256 cycles of a multiprocessor, so a single source has its own way.
+__device__ __forceinline__ void sum_strip(SharedMemory& s, int row, int sources, Turn<kSlots>* turn, float* d) {
   const int last = ::max(sources, 1) - 1, thread = threadIdx.x % 32;
-  float sum[32];
+  float sum[kMatrices * 8];
   for (int i = 0; i <= last; ++i, turn->next()) {
     wait_barrier(s.loaded + turn->at, turn->parity);
-    const std::uint32_t slot = shared_address(s.slots[turn->at]) + offset;
-    const std::uint32_t column = (thread >> 4) * 16;
-    if (sources > 0) {
-      std::uint32_t q[4][4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) load_matrices(slot + ((j * 32 + column) ^ swizzle), q[j]);
-#pragma unroll
-      for (int j = 0; j < 16; ++j) {
-        const std::uint32_t v = q[j / 4][j % 4];
-        sum[2 * j] = i == 0 ? low_of(v) : sum[2 * j] + low_of(v);
-        sum[2 * j + 1] = i == 0 ? high_of(v) : sum[2 * j + 1] + high_of(v);
-      }
+    const std::uint32_t slot = shared_address(s.slots[turn->at]);
+    if (sources == 1) {
+      for_each_pair(slot, row, thread, [&](int j, float low, float high) { d[j] += low, d[j + 1] += high; });
+    } else if (sources > 1 && i == 0) {
+      for_each_pair(slot, row, thread, [&](int j, float low, float high) { sum[j] = low, sum[j + 1] = high; });
+    } else if (sources > 1) {
+      for_each_pair(slot, row, thread, [&](int j, float low, float high) { sum[j] += low, sum[j + 1] += high; });
     }
     if (i == last) {
-      if (sources > 0)
+      if (sources > 1)
 #pragma unroll
-        for (int j = 0; j < 32; ++j) d[j] = sum[j] + d[j];
+        for (int j = 0; j < kMatrices * 8; ++j) d[j] += sum[j];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) store_matrices(slot + ((j * 32 + column) ^ swizzle), d + j * 8);
+      for (int j = 0; j < kMatrices; ++j) store_matrices(slot + swizzled(row, j * 2 + (thread >> 4)), d + j * 8);
       fence_proxies_shared();
     }
-    __syncwarp();
-    if (thread == 0) arrive(s.summed + turn->at);
+    arrive(s.summed + turn->at);  // every thread: racecheck follows no barrier of a warp
   }
 }
 
@@ -341,7 +350,7 @@ __device__ __forceinline__ void make_tiles(const DeviceArguments& a, SharedMemor
     multiply_blocks<kLayout>(a, s, group, thread, &stage, d);
 #pragma unroll
     for (int strip = 0; strip < kCudaTileCols / kStripCols; ++strip)
-      if (strip < strips) sum_strip(s, row * 128, (row & 7) * 16, sources, &slot, d + strip * 32);
+      if (strip < strips) sum_strip(s, row, sources, &slot, d + strip * (kStripCols / 2));
   }
 }
 
@@ -355,7 +364,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) init_barrier(s.full + i, 1), init_barrier(s.empty + i, 4);  // 2 groups of 2 CTAs
     for (int i = 0; i < kSlots; ++i)
-      init_barrier(s.loaded + i, 1), init_barrier(s.summed + i, kConsumerWarps), init_barrier(s.free + i, 1);
+      init_barrier(s.loaded + i, 1), init_barrier(s.summed + i, kConsumers), init_barrier(s.free + i, 1);
     publish_barriers();
   }
   cluster_barrier();

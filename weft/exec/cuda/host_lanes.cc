@@ -83,8 +83,13 @@ void HostLanes::do_lane(int r, const DeviceLane& lane, bool makes) {
     const Producer& p = plan_.producers[0];
     std::vector<float> made(num(std::int64_t{lane.rows} * lane.cols)), sum;
     const HostOperands& in = operands_[at(r)];
-    gemm_naive(lane.rows, lane.cols, p.k, {in.x + lane.row * p.k, p.k, Dtype::bf16},
-               {in.w + lane.col, p.n, Dtype::bf16}, made.data(), lane.cols);
+    const bool nk = p.layout() == WeightLayout::nk;
+    std::vector<bf16> turned;  // columns of w (n, k) as (k, columns)
+    for (std::int64_t i = 0; nk && i < p.k * lane.cols; ++i)
+      turned.push_back(in.w[(lane.col + i % lane.cols) * p.k + i / lane.cols]);
+    const ConstStrip w =
+        nk ? ConstStrip{turned.data(), lane.cols, Dtype::bf16} : ConstStrip{in.w + lane.col, p.n, Dtype::bf16};
+    gemm_naive(lane.rows, lane.cols, p.k, {in.x + lane.row * p.k, p.k, Dtype::bf16}, w, made.data(), lane.cols);
     for (int s = 0; s < lane.sources; ++s) {
       const bf16* from = image(table.sources[at(lane.first_source + s)]);
       sum.resize(made.size(), 0.0f);

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-// One rank's inputs: x (m, k) and w (k, n), both bf16.
+// One rank's inputs: x (m, k) and w (k, n) or (n, k), both bf16.
 struct HostOperands {
   const bf16* x = nullptr;
   const bf16* w = nullptr;

@@ -1,6 +1,7 @@
 #include "weft/exec/cuda/lane_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -18,8 +19,10 @@ void check_producer(const Plan& plan) {
   if (plan.producers.size() != 1 || plan.producers[0].kind != ProducerKind::gemm)
     bad_input("plan \"{}\" is not one gemm; the CUDA executor runs those, use the CPU's for others", plan.name);
   const Producer& p = plan.producers[0];
-  if (p.weight != Dtype::bf16)
-    bad_input("weights of \"{}\" are {}; the CUDA executor takes bf16", plan.name, to_string(p.weight));
+  for (const auto& [name, dtype] : {std::pair{"x", p.x()}, std::pair{"w", p.weight}})
+    if (dtype != Dtype::bf16)
+      bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x, .weight and .y of that", name,
+                plan.name, to_string(dtype));
   if (p.n % 8 != 0 || p.k % 8 != 0)
     bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
   if (p.addend || p.has_epilogue())

@@ -150,7 +150,9 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
             "\"inbox\" of plan \"gemm reduce_scatter ring\" is f32; on a GPU partial sums and outputs are bf16");
   plan = testing_cuda::plan_of(good);
   plan.producers[0].weight = Dtype::f32;
-  EXPECT_EQ(refused(plan), "weights of \"gemm reduce_scatter ring\" are f32; the CUDA executor takes bf16");
+  EXPECT_EQ(refused(plan),
+            "w of plan \"gemm reduce_scatter ring\" is f32; tensor cores take bf16: give the gemm .x, .weight and .y "
+            "of that");
   plan = testing_cuda::plan_of(good);
   plan.producers[0].bias = true;
   EXPECT_EQ(refused(plan),

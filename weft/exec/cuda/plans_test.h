@@ -22,22 +22,27 @@ struct CudaCase {
   std::array<std::int64_t, 2> tile;
   int ranks;
   Route route;  // local: keep
+  WeightLayout layout = WeightLayout::kn;
 };
 
 inline Plan plan_of(const CudaCase& c) {
-  const Producer p = gemm({.m = c.m, .n = c.n, .k = c.k, .weight = Dtype::bf16, .tile = c.tile});
+  const Producer p = gemm({.m = c.m,
+                           .n = c.n,
+                           .k = c.k,
+                           .weight = Dtype::bf16,
+                           .tile = c.tile,
+                           .x = Dtype::bf16,
+                           .y = Dtype::bf16,
+                           .layout = c.layout});
   const Mesh mesh({{"tp", c.ranks}});
   SpaceOptions options;
   options.route = c.route;
   options.wire = Dtype::bf16;
-  Plan plan = c.route == Route::local ? build(p, keep()) : build(p, reduce_scatter(mesh, "tp", options));
-  plan.buffers[at(plan.buffer("y"))].dtype = Dtype::bf16;
-  return plan;
+  return c.route == Route::local ? build(p, keep()) : build(p, reduce_scatter(mesh, "tp", options));
 }
 
 struct Operands {
-  std::vector<bf16> x, w;
-  std::vector<float> x_wide;  // the same values
+  std::vector<bf16> x, w;  // w as the case's layout has it
 };
 
 inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
@@ -46,7 +51,6 @@ inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
   Operands out;
   for (std::int64_t i = 0; i < c.m * c.k; ++i) out.x.push_back(to_bf16(uniform(random)));
   for (std::int64_t i = 0; i < c.k * c.n; ++i) out.w.push_back(to_bf16(uniform(random)));
-  for (const bf16 value : out.x) out.x_wide.push_back(to_float(value));
   return out;
 }
 
@@ -66,7 +70,7 @@ inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std:
   for (const Operands& o : operands) {
     Bindings b;
     b.producers.emplace_back();
-    b.producers[0].x = o.x_wide.data();
+    b.producers[0].narrow_x = o.x.data();
     b.producers[0].w = o.w.data();
     b.buffers.assign(plan.buffers.size(), nullptr);
     bindings.push_back(std::move(b));

@@ -280,16 +280,30 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
   const Inputs& in = bindings[rank.program.rank].producers[action.producer];
   const std::int64_t rows = tile.size(0), cols = tile.size(1), n = p.columns(rank.program.rank);
   const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * (p.k > 0 ? p.k : n);
+  std::vector<float> wide;  // rows of bf16
+  const auto widen = [&](const bf16* from) {
+    for (std::int64_t i = 0; i < rows * p.k; ++i) wide.push_back(to_float(from[i]));
+    return wide.data();
+  };
+  if (p.x() == Dtype::bf16 && in.narrow_x != nullptr) x = widen(in.narrow_x + tile.lo[0] * p.k);
   if (const auto reads = rank.program.reads(action); !reads.empty()) {
     const Box box = lane_rows(reads[0].box, action, lane);
     const auto& memory = rank.memory[reads[0].buffer];
-    const float* base = plan.buffers[reads[0].buffer].role == Role::input
-                            ? static_cast<const float*>(bindings[rank.program.rank].buffers[reads[0].buffer])
-                            : memory[runs % std::ssize(memory)].data();
-    x = base + box.lo[0] * p.k;
+    const bool given = plan.buffers[reads[0].buffer].role == Role::input;
+    const void* base =
+        given ? bindings[rank.program.rank].buffers[reads[0].buffer] : memory[runs % std::ssize(memory)].data();
+    x = given && p.x() == Dtype::bf16 ? widen(static_cast<const bf16*>(base) + box.lo[0] * p.k)
+                                      : static_cast<const float*>(base) + box.lo[0] * p.k;
   }
   switch (p.kind) {
     case ProducerKind::gemm: {
+      if (p.layout() == WeightLayout::nk) {
+        std::vector<float> turned;  // (k, cols)
+        for (std::int64_t k = 0; k < p.k; ++k)
+          for (std::int64_t j = tile.lo[1]; j < tile.hi[1]; ++j)
+            turned.push_back(element_at({in.w, p.k, p.weight}, j, k));
+        return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {turned.data(), cols, Dtype::f32}, out->data(), cols);
+      }
       const auto* w = static_cast<const std::byte*>(in.w) + tile.lo[1] * static_cast<std::int64_t>(size_of(p.weight));
       return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {w, n, p.weight}, out->data(), cols);
     }

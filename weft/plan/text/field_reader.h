@@ -213,12 +213,14 @@ class FieldReader {
     else
       choice("purpose", out.purpose);
   }
-  // Other types and layouts have a name in the format, but no producer reads or makes them yet.
+  // A gemm has a choice of types and layout (validated() says which); of other producers they follow from the kind.
   void operands(Producer& out) {
     if (format_ == 1) return choice("weight", out.weight, Dtype::f32);
-    only("x", out.x(), out.kind);
-    if (out.has_w()) choice("w", out.weight), only("layout", out.layout(), out.kind);
-    only("y", out.y(), out.kind);
+    const bool any = out.kind == ProducerKind::gemm;
+    any ? choice("x", out.input) : only("x", out.x(), out.kind);
+    if (out.has_w())
+      choice("w", out.weight), any ? choice("layout", out.weights) : only("layout", out.layout(), out.kind);
+    any ? choice("y", out.output) : only("y", out.y(), out.kind);
   }
   void packing(Packing& out) {
     if (!find("packing")) return;

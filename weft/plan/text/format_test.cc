@@ -99,6 +99,14 @@ TEST(SavePlan, NamesRoutePurposesOperandsAndOutputs) {
     return out;
   };
   EXPECT_EQ(operands(gemm({.m = 2, .n = 3, .k = 4})), "f32 f32 kn f32 ");
+  EXPECT_EQ(operands(gemm({.m = 2,
+                           .n = 3,
+                           .k = 4,
+                           .weight = Dtype::bf16,
+                           .x = Dtype::bf16,
+                           .y = Dtype::bf16,
+                           .layout = WeightLayout::nk})),
+            "bf16 bf16 nk bf16 ");
   EXPECT_EQ(operands(gemv({.n = 3, .k = 4, .weight = Dtype::bf16})), "f32 bf16 nk f32 ");
   EXPECT_EQ(operands(embedding_bag({.tables = 2, .rows = 5, .dim = 4, .batch = 3})), "i64 f32 kn f32 ");
   EXPECT_EQ(operands(copy({.rows = 2, .cols = 3})), "f32 - - f32 ");
@@ -115,11 +123,14 @@ std::string with_field(const char* pointer, const Json& value, Json json = saved
 }
 
 TEST(LoadPlan, RefusesWhatThisWeftDoesNotMake) {
-  EXPECT_EQ(with_field("/producers/0/x", "bf16"),
-            "p.json: producers[0]: \"x\" is bf16, but the x of a gemm is f32 in this Weft; give f32");
-  EXPECT_EQ(with_field("/producers/0/layout", "nk"),
-            "p.json: producers[0]: \"layout\" is nk, but the layout of a gemm is kn in this Weft; give kn");
-  const std::vector<std::pair<const char*, Json>> refused = {{"/producers/0/y", "bf16"},
+  EXPECT_EQ(with_field("/producers/0/x", "i64"),
+            "p.json: producers[0]: \"x\" is i64, but the x of a gemm is f32 or bf16 in this Weft; give f32");
+  const Json vector = saved(build_keep(validated(gemv({.n = 3, .k = 4}), 1), 1));
+  EXPECT_EQ(with_field("/producers/0/x", "bf16", vector),
+            "p.json: producers[0]: \"x\" is bf16, but the x of a gemv is f32 in this Weft; give f32");
+  EXPECT_EQ(with_field("/producers/0/layout", "kn", vector),
+            "p.json: producers[0]: \"layout\" is kn, but the layout of a gemv is nk in this Weft; give nk");
+  const std::vector<std::pair<const char*, Json>> refused = {{"/producers/0/y", "u8"},
                                                              {"/producers/0/w", "u8"},
                                                              {"/producers/0/layout", "mn"},
                                                              {"/producers/0/x", nullptr},
@@ -141,6 +152,28 @@ TEST(LoadPlan, RefusesWhatThisWeftDoesNotMake) {
     EXPECT_NE(said.find("p.json"), std::string::npos) << pointer << " " << value << ": " << said;
     EXPECT_NE(said.find(field), std::string::npos) << pointer << " " << value << ": " << said;
   }
+}
+
+TEST(LoadPlan, AGemmComesBackWithItsTypesAndLayout) {
+  const Producer narrow = gemm({.m = 8,
+                                .n = 8,
+                                .k = 4,
+                                .weight = Dtype::bf16,
+                                .tile = {4, 8},
+                                .x = Dtype::bf16,
+                                .y = Dtype::bf16,
+                                .layout = WeightLayout::nk});
+  const Plan plan = reduce_scatter_plan(validated(narrow, 2), 2, Route::ring);
+  const Plan back = parse_plan(to_json(plan), "p.json");
+  EXPECT_EQ(back.producers[0].x(), Dtype::bf16);
+  EXPECT_EQ(back.producers[0].y(), Dtype::bf16);
+  EXPECT_EQ(back.producers[0].layout(), WeightLayout::nk);
+  EXPECT_EQ(back.buffers[at(back.buffer("y"))].dtype, Dtype::bf16);
+  EXPECT_TRUE(verify(back).ok());
+  Plan wrong = back;
+  wrong.buffers[at(wrong.buffer("y"))].dtype = Dtype::f32;
+  ASSERT_FALSE(verify(wrong).ok());
+  EXPECT_NE(verify(wrong).problems[0].find("output \"y\" is f32, but a producer makes bf16"), std::string::npos);
 }
 
 TEST(LoadPlan, Format1HasNoFieldsOfFormat2) {

@@ -104,6 +104,9 @@ std::string show(const Producer& p) {
   if (!p.n_of.empty()) text += ", columns by rank";
   text += fmt::format(", tiles {} x {}", p.tile[0], p.tile[1]);
   if (p.weight != Dtype::f32) text += fmt::format(", weights {}", to_string(p.weight));
+  if (p.input != Dtype::f32) text += fmt::format(", x {}", to_string(p.input));
+  if (p.output != Dtype::f32) text += fmt::format(", y {}", to_string(p.output));
+  if (p.weights != WeightLayout::kn) text += ", w (n, k)";
   if (p.addend) text += ", addend";
   if (p.bias) text += ", bias";
   if (p.activation != Activation::none) text += fmt::format(", {}", to_string(p.activation));
