@@ -31,6 +31,7 @@ constexpr int kMaxPlanRanks = 1024;
 struct Flags {
   OpFlags op;
   std::string cluster, save, load;
+  double budget = 1;
   bool json = false;
 };
 
@@ -70,10 +71,10 @@ Report examine(const Flags& flags) {
     report.plan = build(spec, cluster);
     hint = hint_of(spec);
   } else {
-    report.plan = load_plan(flags.load);
+    report.plan = load_plan(flags.load, {flags.budget});
   }
   report.build_ms = milliseconds_since(start);
-  const TimedVerdict proof = timed_verify(report.plan);
+  const TimedVerdict proof = timed_verify(report.plan, {flags.budget});
   report.verdict = proof.verdict;
   report.verify_ms = proof.ms;
   if (!report.verdict.ok()) return report;
@@ -97,7 +98,8 @@ void print_json(const Report& r) {
                              {"why", r.plan.why},
                              {"problems", r.verdict.problems},
                              {"build_ms", r.build_ms},
-                             {"verify_ms", r.verify_ms}};
+                             {"verify_ms", r.verify_ms},
+                             {"budget_used", r.verdict.budget}};
   if (r.estimate) {
     out["steps"] = r.steps;
     out["triggers"] = r.triggers;
@@ -156,10 +158,15 @@ void add_plan(CLI::App& app, Run* chosen) {
       ->type_name("FILE");
   add_out_file(*command, "--save", &flags->save, "write the plan as JSON");
   command->add_option("--load", flags->load, "read a plan instead of building one")->type_name("FILE");
+  command
+      ->add_option("--budget", flags->budget,
+                   "allow N times the usual cost of reading and proving, which is 5 s and 1 GB on a slow machine")
+      ->type_name("N");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft plan gemm-rs --ranks 4 --m 4096 --n 4096 --k 1024\n"
-      "  weft plan gemm-ar --ranks 8 --save plan.json && weft plan --load plan.json");
+      "  weft plan gemm-ar --ranks 8 --save plan.json && weft plan --load plan.json\n"
+      "  weft plan --load large.json --budget 8");
   command->callback([=] { *chosen = [flags] { return plan::run(*flags); }; });
 }
 

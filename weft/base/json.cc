@@ -25,9 +25,10 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-// Before parsing, so that no depth of brackets reaches recursive code.
-void check_depth(std::string_view text, std::string_view where, int limit) {
+// Before parsing, so that no depth of brackets reaches recursive code, and no text becomes more than memory holds.
+void check_extent(std::string_view text, std::string_view where, const JsonLimits& limits) {
   int depth = 0;
+  std::size_t values = 1;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -37,12 +38,17 @@ void check_depth(std::string_view text, std::string_view where, int limit) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > limit)
-        bad_input("{}: nested more than {} deep at {}; flatten it", where, limit, line_and_column(text, i));
+      ++values;
+      if (++depth > limits.depth)
+        bad_input("{}: nested more than {} deep at {}; flatten it", where, limits.depth, line_and_column(text, i));
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ',' || c == ':') {
+      ++values;
     }
   }
+  if (values > limits.values)
+    bad_input("{}: holds {} numbers, strings, lists and names; at most {} are read", where, values, limits.values);
 }
 
 // nlohmann's message after its own prefix and position: "[json.exception...] parse error at line 1, column
@@ -89,7 +95,7 @@ bool is_int_within(const Json& value, std::int64_t min, std::int64_t max) {
 Json parse_json(std::string_view text, std::string_view where, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
     bad_input("{}: {} bytes of JSON; at most {} are read", where, text.size(), limits.bytes);
-  check_depth(text, where, limits.depth);
+  check_extent(text, where, limits);
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {

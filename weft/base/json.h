@@ -20,6 +20,9 @@ using Json = nlohmann::json;
 struct JsonLimits {
   std::size_t bytes = std::size_t{64} << 20;
   int depth = 64;  // of nested arrays and objects; JSON is printed and freed recursively
+  // Numbers, strings, arrays, objects and names in objects, about: each takes 16 to 200 bytes of memory, however short
+  // its text.
+  std::size_t values = SIZE_MAX;
 };
 
 // `where` is what the message begins with: a file name, or "command line". Errors give line and column.

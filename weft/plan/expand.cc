@@ -41,7 +41,8 @@ void Expander::Impl::for_each(const Item& item, Slots* slots, Program* out, Add&
   const std::int64_t each = eval(item.each, *slots);
   // A guard that does not depend on j is settled once: a list of N under N actions must not cost N x N.
   if (!item.guards_each && eval(item.when, *slots) == 0) return;
-  count_loops(each, item.weight(), out);
+  count_loops(each, item.cost, out);
+  if (each > kManyTurns) make_room(each, *out);
   for (std::int64_t j = 0; j < each; ++j) {
     (*slots)[kInner] = j;
     if (!item.guards_each || eval(item.when, *slots) != 0) add();
@@ -129,9 +130,11 @@ void Expander::Impl::add_action(std::size_t index, std::int64_t s, Slots* slots,
     });
   action.signals.end = int_size(out->signals);
   out->actions.push_back(action);
+  make_room(kManyTurns, *out);
 }
 
-Expander::Expander(const Plan& plan) : impl_(std::make_unique<Impl>()) {
+Expander::Expander(const Plan& plan, Budget* budget) : impl_(std::make_unique<Impl>()) {
+  impl_->budget = budget;
   impl_->plan = plan;
   impl_->compile_all();
 }
@@ -157,7 +160,7 @@ void Expander::program(int rank, Program* out) const {
   const std::size_t outer = slots.size();
   for (std::size_t i = 0; i < impl_->rules.size(); ++i) {
     const std::int64_t count = impl_->eval(impl_->rules[i].count, slots);
-    impl_->count_loops(count, impl_->rules[i].weight(), out);
+    impl_->count_loops(count, impl_->rules[i].cost, out);
     for (std::int64_t s = 0; s < count; ++s) {
       slots[kLoop] = s;
       impl_->add_lets(impl_->rules[i].let, &slots);
@@ -169,6 +172,8 @@ void Expander::program(int rank, Program* out) const {
 }
 
 std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
+  impl_->spend(1,
+               impl_->slots_cost() + kInstruction * static_cast<std::int64_t>(instructions_of(impl_->shapes[buffer])));
   const auto slots = impl_->slots_for(rank);
   std::vector<std::int64_t> out;
   std::int64_t volume = 1;
@@ -183,6 +188,7 @@ std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
 }
 
 std::int64_t Expander::block_rows(int buffer, int rank) const {
+  impl_->spend(1, impl_->slots_cost() + kInstruction * static_cast<std::int64_t>(impl_->block_rows[buffer].size()));
   return impl_->eval(impl_->block_rows[buffer], impl_->slots_for(rank));
 }
 
@@ -202,9 +208,11 @@ std::uint32_t Expander::counter_total(int counter, int rank) const {
 std::vector<std::uint32_t> Expander::counter_totals(int rank, std::span<const std::int32_t> counters) const {
   std::vector<std::uint32_t> out;
   out.reserve(counters.size());
+  impl_->spend(1, impl_->slots_cost());
   auto slots = impl_->slots_for(rank);
   for (const std::int32_t counter : counters) {
     const auto [family, index] = impl_->family_of(counter, rank);
+    impl_->spend(1, static_cast<std::int64_t>(impl_->totals.size() + kInstruction * impl_->totals[family].size()));
     slots[kIndex] = index;
     const std::int64_t total = impl_->eval(impl_->totals[family], slots);
     if (total < 0 || total > INT32_MAX)
@@ -253,16 +261,15 @@ void Expander::Impl::finish_due(const CompiledOwed& o, const Slots& slots, const
 
 std::vector<Expander::Due> Expander::owed(int rank) const {
   std::vector<Due> out;
-  std::int64_t left = kMaxDues;
   Impl::Slots slots = impl_->slots_for(rank);
   const std::size_t outer = slots.size();
   for (std::size_t i = 0; i < impl_->owed.size(); ++i) {
     const CompiledOwed& o = impl_->owed[i];
     const std::int64_t count = impl_->eval(o.count, slots);
     const std::vector<std::int64_t> size = shape(impl_->plan.owed[i].piece.buffer, rank);
-    const std::int64_t turn = 1 + static_cast<std::int64_t>(o.weight()) / 64;
-    left -= std::clamp<std::int64_t>(count, 0, kMaxDues + 1) * turn;
-    if (left < 0) bad_input("plan \"{}\" owes more than {} pieces to rank {}", impl_->plan.name, kMaxDues, rank);
+    impl_->spend(count, o.cost);
+    if (count > kMaxLoops)
+      bad_input("plan \"{}\" owes more than {} pieces to rank {}", impl_->plan.name, kMaxLoops, rank);
     for (std::int64_t s = 0; s < count; ++s) {
       slots[kLoop] = s;
       impl_->add_lets(o.let, &slots);
@@ -272,6 +279,8 @@ std::vector<Expander::Due> Expander::owed(int rank) const {
         due.epilogue = rule.epilogue >= 0 ? rule.epilogue : std::max(rule.leaf, 0);
         impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
+        if (impl_->budget != nullptr)
+          impl_->budget->scratch(3 * std::ssize(out) * static_cast<std::int64_t>(sizeof(Due)));
       }
       slots.resize(outer);
     }

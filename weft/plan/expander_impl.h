@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/plan/budget.h"
 #include "weft/plan/program.h"
 #include "weft/plan/structure.h"
 
@@ -15,13 +16,15 @@ namespace expanding {
 
 enum Slot { kRank, kRanks, kLoop, kInner, kIndex, kFirstParam };
 
-// A hostile file can fill neither the memory nor the hour.
-inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;  // of one rank's program
-inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;  // turns of one rank's loops: about a second
-inline constexpr std::int64_t kMaxDues = std::int64_t{1} << 20;   // pieces owed to a rank
+inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 25;  // lanes of one action, counters of one rank
+inline constexpr std::int64_t kMaxLoops = std::int64_t{1} << 23;  // turns of one rank's loops
+inline constexpr std::int64_t kManyTurns = 1024;                  // whose memory is asked for before, not after
 inline constexpr std::int64_t kMaxOrder = std::int64_t{1} << 40;  // of a trigger's lanes
 
-inline std::size_t weight_of(const std::vector<Formula>& list) {
+// What turns cost, in units of Budget: an instruction of a formula; a turn beside its formulas; looking up a name.
+inline constexpr std::int64_t kInstruction = 3, kTurn = 12, kName = 2;
+
+inline std::size_t instructions_of(const std::vector<Formula>& list) {
   std::size_t sum = 0;
   for (const Formula& f : list) sum += f.size();
   return sum;
@@ -30,29 +33,32 @@ inline std::size_t weight_of(const std::vector<Formula>& list) {
 struct CompiledBox {
   std::vector<Formula> lo, hi;
 
-  std::size_t weight() const { return weight_of(lo) + weight_of(hi); }
+  std::size_t instructions() const { return instructions_of(lo) + instructions_of(hi); }
 };
 struct CompiledWait {
   const WaitRule* rule;
   Formula index, at, per, each, when;
-  bool guards_each;  // `when` depends on j
+  bool guards_each;       // `when` depends on j
+  std::int64_t cost = 0;  // of a turn
 
-  std::size_t weight() const { return index.size() + at.size() + per.size() + when.size(); }
+  std::size_t instructions() const { return index.size() + at.size() + per.size() + when.size(); }
 };
 struct CompiledPiece {
   const PieceRule* rule;
   CompiledBox box;
   Formula rank, each, when;
   bool guards_each, one_box;  // one_box: for all j
+  std::int64_t cost = 0;
 
-  std::size_t weight() const { return rank.size() + when.size() + box.weight(); }
+  std::size_t instructions() const { return rank.size() + when.size() + box.instructions(); }
 };
 struct CompiledSignal {
   const SignalRule* rule;
   Formula rank, index, per, each, when;
   bool guards_each;
+  std::int64_t cost = 0;
 
-  std::size_t weight() const { return rank.size() + index.size() + per.size() + when.size(); }
+  std::size_t instructions() const { return rank.size() + index.size() + per.size() + when.size(); }
 };
 struct CompiledRule {
   std::vector<Formula> let;
@@ -62,22 +68,19 @@ struct CompiledRule {
   std::vector<CompiledPiece> reads, sources, targets;
   std::vector<CompiledSignal> signals;
 
-  std::size_t weight() const {
-    const std::size_t items = waits.size() + reads.size() + sources.size() + targets.size() + signals.size();
-    return weight_of(let) + when.size() + box.weight() + 8 * items;
-  }
+  std::int64_t cost = 0;  // of a turn that makes an action, without the turns of its lists
 };
 struct CompiledOwed {
   std::vector<Formula> let, origin;
   Formula count, when, first, contributors, ranks_per_host;
   CompiledPiece piece;
-
-  std::size_t weight() const { return weight_of(let) + weight_of(origin) + when.size() + piece.weight(); }
+  std::int64_t cost = 0;
 };
 
 }  // namespace expanding
 
 struct Expander::Impl {
+  Budget* budget = nullptr;  // null: nobody counts
   Plan plan;
   Scope scope;
   std::vector<Table> tables;
@@ -101,6 +104,7 @@ struct Expander::Impl {
 
   void compile_all();
   void compile_rule(const Rule& rule);
+  void compile_owed(const Owed& owed);
   void place_counters();
   void check_rank(std::int64_t rank, const char* what) const {
     if (rank < 0 || rank >= plan.num_ranks)
@@ -112,10 +116,21 @@ struct Expander::Impl {
   void add_lets(const std::vector<Formula>& lets, Slots* slots) const {
     for (const Formula& f : lets) slots->push_back(eval(f, *slots));
   }
-  // `weight`: instructions a turn.
-  void count_loops(std::int64_t turns, std::size_t weight, Program* out) const {
-    const auto each = 1 + static_cast<std::int64_t>(weight) / 64;
-    out->loops += (std::clamp<std::int64_t>(turns, 0, expanding::kMaxItems) + 1) * each;
+  void spend(std::int64_t turns, std::int64_t each) const {
+    if (budget != nullptr) budget->spend(turns, each);
+  }
+  // Before `turns` of a loop add at most as many pieces, or one action. Vectors that grow are there twice for a while.
+  void make_room(std::int64_t turns, const Program& out) const {
+    if (budget == nullptr) return;
+    const std::size_t bytes = out.actions.size() * sizeof(Action) + out.pieces.size() * sizeof(Piece) +
+                              out.waits.size() * sizeof(Wait) + out.signals.size() * sizeof(Signal);
+    budget->scratch(
+        3 * (static_cast<std::int64_t>(bytes) + std::min(turns, expanding::kMaxLoops) * std::int64_t{sizeof(Piece)}));
+  }
+  std::int64_t slots_cost() const { return expanding::kTurn + static_cast<std::int64_t>(params.size()); }
+  void count_loops(std::int64_t turns, std::int64_t cost, Program* out) const {
+    out->loops += std::clamp<std::int64_t>(turns, 0, expanding::kMaxItems) + 1;
+    spend(turns, cost);
     if (out->loops > expanding::kMaxLoops)
       bad_input("plan \"{}\" loops more than {} times on rank {}; a rank's part must be smaller", plan.name,
                 expanding::kMaxLoops, out->rank);

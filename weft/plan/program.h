@@ -15,6 +15,8 @@
 
 namespace weft {
 
+class Budget;
+
 struct Wait {
   std::int32_t counter;  // on the waiting rank
   std::uint32_t at;
@@ -88,7 +90,8 @@ Box lane_rows(const Box& piece, const Action& action, std::int64_t lane);
 // Expands rules. Compiled once for a plan; expanding a rank touches nothing of the others.
 class Expander {
  public:
-  explicit Expander(const Plan& plan);  // throws bad_input where an expression cannot be read
+  // Throws bad_input where an expression cannot be read. What is done here and in later calls is charged to `budget`.
+  explicit Expander(const Plan& plan, Budget* budget = nullptr);
   ~Expander();
   Expander(Expander&&) noexcept;
 

@@ -13,6 +13,6 @@ struct TimedVerdict {
   Verdict verdict;
   double ms = 0;
 };
-TimedVerdict timed_verify(const Plan& plan);
+TimedVerdict timed_verify(const Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace weft

@@ -200,11 +200,12 @@ Cluster fitted(Cluster cluster, int num_ranks) {
 
 Estimate estimate(const Plan& plan, const Cluster& cluster, const EstimateHint& hint) {
   const Expander expander(plan);
+  Budget budget(Budget::kMostTimes);  // what a proof may cost is for verify() to say
   std::vector<std::string> problems;
   for (const bool by_lane : {false, true}) {  // as in verify(): tile by tile only where ranges do not do
     problems.clear();
     try {
-      Model model(plan, expander, by_lane, &problems);
+      Model model(plan, expander, by_lane, &budget, &problems);
       std::vector<std::int32_t> order;
       if (problems.empty()) verifying::check_order(model, &order);
       if (problems.empty()) return EventModel(model, fitted(cluster, plan.num_ranks), hint).run(order);

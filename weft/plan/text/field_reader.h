@@ -13,12 +13,16 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/plan/budget.h"
 #include "weft/plan/fields.h"
 
 namespace weft::plan_text {
 
 inline constexpr std::size_t kMaxLets = 64, kMaxList = 4096, kMaxNameBytes = 256;
 inline constexpr std::int64_t kMaxTile = std::int64_t{1} << 40;
+// What reading costs, in units of Budget: a character of an expression, a part, looking at a name.
+inline constexpr std::int64_t kCharacterWork = 60, kPartWork = 4000, kNameWork = 16;
+inline constexpr std::int64_t kCharacterBytes = 160, kPartBytes = 400;  // a part has a dozen expressions of one number
 
 inline bool is_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; };
@@ -41,16 +45,30 @@ inline std::string text_of(const Json& value, const std::string& where) {
   return value.get<std::string>();
 }
 
-inline Expr expr_of(const Json& value, const std::string& where) {
+// What parts are read with: the plan so far, the format of the text, and what reading may cost.
+struct Reading {
+  const Plan& plan;
+  int format;
+  Budget* budget;
+
+  // A node for every second character is the most that a text can become.
+  Expr parse(std::string_view text) const {
+    budget->spend(static_cast<std::int64_t>(text.size()), kCharacterWork);
+    budget->hold(static_cast<std::int64_t>(text.size()) * kCharacterBytes);
+    return Expr::parse(text);
+  }
+};
+
+inline Expr expr_of(const Reading& reading, const Json& value, const std::string& where) {
   if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX))
     return value.get<std::int64_t>();
   if (!value.is_string()) bad_input("{} is neither a whole number nor an expression like \"(r + 1) % N\"", where);
   const std::string text = value.get<std::string>();
-  return placed(where, [&] { return Expr::parse(text); });
+  return placed(where, [&] { return reading.parse(text); });
 }
 
 // "name = expression".
-inline Let let_of(const Json& value, const std::string& where) {
+inline Let let_of(const Reading& reading, const Json& value, const std::string& where) {
   const std::string line = text_of(value, where);
   const std::size_t equals = line.find('=');
   std::string name = line.substr(0, equals);
@@ -58,7 +76,7 @@ inline Let let_of(const Json& value, const std::string& where) {
   if (equals == std::string::npos || !is_identifier(name))
     bad_input("{} is \"{}\"; give \"name = expression\", the name of letters, digits, _ and .", where,
               line.substr(0, 80));
-  return {name, placed(where, [&] { return Expr::parse(std::string_view(line).substr(equals + 1)); })};
+  return {name, placed(where, [&] { return reading.parse(std::string_view(line).substr(equals + 1)); })};
 }
 
 inline std::string name_in(const Json& object, const char* key, std::string_view where) {
@@ -119,12 +137,14 @@ inline Purpose purpose_in_format_1(const std::string& name) {
 // Reads the fields of one part from an object. A field that no list of fields names is refused.
 class FieldReader {
  public:
-  FieldReader(const Plan& plan, int format, const Json& object, const std::string& where)
-      : plan_(plan), format_(format), object_(object), where_(where) {}
+  FieldReader(const Reading& reading, const Json& object, const std::string& where)
+      : reading_(reading), plan_(reading.plan), format_(reading.format), object_(object), where_(where) {}
 
   template <typename T>
-  static T read(const Plan& plan, int format, const Json& object, const std::string& where) {
-    FieldReader reader(plan, format, object, where);
+  static T read(const Reading& reading, const Json& object, const std::string& where) {
+    reading.budget->spend(kPartWork);
+    reading.budget->hold(sizeof(T) + kPartBytes);
+    FieldReader reader(reading, object, where);
     T part;
     fields(reader, part);
     check_fields(object, reader.known_, where);
@@ -133,7 +153,7 @@ class FieldReader {
 
   void name(const char* key, std::string& out) { out = name_in(object_, know(key), where_); }
   void expr(const char* key, Expr& out, std::int64_t) {
-    if (const Json* value = find(key)) out = expr_of(*value, place(key));
+    if (const Json* value = find(key)) out = expr_of(reading_, *value, place(key));
   }
   void rank(const char* key, Expr& out) {
     if (!find(key)) bad_input("{}: \"rank\" is missing; say whose counter is raised", where_);
@@ -143,7 +163,7 @@ class FieldReader {
   void exprs(const char* key, std::vector<Expr>& out) {
     get_array(object_, know(key), where_);
     each_item(object_, key, kMaxDims, where_,
-              [&](const Json& v, const std::string& at) { out.push_back(expr_of(v, at)); });
+              [&](const Json& v, const std::string& at) { out.push_back(expr_of(reading_, v, at)); });
   }
   void box(const char* key, BoxRule& out, bool may_be_empty = false) {
     if (may_be_empty && !find(key)) return;
@@ -152,13 +172,13 @@ class FieldReader {
       const std::string span = text_of(v, at);
       const std::size_t colon = span.find(':');
       if (colon == std::string::npos) bad_input("{} is \"{}\"; give \"lo:hi\"", at, span.substr(0, 80));
-      out.lo.push_back(placed(at, [&] { return Expr::parse(std::string_view(span).substr(0, colon)); }));
-      out.hi.push_back(placed(at, [&] { return Expr::parse(std::string_view(span).substr(colon + 1)); }));
+      out.lo.push_back(placed(at, [&] { return reading_.parse(std::string_view(span).substr(0, colon)); }));
+      out.hi.push_back(placed(at, [&] { return reading_.parse(std::string_view(span).substr(colon + 1)); }));
     });
   }
   void lets(const char* key, std::vector<Let>& out) {
     each_item(object_, know(key), kMaxLets, where_,
-              [&](const Json& v, const std::string& at) { add_named(let_of(v, at), "let", at, &out); });
+              [&](const Json& v, const std::string& at) { add_named(let_of(reading_, v, at), "let", at, &out); });
   }
   void number(const char* key, std::int64_t& out) { out = get_int(object_, know(key), where_); }
   template <typename T>
@@ -183,8 +203,12 @@ class FieldReader {
     if (find(key)) choice(key, out);
   }
   void flag(const char* key, bool& out) { out = find(key) && get_bool(object_, key, where_); }
-  void buffer(const char* key, int& out) { out = index_of(key, plan_.buffer(get_string(object_, know(key), where_))); }
+  void buffer(const char* key, int& out) {
+    reading_.budget->spend(kNameWork * std::ssize(plan_.buffers));
+    out = index_of(key, plan_.buffer(get_string(object_, know(key), where_)));
+  }
   void counter(const char* key, int& out) {
+    reading_.budget->spend(kNameWork * std::ssize(plan_.counters));
     out = index_of(key, plan_.counter(get_string(object_, know(key), where_)));
   }
   void producer(const char* key, int& out) { number(key, out, -1, -1, int_size(plan_.producers) - 1); }
@@ -199,12 +223,12 @@ class FieldReader {
   }
   template <typename T>
   void part(const char* key, T& out) {
-    out = read<T>(plan_, format_, get_object(object_, know(key), where_), fmt::format("{}: {}", where_, key));
+    out = read<T>(reading_, get_object(object_, know(key), where_), fmt::format("{}: {}", where_, key));
   }
   template <typename T>
   void list(const char* key, std::vector<T>& out) {
     each_item(object_, know(key), kMaxList, where_,
-              [&](const Json& v, const std::string& at) { out.push_back(read<T>(plan_, format_, v, at)); });
+              [&](const Json& v, const std::string& at) { out.push_back(read<T>(reading_, v, at)); });
   }
 
   void purpose(Counter& out) {
@@ -225,7 +249,7 @@ class FieldReader {
   void packing(Packing& out) {
     if (!find("packing")) return;
     const Json& packing = get_object(object_, "packing", where_);
-    FieldReader inner(plan_, format_, packing, place("packing"));
+    FieldReader inner(reading_, packing, place("packing"));
     std::array<std::int64_t, 2> sizes{};
     inner.expr("block_rows", out.block_rows, 0);
     inner.tile("tile", sizes);
@@ -258,6 +282,7 @@ class FieldReader {
                 to_string(kind), to_string(today), to_string(today));
   }
 
+  const Reading reading_;
   const Plan& plan_;
   int format_;
   const Json& object_;

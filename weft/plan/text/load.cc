@@ -13,14 +13,18 @@ namespace {
 
 using namespace plan_text;  // NOLINT: the reader of parts
 
-constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20, kMaxValues = std::size_t{9} << 19;
 constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 4096, kMaxCounters = 4096, kMaxParams = 256;
 constexpr std::size_t kMaxTables = 256, kMaxProducers = 256, kMaxOwed = 4096;
 constexpr std::size_t kMaxTableEntries = std::size_t{4} << 20;
 
+std::size_t text_bytes(const LoadOptions& options) {
+  return static_cast<std::size_t>(options.budget * static_cast<double>(kMaxTextBytes));
+}
+
 class PlanReader {
  public:
-  explicit PlanReader(std::string_view where) : where_(where) {}
+  PlanReader(std::string_view where, Budget* budget) : where_(where), budget_(budget) {}
 
   Plan plan(const Json& json) {
     head(json);
@@ -49,7 +53,7 @@ class PlanReader {
  private:
   template <typename T>
   T read(const Json& value, const std::string& where) const {
-    return FieldReader::read<T>(plan_, format_, value, where);
+    return FieldReader::read<T>({plan_, format_, budget_}, value, where);
   }
 
   void head(const Json& json) {
@@ -76,7 +80,7 @@ class PlanReader {
   }
 
   void param(const Json& value, const std::string& where) {
-    const Let parsed = let_of(value, where);
+    const Let parsed = let_of({plan_, format_, budget_}, value, where);
     for (const char* taken : {"r", "N", "s", "j", "i"})
       if (parsed.name == taken)
         bad_input("{}: \"{}\" has a meaning of its own; name the parameter otherwise", where, taken);
@@ -107,6 +111,7 @@ class PlanReader {
   }
 
   std::string where_;
+  Budget* budget_;
   int format_ = kPlanFormat;
   Plan plan_;
   std::size_t table_entries_ = 0;
@@ -114,10 +119,15 @@ class PlanReader {
 
 }  // namespace
 
-Plan parse_plan(std::string_view text, std::string_view where) {
-  return PlanReader(where).plan(parse_json(text, where, {kMaxTextBytes, 64}));
+Plan parse_plan(std::string_view text, std::string_view where, const LoadOptions& options) {
+  Budget budget(options.budget);
+  const auto values = static_cast<std::size_t>(options.budget * static_cast<double>(kMaxValues));
+  const Json json = parse_json(text, where, {text_bytes(options), 64, values});
+  return PlanReader(where, &budget).plan(json);
 }
 
-Plan load_plan(const std::string& path) { return parse_plan(read_text_file(path, kMaxTextBytes), path); }
+Plan load_plan(const std::string& path, const LoadOptions& options) {
+  return parse_plan(read_text_file(path, text_bytes(options)), path, options);
+}
 
 }  // namespace weft

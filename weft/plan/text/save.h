@@ -14,10 +14,14 @@
 namespace weft {
 
 std::string to_json(const Plan& plan);
-Plan parse_plan(std::string_view text, std::string_view where);  // `where` begins every message: a file name
+struct LoadOptions {
+  double budget = 1;  // times the usual one (budget.h) and 64 MB of text: what takes more to read is refused
+};
+// `where` begins every message: a file name.
+Plan parse_plan(std::string_view text, std::string_view where, const LoadOptions& options = {});
 
 void save_plan(const Plan& plan,
                const std::string& path);  // complete or not at all: written aside, then renamed
-Plan load_plan(const std::string& path);
+Plan load_plan(const std::string& path, const LoadOptions& options = {});
 
 }  // namespace weft

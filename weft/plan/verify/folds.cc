@@ -8,10 +8,12 @@ namespace weft::verifying {
 namespace {
 
 constexpr std::int64_t kMaxContributions = 65536;  // one per rank
+constexpr std::int64_t kMapBytes = 64;             // of an entry, with the room that maps leave
 
 }  // namespace
 
 std::int32_t Folds::make_node(std::int32_t left, std::int32_t right) {
+  m_.hold(2 * std::int64_t{sizeof(Node)});  // a list that grows is there twice for a while
   nodes_.push_back({left, right});
   return int_size(nodes_) - 1;
 }
@@ -24,8 +26,9 @@ std::int32_t Folds::intern(std::int32_t left, std::int32_t right) {
     return nodes_[left].grown = made;
   }
   std::int32_t& at = node_of_.at(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
-  if (at == -1) at = make_node(left, right);
-  return at;
+  if (at != -1) return at;
+  m_.hold(kMapBytes);
+  return at = make_node(left, right);
 }
 
 std::int32_t Folds::leaf(std::int32_t leaf, std::int32_t rank) {
@@ -39,6 +42,7 @@ std::int32_t Folds::leaf(std::int32_t leaf, std::int32_t rank) {
 std::int32_t Folds::number_of(const Finish& how) {
   if (last_number_ == -1 || how != last_) {
     last_ = how;
+    m_.hold(finishes_.contains(how) ? 0 : kMapBytes + std::int64_t{sizeof(Finish)});
     last_number_ = finishes_.try_emplace(how, int_size(finishes_)).first->second;
   }
   return last_number_;

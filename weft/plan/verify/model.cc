@@ -20,24 +20,23 @@ std::uint64_t mix(std::uint64_t x) {
 std::uint64_t hash(const Box& box) {
   std::uint64_t h = static_cast<std::uint64_t>(box.dims) + 1;
   for (int d = 0; d < box.dims; ++d)
-    h = mix(h ^ mix(static_cast<std::uint64_t>(box.lo[d]) * 3 + static_cast<std::uint64_t>(box.hi[d])));
+    h = mix(mix(h ^ static_cast<std::uint64_t>(box.lo[d])) + static_cast<std::uint64_t>(box.hi[d]));
   return h | 1;
 }
 
 constexpr std::size_t kMaxProblems = 20;
 constexpr std::size_t kMaxReserved = std::size_t{1} << 23;
+constexpr std::int64_t kManyLanes = 4096;  // are weighed before they are made
+// What the passes keep beside each record of the model.
+constexpr std::int64_t kActElsewhere = 32, kWaitElsewhere = 8, kPieceElsewhere = 16, kSignalElsewhere = 12;
+constexpr std::int64_t kCounterElsewhere = 48;
 
 }  // namespace
-
-std::string too_many_tiles() {
-  return fmt::format("its tiles do not wait and signal alike, and are too many to check one by one (at most {})",
-                     kMaxTiles);
-}
 
 std::int32_t BoxTable::intern(const Box& box) {
   if (last_ != -1 && boxes_[last_] == box) return last_;
   std::int32_t& head = first_.at(hash(box));
-  for (std::int32_t id = head; id != -1; id = next_[id])
+  for (std::int32_t id = head; id != -1; id = next_[id], ++looks_)
     if (boxes_[id] == box) return last_ = id;
   const auto id = last_ = int_size(boxes_);
   boxes_.push_back(box);
@@ -46,10 +45,12 @@ std::int32_t BoxTable::intern(const Box& box) {
   return id;
 }
 
-Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, std::vector<std::string>* out)
+Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, Budget* budget_in,
+             std::vector<std::string>* out)
     : plan(&plan_in),
       expander(&expander_in),
       by_lane(by_lane_in),
+      budget(budget_in),
       problems(out),
       assumptions_(plan_in, expander_in),
       block_of_(plan_in.num_ranks) {
@@ -60,13 +61,12 @@ Model::Model(const Plan& plan_in, const Expander& expander_in, bool by_lane_in, 
   Program program;
   for (int rank = 0; rank < plan->num_ranks && !failed(); ++rank) {
     const auto begin = int_size(acts);
+    const std::int64_t before = budget->work();
     expander->program(rank, &program);
-    // A turn of a loop costs some thirty comparisons. Ranks are much alike: what the first needs, the others
-    // will.
-    spend(32 * program.loops);
-    if (rank == 0 && program.loops > kMaxItems / plan->num_ranks * 8) give_up();
     if (rank == 0) reserve(program);
     add(program);
+    weigh();
+    if (rank == 0) budget->expect(budget->work() - before, plan->num_ranks);
     acts_of.push_back({begin, int_size(acts)});
   }
   if (failed()) return;
@@ -88,20 +88,77 @@ void Model::reserve(const Program& program) {
   block_of_.assign(ranks, FlatMap<std::uint32_t>(size(named) / ranks));
 }
 
+// Charges what is kept beyond what was charged before.
+void Model::weigh() {
+  const auto bytes_of = [](const auto& list, std::int64_t elsewhere) {
+    constexpr std::int64_t kSize = sizeof(list[0]);
+    // Memory that was reserved and not touched costs nothing; what has grown was there twice.
+    return std::min(static_cast<std::int64_t>(list.capacity()), 2 * std::ssize(list)) * kSize +
+           std::ssize(list) * elsewhere;
+  };
+  const std::int64_t bytes = bytes_of(acts, kActElsewhere) + bytes_of(waits, kWaitElsewhere) +
+                             bytes_of(pieces, kPieceElsewhere) + bytes_of(signals, kSignalElsewhere) +
+                             bytes_of(counters, kCounterElsewhere);
+  if (bytes > held_) hold(bytes - held_), held_ = bytes;
+  hold_boxes();
+}
+
+// For so many more records. A vector that grows is there twice for a while.
+void Model::make_room(std::size_t more_acts, std::size_t more_waits, std::size_t more_pieces,
+                      std::size_t more_signals) {
+  const auto grow = [&](auto* list, std::size_t more) {
+    if (list->size() + more <= list->capacity()) return;
+    const std::size_t room = std::max(list->size() + more, 2 * list->capacity());
+    budget->check(static_cast<std::int64_t>(room * sizeof(*list->data())));
+    list->reserve(room);
+  };
+  grow(&acts, more_acts);
+  grow(&waits, more_waits);
+  grow(&pieces, more_pieces);
+  grow(&signals, more_signals);
+  budget->check(static_cast<std::int64_t>((more_waits + more_signals) * sizeof(CounterBlock)));
+}
+
+void Model::hold_boxes() {
+  const std::int64_t bytes = boxes.bytes();
+  if (bytes > held_boxes_) hold(bytes - held_boxes_), held_boxes_ = bytes;
+  spend(boxes.looks() - looks_);
+  looks_ = boxes.looks();
+}
+
+// Before they are made: what an action's lanes, looked at together or one by one, will cost.
+void Model::charge(const Program& program, const Action& action, std::int64_t lanes) {
+  const std::int64_t pieces_of_one = action.reads.size() + action.sources.size() + action.targets.size();
+  const std::int64_t records = 1 + action.waits.size() + pieces_of_one + action.signals.size();
+  budget->spend(lanes, kRecord * records + std::ssize(tiles));
+  for (std::int32_t p = action.reads.begin; p < action.targets.end; ++p) {  // reads, sources, targets lie together
+    const Packing& packing = plan->buffers[program.pieces[at(p)].buffer].packing;
+    if (packing.tile_rows > 0 && (packing.tile_rows != action.tile[0] || packing.tile_cols != action.tile[1]))
+      spend(2 * std::min(action.lanes, kManyLanes));  // assumptions look at such lanes one by one
+  }
+  if (!by_lane) return;  // the rank has been charged as a whole
+  budget->check(lanes * (records * std::int64_t{sizeof(VPiece)} + std::int64_t{sizeof(Act)}));
+  make_room(num(lanes), num(lanes * action.waits.size()), num(lanes * pieces_of_one),
+            num(lanes * action.signals.size()));
+  if (lanes > kManyLanes) budget->check(lanes * pieces_of_one * BoxTable::kBytes);
+}
+
 void Model::add(const Program& program) {
+  if (!by_lane) make_room(program.actions.size(), program.waits.size(), program.pieces.size(), program.signals.size());
   for (std::size_t i = 0; i < program.actions.size() && problems->size() < kMaxProblems; ++i) {
     const Action& action = program.actions[i];
     num_tiles += action.lanes;
-    if (by_lane && num_tiles > kMaxTiles) return problem(too_many_tiles());
     if (action.lanes == 0) continue;  // an empty chunk: does nothing, signals nothing
+    const std::int64_t lanes = by_lane ? action.lanes : 1;
+    charge(program, action, lanes);
     if (const std::string fault = assumptions_.of_action(program, action); !fault.empty()) {
       certain = true;
       problem(fmt::format("{} {}", describe(*plan, program, i), fault));
       continue;
     }
-    for (std::int64_t lane = 0; lane < (by_lane ? action.lanes : 1) && !failed(); ++lane) {
+    for (std::int64_t lane = 0; lane < lanes && !failed(); ++lane) {
       add_act(program, i, lane);
-      if (static_cast<std::int64_t>(acts.size() + waits.size() + pieces.size() + signals.size()) > kMaxItems) give_up();
+      if (acts.size() % num(kManyLanes) == 0) weigh();
     }
   }
 }
@@ -230,6 +287,7 @@ void Model::find_totals(int rank) {
     c.total = totals[i - range.begin];
     if (c.span == 1 || expander->same_totals(c.id, rank)) continue;
     spend(c.span);
+    budget->scratch(std::int64_t{c.span} * 12);
     ids.resize(c.span);
     std::iota(ids.begin(), ids.end(), c.id);
     for (const std::uint32_t total : expander->counter_totals(rank, ids))
@@ -265,6 +323,7 @@ void Model::check_wait(const Act& act, const VWait& w) {
 }
 
 bool Model::ends_before(const Act& earlier, const Act& later) const {
+  spend(earlier.signals.size());
   for (const VSignal& g : signals_of(earlier)) {
     if (g.rank != later.rank || g.per != 0) continue;
     spend(earlier.signals.size() + later.waits.size());
@@ -285,11 +344,6 @@ std::string Model::name(const Act& act) const {
 }
 
 std::string Model::counter_name(const CounterBlock& c) const { return expander->counter_name(c.id, c.rank); }
-
-void Model::give_up() const {
-  bad_input("plan \"{}\" is too large to prove: more than {} actions, waits, pieces and signals, or {} comparisons",
-            plan->name, kMaxItems, kMaxWork);
-}
 
 void Model::problem(std::string text) const {
   if (problems->size() < kMaxProblems) problems->push_back(std::move(text));

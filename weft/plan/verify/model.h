@@ -2,6 +2,7 @@
 // equal ids; counters that are used only lane by lane are one record for the whole range ("block").
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -11,17 +12,14 @@
 #include "weft/base/index.h"
 #include "weft/mesh/box.h"
 #include "weft/plan/assumptions.h"
+#include "weft/plan/budget.h"
 #include "weft/plan/program.h"
 
 namespace weft::verifying {
 
-// Tiles that one proof may look at singly.
-inline constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
-// Actions, waits, pieces and signals of all ranks that one proof holds; comparisons that it makes.
-inline constexpr std::int64_t kMaxItems = std::int64_t{1} << 27;
-inline constexpr std::int64_t kMaxWork = std::int64_t{1} << 32;
-
-std::string too_many_tiles();  // why a plan is refused that has more of them
+// What records cost, in units of Budget: one that is made, kept and looked at by every pass; a look at one that lies
+// anywhere in memory.
+inline constexpr std::int64_t kRecord = 60, kLook = 4;
 
 // Thrown where lanes are not used alike: the caller starts again tile by tile.
 struct Misaligned {};
@@ -76,8 +74,13 @@ class BoxTable {
  public:
   std::int32_t intern(const Box& box);
   const Box& operator[](std::int32_t id) const { return boxes_[id]; }
+  std::int64_t looks() const { return looks_; }  // at boxes of the same hash, so far
+  // Of a box. Vectors that grow are there twice for a while, and maps are half empty.
+  static constexpr std::int64_t kBytes = 2 * sizeof(Box) + 96;
+  std::int64_t bytes() const { return std::ssize(boxes_) * kBytes; }
 
  private:
+  std::int64_t looks_ = 0;
   std::vector<Box> boxes_;
   std::vector<std::int32_t> next_;  // boxes with the same hash
   FlatMap<std::uint64_t> first_;
@@ -138,11 +141,12 @@ struct Model {
   std::vector<Signaler> signalers;
   std::vector<std::array<std::int64_t, 2>> tiles;
   BoxTable boxes;
+  Budget* budget;
   std::int64_t num_tiles = 0;
   std::vector<std::string>* problems;
   bool certain = false;  // a problem was found that no look at single tiles could dispel
 
-  Model(const Plan& plan, const Expander& expander, bool by_lane, std::vector<std::string>* problems);
+  Model(const Plan& plan, const Expander& expander, bool by_lane, Budget* budget, std::vector<std::string>* problems);
 
   std::span<const VWait> waits_of(const Act& a) const { return {waits.data() + a.waits.begin, size_of(a.waits)}; }
   std::span<const VSignal> signals_of(const Act& a) const {
@@ -166,17 +170,18 @@ struct Model {
   std::string counter_name(const CounterBlock& c) const;
   void problem(std::string text) const;  // keeps the first few
   bool failed() const { return !problems->empty(); }
-  // Counts comparisons: a hostile plan may not take hours or all memory to refuse. Throws bad_input past the
-  // limit.
-  void spend(std::int64_t comparisons) const {
-    if ((work_ += comparisons) > kMaxWork) give_up();
-  }
+  // Throw bad_input past the budget: a hostile plan may not take hours or all memory to refuse.
+  void spend(std::int64_t looks) const { budget->spend(kLook * std::min(looks, INT64_MAX / kLook)); }
+  void hold(std::int64_t bytes) const { budget->hold(bytes); }
+  void hold_boxes();  // those interned since
 
  private:
   static std::size_t size_of(Range range) { return num(range.size()); }
-  [[noreturn]] void give_up() const;
   void reserve(const Program& program);
+  void weigh();
   void add(const Program& program);
+  void charge(const Program& program, const Action& action, std::int64_t lanes);
+  void make_room(std::size_t acts, std::size_t waits, std::size_t pieces, std::size_t signals);
   void add_act(const Program& program, std::size_t index, std::int64_t lane);
   // The block that begins at a counter; made with that span where there is none.
   std::int32_t block(std::int32_t rank, std::int32_t id, std::int64_t span);
@@ -188,10 +193,10 @@ struct Model {
   void check_totals();
   void check_wait(const Act& act, const VWait& wait);
   Assumptions assumptions_;
-  std::vector<FlatMap<std::uint32_t>> block_of_;  // of each rank, by the first counter's id
-  std::vector<Range> counters_of_;                // of each rank, into sorted_
-  std::vector<std::int32_t> sorted_;              // counters by rank and id
-  mutable std::int64_t work_ = 0;
+  std::vector<FlatMap<std::uint32_t>> block_of_;        // of each rank, by the first counter's id
+  std::vector<Range> counters_of_;                      // of each rank, into sorted_
+  std::vector<std::int32_t> sorted_;                    // counters by rank and id
+  std::int64_t held_ = 0, held_boxes_ = 0, looks_ = 0;  // charged so far
 };
 
 void check_order(Model& model, std::vector<std::int32_t>* order);  // promise 2; order of one abstract run

@@ -9,6 +9,7 @@
 //   arrival             every remote write is waited for by some action of the rank that it goes to
 //   run-ahead           a counter raised from several ranks cannot mix the signals of two runs
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -64,6 +65,7 @@ class Races {
     const auto begin = seen_.writes.begin() + seen_.first_write[b],
                end = seen_.writes.begin() + seen_.first_write[b + 1];
     if (end - begin < 2) return;
+    m_.spend((end - begin) * box(*begin).dims * std::bit_width(num(end - begin)));
     int best = 0;
     std::size_t most = 0;
     for (int d = 0; d < box(*begin).dims && most < num(end - begin); ++d) {
@@ -127,7 +129,8 @@ class Races {
     if (m_.plan->buffers[piece.buffer].role == Role::input) return;
     const std::size_t b = bucket(piece);
     const auto see = [&](std::int32_t write) {
-      m_.spend(16);  // it is kept
+      m_.spend(4);
+      m_.hold(3 * std::int64_t{sizeof(write)});  // kept here and for its writer
       seen_.writers.push_back(write);
       check_seen(a, p, write, by_rows);
     };
@@ -268,6 +271,7 @@ class Races {
       for (const VWait& wait : m_.waits_of(act)) {
         const CounterBlock& c = m_.counters[wait.counter];
         if (c.one_rank) continue;
+        m_.spend(c.signalers.size());
         for (const Signaler& s : m_.signalers_of(c)) {
           const Act& signaler = m_.acts[s.act];
           if (wait.lag == 0 && (signaler.rank == act.rank || held_back(signaler, act))) continue;

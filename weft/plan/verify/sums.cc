@@ -43,11 +43,21 @@ class Sums {
 
   void run(const std::vector<std::int32_t>& order) {
     for (std::size_t i = 0; i < order.size() && !m_.failed(); ++i) make(order[i]);
-    for (int rank = 0; rank < m_.plan->num_ranks && !m_.failed(); ++rank) check_owed(rank);
+    const std::int64_t before = m_.budget->work();
+    for (int rank = 0; rank < m_.plan->num_ranks && !m_.failed(); ++rank) {
+      check_owed(rank);
+      if (rank == 0) m_.budget->expect(m_.budget->work() - before, m_.plan->num_ranks);
+    }
     if (!m_.failed()) check_stacks();
   }
 
  private:
+  // A list that grows is there twice for a while, and there are up to three.
+  void weigh(const std::vector<Part>& list) {
+    m_.budget->scratch(4 * std::ssize(list) * std::int64_t{sizeof(Part)});
+    m_.hold_boxes();
+  }
+
   // The parts that a source or owed piece is made of.
   void parts_of(const VPiece& piece, std::span<const std::int32_t> writers, std::vector<Part>* out) {
     if (m_.plan->buffers[piece.buffer].role == Role::input) {
@@ -66,6 +76,7 @@ class Sums {
         else
           clip(parts_[i], m_.boxes[write.box], m_.boxes[piece.box], out);
       }
+      if (made.size() > 1) weigh(*out);
     }
   }
 
@@ -97,7 +108,8 @@ class Sums {
   bool fold(std::vector<Part>* sum, const std::vector<Part>& next) {
     scratch_.clear();
     m_.spend(static_cast<std::int64_t>(sum->size() * next.size()));
-    for (const Part& a : *sum)
+    for (const Part& a : *sum) {
+      if (next.size() > 1) weigh(scratch_);
       for (const Part& b : next) {
         if (a.box == b.box) {
           if (a.origin != b.origin) return false;
@@ -112,6 +124,7 @@ class Sums {
         scratch_.push_back(
             {m_.boxes.intern(common), folds_.add(a.node, b.node), origin, limits_.both(a.limit, b.limit)});
       }
+    }
     sum->swap(scratch_);
     return true;
   }
@@ -138,6 +151,8 @@ class Sums {
       include(tile_);
     }
     if (!matched) return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
+    m_.hold(std::ssize(sum_) * std::int64_t{2 * sizeof(Part) + (act.limit == Limit::none ? 0 : 2 * sizeof(Limits))});
+    m_.hold_boxes();
     const auto begin = int_size(parts_);
     for (const Part& part : sum_) {
       if (!keep(act, part)) return;
@@ -277,8 +292,10 @@ class Sums {
       parts_of(m_.pieces[act.reads.begin], writers_of(act.reads.begin), &operand.parts);
       auto& others = seen[act.producer];
       bool known = false;
+      m_.hold(std::ssize(operand.parts) * std::int64_t{2 * sizeof(Part)} + std::int64_t{2 * sizeof(Operand)});
       for (auto other = others.lower_bound(lo - tallest[act.producer]); other != others.end() && other->first < hi;
            ++other) {
+        m_.spend(4);
         if (!agree(operand, other->second))
           return m_.problem(fmt::format("{} makes rows {} to {} from other values than {}", m_.name(act), lo, hi,
                                         m_.name(*other->second.act)));
@@ -372,10 +389,13 @@ class Sums {
         parts_of(piece, {&match, 1}, &next_);
       else
         parts_of(piece, writes_to(rank, piece.buffer), &next_);
+      weigh(next_);
+      m_.spend(std::ssize(next_));
       if (!check_due(due, piece)) return;
     }
     if (!operands_[rank].empty()) check_operands(rank, dues);
     if (!counted_.empty()) check_counts(rank);
+    m_.hold_boxes();
   }
 
   bool check_due(const Expander::Due& due, const VPiece& piece) {
@@ -389,6 +409,7 @@ class Sums {
       for (int d = 0; d < box.dims; ++d) placed = placed && logical.lo[d] == due.origin[d] + box.lo[d];
       if (placed && folds_.same(part.node, want)) {
         if (part.limit > LimitTable::kRows) counted_.push_back({due, logical.lo[0], logical.hi[0], part.limit});
+        m_.budget->scratch(3 * std::ssize(counted_) * std::int64_t{sizeof(Counted)});
         continue;
       }
       m_.problem(fmt::format("rank {} is owed {} of \"{}\" as {}, but gets {}{}", piece.rank, to_string(due.piece.box),

@@ -21,13 +21,19 @@ struct Verdict {
   std::int64_t actions = 0;           // of all ranks
   std::int64_t tiles = 0;
   bool by_tile = false;  // the proof had to look at single tiles
+  double budget = 0;     // what the proof took, of the usual budget (budget.h): work or memory, whichever is more
 
   bool ok() const { return problems.empty(); }
 };
 
-Verdict verify(const Plan& plan);
+struct VerifyOptions {
+  double budget = 1;  // times the usual one (budget.h): a plan that cannot be proved within it is refused
+};
+
+// Throws bad_input where a plan cannot be expanded, or not within its budget.
+Verdict verify(const Plan& plan, const VerifyOptions& options = {});
 
 // Throws bad_input "plan "x" is not runnable: ..." with the first problem.
-void require_runnable(const Plan& plan);
+void require_runnable(const Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace weft

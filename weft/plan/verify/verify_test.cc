@@ -295,7 +295,7 @@ TEST(Verify, MoreTilesThanAreLookedAtAreRefused) {
   };
   EXPECT_FALSE(verify(plan_of(32, 64)).ok());
   const std::string said = refusal([&] { require_runnable(plan_of(2048, 3072)); });
-  EXPECT_NE(said.find("do not wait and signal alike, and are too many"), std::string::npos) << said;
+  EXPECT_NE(said.find("within its budget of 960 MB of memory"), std::string::npos) << said;
 }
 
 TEST(Verify, DeeperBuffersTakeLaterCredits) {
