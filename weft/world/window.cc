@@ -109,12 +109,13 @@ void Window::State::map_rows(std::size_t copy) {
 
 // The waits of the coming run's steps, which the executor will find met when it gets there.
 bool Window::State::may_write(const Wait** missing) const {
-  const std::uint32_t run = op->executor->runs();
+  const std::uint64_t run = op->executor->runs();
   for (const Action& action : program.actions) {
     if (!is_window(op->plan, action)) continue;
     for (const Wait& wait : program.of(action)) {
-      if (run < static_cast<std::uint32_t>(wait.lag)) continue;
-      const std::uint32_t at = (run - static_cast<std::uint32_t>(wait.lag)) * totals[wait.counter] + wait.at;
+      if (run < static_cast<std::uint64_t>(wait.lag)) continue;
+      const auto before = static_cast<std::uint32_t>(run - static_cast<std::uint64_t>(wait.lag));
+      const std::uint32_t at = before * totals[wait.counter] + wait.at;
       // Acquire pairs with the owner's signal, so its reads precede our writes; seq_cst is what bell.h asks for.
       const std::uint32_t value = op->memory.counter(program.rank, wait.counter).load(std::memory_order_seq_cst);
       if (static_cast<std::int32_t>(value - at) >= 0) continue;

@@ -127,6 +127,7 @@ CpuOptions cpu_options(const Op::State& op, Signalling signalling) {
   options.signalling = signalling;
   options.detail = world.detail;
   options.segment = op.segment->id;
+  options.first_run = world.first_run;
   if (world.link)
     options.pace = {world.link->bytes_per_s, world.link->latency_s, world.ranks_per_host, world.link->fabric};
   return options;
@@ -139,6 +140,8 @@ WorldState::WorldState(Transport& transport_in, const WorldOptions& options)
       patience(patience_from_env()),
       hooks(options.hooks),
       prove(options.prove),
+      first_run(options.first_run),
+      proof_budget(options.proof_budget),
       cluster(cluster_of(options)),
       link(link_of(options)),
       ranks_per_host(options.ranks_per_host) {
@@ -264,7 +267,7 @@ Op World::allot(const Plan& plan, const Group& group) {
   require_cpu_operands(plan);
   const std::string text = to_json(plan);
   if (state_->prove && state_->proved.count(text) == 0) {
-    require_runnable(plan);
+    require_runnable(plan, {state_->proof_budget});
     state_->proved.insert(text);
   }
   const Signalling signalling = agree(*state_, text, group);
@@ -283,6 +286,7 @@ Op World::allot(const Plan& plan, const Group& group) {
   op->executor = std::make_unique<CpuExecutor>(plan, group.position, op->memory, *state_->transport, *state_->threads,
                                                std::move(options));
   state_->live.push_back(op->executor.get());
+  if (state_->first_run > 0) state_->transport->barrier();  // all counters stand before anybody raises one
   return Op(std::move(op));
 }
 

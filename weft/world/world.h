@@ -41,9 +41,12 @@ struct WorldOptions {
   std::optional<Cluster> cluster;
   // Where to write a timeline of all ranks when they end, for Perfetto (world/trace.h); empty: WEFT_TRACE, or none.
   std::string trace;
-  // Tests only: who decides on timing (exec/cpu/hooks.h), and whether plans are proved before they run.
+  double proof_budget = 1;  // what proving a plan may cost, times the usual (plan/budget.h)
+  // Tests only: who decides on timing (exec/cpu/hooks.h), whether plans are proved before they run, and the number of
+  // every op's first run.
   Hooks* hooks = nullptr;
   bool prove = true;
+  std::uint64_t first_run = 0;
 };
 
 class World {

@@ -26,6 +26,8 @@ struct WorldState {
   Patience patience;
   Hooks* hooks = nullptr;
   bool prove = true;
+  std::uint64_t first_run = 0;
+  double proof_budget = 1;
   Cluster cluster;           // as measured or assumed, before it is fitted to a group
   std::optional<Link> link;  // paced; none: memory alone
   int ranks_per_host = 1;

@@ -126,6 +126,17 @@ CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& t
   peers_.reserve(num(plan_.num_ranks));
   list_actions();
   for (int t = 0; t < threads.size(); ++t) benches_.push_back(lanes_.workbench(options_.detail));
+  if (options_.first_run > 0) begin_at(options_.first_run);
+}
+
+// Everything stands as if so many runs had been.
+void CpuExecutor::begin_at(std::uint64_t run) {
+  runs_ = run;
+  for (std::size_t c = 0; c < totals_.size(); ++c)
+    memory_.counter(program_.rank, static_cast<std::int64_t>(c)).store(mark() * totals_[c]);
+  signals_.begin_at(expander_, mark());
+  for (const auto& trigger : triggers_)
+    for (std::int64_t lane = 0; lane < trigger->action->lanes; ++lane) trigger->claimed[at(lane)].store(mark());
 }
 
 // Steps and triggers as they are listed, without those that have no lanes.
@@ -269,7 +280,7 @@ void CpuExecutor::await(const Goal& goal, Workbench& bench) {
   if (is_reached(goal)) return;
   std::optional<WaitRecord> record;
   const auto index = goal.action == nullptr ? -1 : goal.action - program_.actions.data();
-  if (bench.record.on()) record.emplace(&bench.record, static_cast<std::int32_t>(index), goal.lane, runs_ - 1);
+  if (bench.record.on()) record.emplace(&bench.record, static_cast<std::int32_t>(index), goal.lane, mark() - 1);
   if (!look_briefly(goal, bench)) sleep(goal, bench);
 }
 

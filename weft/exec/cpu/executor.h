@@ -39,6 +39,7 @@ struct CpuOptions {
   std::uint32_t segment = 0;         // the id of the op's
   std::optional<Pace> pace;          // none: signals are raised at once
   std::vector<std::byte*> transits;  // paced: memory of Links::bytes_of(), one piece per rank of the plan
+  std::uint64_t first_run = 0;       // tests: counters stand as after so many runs. All ranks of the plan agree
 };
 
 // Throws bad_input where a producer reads or makes what the CPU's kernels do not: they take x and make y of f32, and
@@ -59,8 +60,8 @@ class CpuExecutor {
   // Fires what is ready, without waiting. Returns when something will be due without a bell, or Transit::kNothing.
   std::int64_t poll();
 
-  std::uint32_t runs() const { return runs_; }
-  std::byte* buffer(int buffer) const;  // the copy of the latest run
+  std::uint64_t runs() const { return runs_; }  // started, from CpuOptions::first_run on
+  std::byte* buffer(int buffer) const;          // the copy of the latest run
   const BufferLayout& layout(int buffer) const { return memory_.layouts[program_.rank].buffers[buffer]; }
   Sent sent() const;  // since the op was made
 
@@ -77,7 +78,7 @@ class CpuExecutor {
     std::uint32_t shared_waits;                             // those that all lanes have in common: the first ones
     std::atomic<std::uint32_t> met{0};                      // of these; in a run counters only grow, so met stays met
     std::atomic<std::int64_t> first{0};                     // lanes below it are claimed
-    std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: runs in which it has been claimed
+    std::unique_ptr<std::atomic<std::uint32_t>[]> claimed;  // per lane: mark() when it was last claimed
   };
 
   // A lane of a trigger whose plan says in which order they should go.
@@ -102,6 +103,8 @@ class CpuExecutor {
     value.store(before + amount, std::memory_order_relaxed);
     return before;
   }
+  std::uint32_t mark() const { return static_cast<std::uint32_t>(runs_); }  // tells a run from the one before
+  void begin_at(std::uint64_t run);
   bool claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const;
   void fire(Trigger& trigger, std::int64_t lane, Workbench& bench);
   // Lanes looked at between two tiles: enough to keep others supplied, too few to be noticed beside a tile.
@@ -176,8 +179,8 @@ class CpuExecutor {
   std::atomic<std::int64_t> triggers_left_{0}, input_triggers_left_{0};
   std::atomic<std::size_t> queue_first_{0};        // of this run: those before it are claimed
   std::atomic<std::uint32_t> turn_{0};             // where looks between tiles go on, so that no trigger starves
-  std::uint32_t runs_ = 0;                         // started
-  mutable std::atomic<std::uint32_t> late_in_{0};  // the last run in which a peer was late
+  std::uint64_t runs_ = 0;                         // started
+  mutable std::atomic<std::uint64_t> late_in_{0};  // the last run in which a peer was late
 };
 
 }  // namespace weft

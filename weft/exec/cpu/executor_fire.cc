@@ -8,10 +8,10 @@ namespace weft {
 
 // Counters are compared modulo 2^32, so that an op may run for ever.
 bool CpuExecutor::met(const Wait& w, std::int64_t lane) const {
-  const std::uint32_t run = runs_ - 1;
-  if (run < static_cast<std::uint32_t>(w.lag)) return true;
+  const std::uint64_t run = runs_ - 1;
+  if (run < static_cast<std::uint64_t>(w.lag)) return true;
   const std::int64_t id = w.counter + (w.per > 0 ? lane / w.per : 0);
-  const std::uint32_t at = (run - static_cast<std::uint32_t>(w.lag)) * totals_[id] + w.at;
+  const std::uint32_t at = static_cast<std::uint32_t>(run - static_cast<std::uint64_t>(w.lag)) * totals_[id] + w.at;
   // Acquire pairs with the signal's release; seq_cst is what bell.h asks of whoever may sleep.
   const std::uint32_t value = memory_.counter(program_.rank, id).load(std::memory_order_seq_cst);
   return static_cast<std::int32_t>(value - at) >= 0;
@@ -35,8 +35,8 @@ bool CpuExecutor::shared_waits_met(Trigger& trigger) const {
 }
 
 bool CpuExecutor::claim(std::atomic<std::uint32_t>& claimed, std::uint32_t seen) const {
-  if (!solo_) return claimed.compare_exchange_strong(seen, runs_, std::memory_order_acquire);
-  claimed.store(runs_, std::memory_order_relaxed);
+  if (!solo_) return claimed.compare_exchange_strong(seen, mark(), std::memory_order_acquire);
+  claimed.store(mark(), std::memory_order_relaxed);
   return true;
 }
 
@@ -94,7 +94,7 @@ void CpuExecutor::fire_lanes(Trigger& trigger, Workbench& bench, Look* look) {
   bool all_claimed = true;  // of those from `first` on that were looked at
   for (std::int64_t lane = first; lane < lanes && look->lanes > 0; ++lane) {
     const std::uint32_t seen = trigger.claimed[lane].load(std::memory_order_relaxed);
-    if (seen == runs_) {
+    if (seen == mark()) {
       if (all_claimed) first = lane + 1;
       continue;
     }
@@ -124,7 +124,7 @@ bool CpuExecutor::fire_in_order(Workbench& bench, Look look) {
     const std::int64_t lane = queue_[at].lane;
     std::atomic<std::uint32_t>& claimed = trigger.claimed[lane];
     const std::uint32_t seen = claimed.load(std::memory_order_relaxed);
-    if (seen == runs_) {
+    if (seen == mark()) {
       if (all_claimed) first = at + 1;
       continue;
     }

@@ -18,7 +18,7 @@ void CpuExecutor::stuck(const Goal& goal, std::chrono::nanoseconds waited) const
   if (action == nullptr) {  // some trigger has not fired: blame the first
     for (const auto& trigger : triggers_)
       for (std::int64_t i = 0; i < trigger->action->lanes && action == nullptr; ++i)
-        if (trigger->claimed[i].load(std::memory_order_relaxed) != runs_) action = trigger->action, lane = i;
+        if (trigger->claimed[i].load(std::memory_order_relaxed) != mark()) action = trigger->action, lane = i;
     if (action == nullptr) return;
   }
   for (const Wait& wait : program_.of(*action)) {
@@ -55,7 +55,7 @@ void CpuExecutor::judge(const Action& action, std::int64_t lane, const Wait& wai
                       transport_.rank(), seconds(waited), peer, transport_.host(peer), transport_.progress_of(peer)));
     return;
   }
-  const std::uint32_t run = runs_ - 1 - static_cast<std::uint32_t>(wait.lag);
+  const std::uint32_t run = mark() - 1 - static_cast<std::uint32_t>(wait.lag);
   const std::uint32_t seen = memory_.counter(program_.rank, id).load() - run * totals_[id];
   const std::string what = fmt::format(
       "rank {} waited {:.1f} s for {} from rank {} (host {}) in {}, tile {} {}: saw {} of {} updates; rank {} last "

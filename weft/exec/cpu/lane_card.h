@@ -24,17 +24,17 @@ struct Place {
 
   // The strip that begins `at` elements from the corner: not 0 only where a box has more than two dimensions, and then
   // the buffer is not packed.
-  ConstStrip strip(const Bindings& bindings, std::uint32_t run, const std::array<std::int64_t, kMaxDims>& at) const {
+  ConstStrip strip(const Bindings& bindings, std::uint64_t run, const std::array<std::int64_t, kMaxDims>& at) const {
     std::int64_t skip = 0;
     for (int d = 0; d < layout->dims - 2; ++d) skip += at[d] * layout->stride[d];
     return {first(bindings, run) + row_bytes(dtype, skip), ld, dtype};
   }
-  ConstStrip strip(const Bindings& bindings, std::uint32_t run) const { return {first(bindings, run), ld, dtype}; }
+  ConstStrip strip(const Bindings& bindings, std::uint64_t run) const { return {first(bindings, run), ld, dtype}; }
 
  private:
-  const std::byte* first(const Bindings& bindings, std::uint32_t run) const {
+  const std::byte* first(const Bindings& bindings, std::uint64_t run) const {
     if (base == nullptr) return static_cast<const std::byte*>(bindings.buffers[buffer]) + corner;
-    const auto depth = static_cast<std::uint32_t>(layout->depth);
+    const auto depth = static_cast<std::uint64_t>(layout->depth);
     return base + corner + (depth == 1 ? 0 : run % depth * layout->copy_bytes);
   }
 };

@@ -94,7 +94,7 @@ Workbench LaneRunner::workbench(Detail detail) const {
   return bench;
 }
 
-void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint32_t run) {
+void LaneRunner::begin(const Bindings* bindings, const Counts& counts, std::uint64_t run) {
   bindings_ = bindings;
   counts_ = counts;
   all_rows_ = counts.rows < 0 && counts.peers.empty();
@@ -106,7 +106,7 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   const std::int64_t begin = bench.record.in_full() ? ticks() : 0;
   const auto index = num(&action - program_.actions.data());
   bench.made = 0;
-  bench.run = run_;
+  bench.run = static_cast<std::uint32_t>(run_);
   const auto act = [&](const LaneCard& card) {
     if (card.rows > 0 && !card.targets.empty()) move(action, card, bench);
     signal(action, card, bench);
@@ -116,8 +116,8 @@ void LaneRunner::run(const Action& action, std::int64_t lane, Workbench& bench) 
   else
     act(card_of(memory_, program_, action, lane, counts_, &bench.places));
   if (bench.record.on())
-    bench.record.add({EventKind::lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(lane), run_, begin,
-                      bench.made, ticks(), 0});
+    bench.record.add({EventKind::lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(lane), bench.run,
+                      begin, bench.made, ticks(), 0});
 }
 
 void LaneRunner::signal(const Action& action, const LaneCard& card, Workbench& bench) const {

@@ -21,7 +21,7 @@ class LaneRunner {
   LaneRunner(const Plan& plan, const Program& program, const Memory& memory, const Channels& channels);
 
   Workbench workbench(Detail detail) const;
-  void begin(const Bindings* bindings, const Counts& counts, std::uint32_t run);
+  void begin(const Bindings* bindings, const Counts& counts, std::uint64_t run);
   void run(const Action& action, std::int64_t lane, Workbench& bench) const;
 
  private:
@@ -50,7 +50,7 @@ class LaneRunner {
   const Bindings* bindings_ = nullptr;
   Counts counts_;
   bool all_rows_ = true;  // of this run: cards from before hold
-  std::uint32_t run_ = 0;
+  std::uint64_t run_ = 0;
 };
 
 }  // namespace weft

@@ -17,9 +17,9 @@ struct Memory {
   std::vector<Bell*> bells;
   std::vector<int> world_rank;  // of every rank of the plan
 
-  std::byte* copy(int rank, int buffer, std::uint32_t run) const {
+  std::byte* copy(int rank, int buffer, std::uint64_t run) const {
     const BufferLayout& b = layouts[rank].buffers[buffer];
-    return base[rank] + b.offset + run % static_cast<std::uint32_t>(b.depth) * b.copy_bytes;
+    return base[rank] + b.offset + run % static_cast<std::uint64_t>(b.depth) * b.copy_bytes;
   }
   std::atomic_ref<std::uint32_t> counter(int rank, std::int64_t id) const {
     return std::atomic_ref<std::uint32_t>(reinterpret_cast<std::uint32_t*>(base[rank] + layouts[rank].counters)[id]);

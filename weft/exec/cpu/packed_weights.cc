@@ -41,8 +41,8 @@ const float* PackedWeights::get(std::int64_t lo, std::int64_t hi, const void* b)
   if (index < 0 || panels_[index].hi != hi) return nullptr;
   Panel& panel = panels_[index];
   float* data = data_.get() + panel.offset;
-  const std::uint32_t packing = 2 * (run_ + 1);
-  std::uint32_t seen = panel.state.load(std::memory_order_acquire);  // pairs with the release below
+  const std::uint64_t packing = 2 * (run_ + 1);
+  std::uint64_t seen = panel.state.load(std::memory_order_acquire);  // pairs with the release below
   if (seen == packing + 1) return data;
   if (seen == packing || !panel.state.compare_exchange_strong(seen, packing, std::memory_order_relaxed)) return nullptr;
   kernel_.pack(hi - lo, b, data);

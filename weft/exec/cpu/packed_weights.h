@@ -24,7 +24,7 @@ class PackedWeights {
   // Spans that overlap, or that one tile alone needs, are left out, and so is everything beyond `most_bytes`.
   PackedWeights(const GemmKernel& kernel, std::vector<Span> spans, std::int64_t most_bytes);
 
-  void begin(std::uint32_t run) { run_ = run; }  // before any thread asks
+  void begin(std::uint64_t run) { run_ = run; }  // before any thread asks
 
   // The packed columns of `b`, which points at column lo; null where the caller should use b itself.
   const float* get(std::int64_t lo, std::int64_t hi, const void* b) const;
@@ -33,11 +33,11 @@ class PackedWeights {
   struct Panel {
     std::int64_t hi;
     std::int64_t offset;               // in data_
-    std::atomic<std::uint32_t> state;  // 2 * (run + 1): being packed; one more: packed
+    std::atomic<std::uint64_t> state;  // 2 * (run + 1): being packed; one more: packed
   };
 
   const GemmKernel& kernel_;
-  std::uint32_t run_ = 0;
+  std::uint64_t run_ = 0;
   std::vector<std::int32_t> panel_at_;  // lo -> panel, -1: none
   std::unique_ptr<Panel[]> panels_;
   std::unique_ptr<float[], void (*)(void*)> data_{nullptr, nullptr};

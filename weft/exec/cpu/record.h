@@ -23,7 +23,7 @@ struct Event {
   EventKind kind = EventKind::lane;
   std::int32_t action = -1;                   // -1: a wait for the end of the run
   std::int32_t lane = 0;                      // link: the peer
-  std::uint32_t run = 0;                      // counted from 0
+  std::uint32_t run = 0;                      // counted from 0, modulo 2^32
   std::int64_t begin = 0, made = 0, end = 0;  // ticks; a link's in ns. 0: not recorded
   std::int64_t bytes = 0;                     // link
 };

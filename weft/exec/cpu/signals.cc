@@ -27,4 +27,10 @@ Signals::Signals(const Expander& expander, const Program& program, const Memory&
   }
 }
 
+void Signals::begin_at(const Expander& expander, std::uint32_t run) {
+  for (std::size_t rank = 0; rank < known_.size(); ++rank)
+    for (std::size_t c = 0; c < known_[rank].size(); ++c)
+      known_[rank][c].value = run * expander.counter_total(static_cast<int>(c), static_cast<int>(rank));
+}
+
 }  // namespace weft

@@ -18,6 +18,9 @@ class Signals {
   // `threads` of this rank may raise counters at once.
   Signals(const Expander& expander, const Program& program, const Memory& memory, int threads, Signalling how);
 
+  // So many runs have been, modulo 2^32.
+  void begin_at(const Expander& expander, std::uint32_t run);
+
   void raise(int rank, std::int64_t counter) {
     const auto value = memory_.counter(rank, counter);
     if (how_ == Signalling::fenced) {

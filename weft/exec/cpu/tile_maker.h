@@ -23,7 +23,7 @@ class TileMaker {
   // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called
   // before any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them:
   // all its tiles of a run the same way.
-  void begin(std::uint32_t run, std::int64_t rows) {
+  void begin(std::uint64_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
     by_gemv_ =
         producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : std::min(rows, producer_.m)) <= kMostGemvRows;
