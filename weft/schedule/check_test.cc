@@ -41,6 +41,8 @@ TEST(Check, ProblemsAreNamed) {
             "stage 0 does the backward of micro-batch 0 whole and in parts");
   EXPECT_EQ(first_problem(R"([["f0", "b0", "r0"], ["f0", "b0"]])"),
             "stage 0 does the backward of micro-batch 0 before the recompute of micro-batch 0");
+  EXPECT_EQ(first_problem(R"([["r0", "f0", "b0"], ["f0", "b0"]])"),
+            "stage 0 does the recompute of micro-batch 0 before the forward of micro-batch 0");
   EXPECT_EQ(first_problem(R"([["f0", "b0"], ["f0", "b7"]])"),
             "stage 1, item 1: backward of micro-batch 7, chunk 0, which this pipeline has not");
 }

@@ -106,6 +106,23 @@ TEST(Bound, IsReachedWhereTheClosedFormsSaySo) {
   EXPECT_EQ(serial.bound.why.substr(0, 6), "memory");
 }
 
+// Every forward but the first four waits for a release: zero_bubble does that as fast as can be.
+TEST(Bound, KnowsThatMemoryIsFilledAgain) {
+  const Costs costs = uniform_costs({.stages = 4, .forward_s = 1, .backward_s = 2, .transfer_s = 0.5});
+  const Bound bound = lower_bound(costs, {.micro_batches = 8, .memory = 4});
+  EXPECT_EQ(bound.why, "refill of stage 0");
+  EXPECT_DOUBLE_EQ(bound.seconds,
+                   timing(build({.kind = Kind::zero_bubble, .stages = 4, .micro_batches = 8}), costs).makespan_s);
+}
+
+// Only chunks divide the bubble that far, and nothing but the named schedules has them.
+TEST(Search, KeepsTheBestNamedOneWithoutABudget) {
+  const Costs costs = uniform_costs({.stages = 4, .forward_s = 8, .backward_s = 16, .weight_share = 0});
+  const SearchResult found = search(costs, {.micro_batches = 8, .chunks = 4, .budget = 1});
+  EXPECT_EQ(found.named.front().schedule.num_chunks, 4);
+  EXPECT_EQ(found.seconds, found.named.front().seconds);
+}
+
 TEST(Search, IsNeverWorseThanTheBestNamedOne) {
   RandomPipeline random(8);
   for (int round = 0; round < 40; ++round) {
