@@ -93,13 +93,13 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Producer& p = plan.producers[i];
     const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
-    if (!reads[i]) continue;
     const bool written = is_written(p, inputs[i]);
+    if (reads[i].x && !written && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
+    if (!reads[i].any) continue;
     if (written && window == nullptr)
       bad_input(
           "plan \"{}\" is written through a window, but none was opened; call world.window(op).open() before run()",
           plan.name);
-    if (!written && i == 0 && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
     if (weights) need(inputs[i].w != nullptr, "w", plan);
     if (p.addend) need(inputs[i].addend != nullptr, "an addend", plan);
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);

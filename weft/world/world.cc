@@ -90,16 +90,17 @@ Signalling agree(WorldState& world, const std::string& plan, const Group& group)
   return quiet ? Signalling::quiet : Signalling::fenced;
 }
 
-// Which producers' inputs a rank uses: for its steps, for an epilogue, or as an input buffer, which is the first one's
-// x.
-std::vector<bool> inputs_read(const Plan& plan, const Program& program) {
-  std::vector<bool> out(plan.producers.size());
+// For steps, for epilogues, or as an input buffer, which is the first producer's x.
+std::vector<InputsRead> inputs_read(const Plan& plan, const Program& program) {
+  std::vector<InputsRead> out(plan.producers.size());
   const auto is_input = [&](const Piece& p) { return plan.buffers[p.buffer].role == Role::input; };
   for (const Action& action : program.actions) {
     if (out.empty()) break;
-    const auto sources = program.sources(action);
-    if (action.kind == ActionKind::step || action.finish) out[std::max(action.producer, 0)] = true;
-    if (std::any_of(sources.begin(), sources.end(), is_input)) out[0] = true;
+    const bool is_step = action.kind == ActionKind::step;
+    if (is_step || action.finish) out[std::max(action.producer, 0)].any = true;
+    if (is_step && action.reads.size() == 0) out[action.producer].x = true;
+    for (const auto list : {program.reads(action), program.sources(action)})
+      if (std::any_of(list.begin(), list.end(), is_input)) out[0].x = true;
   }
   return out;
 }

@@ -42,6 +42,11 @@ struct WorldState {
   ~WorldState();
 };
 
+// What a rank reads of a producer's inputs: anything at all, and its rows x.
+struct InputsRead {
+  bool any = false, x = false;
+};
+
 struct Op::State {
   std::shared_ptr<WorldState> world;
   std::shared_ptr<Segment> segment;
@@ -49,7 +54,7 @@ struct Op::State {
   Plan plan;
   std::unique_ptr<CpuExecutor> executor;
   int rank = 0;                           // of the plan
-  std::vector<bool> reads;                // does this rank use the inputs of a producer?
+  std::vector<InputsRead> reads;          // of each producer
   Bindings bindings;                      // of the run under way; kept, so that a run allocates nothing
   Memory memory;                          // where all ranks of the plan are
   std::shared_ptr<Window::State> window;  // null until asked for

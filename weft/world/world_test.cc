@@ -225,5 +225,28 @@ TEST(World, RunsWithTheWrongInputsChangeNothing) {
   });
 }
 
+// Two producers, each with rows of its own: what a loaded plan reads is asked for, whichever producer reads it.
+TEST(World, EveryProducersRowsAreAskedFor) {
+  World::local(1, [](World& world) {
+    Plan plan = build(copy({.rows = 4, .cols = 8}), keep());
+    plan.producers.push_back(plan.producers[0]);
+    plan.buffers.push_back(plan.buffers[0]);
+    plan.buffers[1].name = "z", plan.buffers[1].dtype = Dtype::bf16;
+    plan.rules.push_back(plan.rules[0]);
+    plan.rules[1].producer = 1, plan.rules[1].targets[0].buffer = 1;
+    plan.owed.push_back(plan.owed[0]);
+    plan.owed[1].leaf = 1, plan.owed[1].piece.buffer = 1;
+    Op op = world.compile(plan);
+    const std::vector<float> x(32, 1), z(32, 2);
+    std::vector<Inputs> inputs(2);
+    inputs[0].x = x.data();
+    EXPECT_EQ(refusal([&] { op.run(inputs); }), "plan \"" + plan.name + "\" reads x, but the run gives none");
+    inputs[1].x = z.data();
+    op.run(inputs);
+    EXPECT_EQ(op.output().values()[31], 1);
+    EXPECT_NE(refusal([&] { op.buffer("z"); }).find("holds bf16, not f32; read it with view()"), std::string::npos);
+  });
+}
+
 }  // namespace
 }  // namespace weft
