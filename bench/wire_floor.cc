@@ -161,6 +161,8 @@ class Bench {
     });
   }
 
+  void meet() { control_.exchange('.'); }
+
   double idle_share() {
     meet();
     const std::int64_t before = cpu_ns();
@@ -172,7 +174,6 @@ class Bench {
   void check() const {
     if (lost_) weft::fail(weft::Code::peer_failed, "the other end is gone");
   }
-  void meet() { control_.exchange('.'); }
   std::uint32_t agree(std::uint32_t mine) { return std::min(mine, control_.exchange(mine)); }
 
   // Nobody may block otherwise while he attends: what he has put would stay here.
@@ -297,6 +298,7 @@ int main(int argc, char** argv) {
     if (what == "all" || what == "latency") report.latency();
     if (what == "all" || what == "bandwidth") report.bandwidth();
     if (what == "all" || what == "idle") report.idle();
+    bench.meet();  // who goes while the other still waits for a counter is missed
   } catch (const std::exception& error) {
     fmt::print(stderr, "wire_floor: {}\n", error.what());
     return 1;

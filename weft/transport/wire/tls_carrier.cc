@@ -233,11 +233,14 @@ void TlsCarrier::write_some(int peer) {
   Link& link = links_[at(peer)];
   while (!link.line.empty()) {
     Message& message = *link.line.front();
-    const auto count = link.stream->write(next_piece(message, link.written));
+    const std::size_t all = message.head_bytes() + message.data_bytes();
+    const auto piece = next_piece(message, link.written);
+    const bool last = link.written + piece.size() == all;
+    const auto count = link.stream->write(piece, last ? TlsStream::Follows::nothing : TlsStream::Follows::more);
     if (count < 0) return lose(peer, link.stream->problem());
     if (count == 0) break;
     link.written += num(count);
-    if (link.written < message.head_bytes() + message.data_bytes()) continue;
+    if (link.written < all) continue;
     link.written = 0;
     link.line.pop_front();
     --under_way_;

@@ -22,6 +22,16 @@ void lacks_tls() {
 }
 
 #ifdef WEFT_TLS
+// What OpenSSL calls, with the stream that it is about.
+struct TlsCallbacks {
+  static int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* identity_bytes,
+                       SSL_SESSION** session);
+  static int find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes, SSL_SESSION** session);
+  static bool more_follows(BIO* bio) {
+    return static_cast<const TlsStream*>(BIO_get_app_data(bio))->follows_ == TlsStream::Follows::more;
+  }
+};
+
 namespace {
 
 constexpr std::uint64_t kPiecesPerKey = 1 << 22;
@@ -48,7 +58,8 @@ int send_quietly(BIO* bio, const char* data, int bytes) {
   if (BIO_get_ktls_send(bio)) return write_without_signal(bio, data, bytes);
 #endif
   BIO_clear_retry_flags(bio);
-  const ssize_t count = send(BIO_get_fd(bio, nullptr), data, static_cast<std::size_t>(bytes), MSG_NOSIGNAL);
+  const int flags = MSG_NOSIGNAL | (TlsCallbacks::more_follows(bio) ? MSG_MORE : 0);
+  const ssize_t count = send(BIO_get_fd(bio, nullptr), data, static_cast<std::size_t>(bytes), flags);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(count);
 }
@@ -101,54 +112,54 @@ SSL_SESSION* session_of(SSL* ssl, const std::string& key) {
   return nullptr;
 }
 
+SSL_CTX* make_context() {
+  SSL_CTX* context = SSL_CTX_new(TLS_method());
+  if (context == nullptr) fail(Code::io, "OpenSSL cannot start: {}", last_error());
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+#ifdef SSL_OP_ENABLE_KTLS
+  SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS);
+#endif
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, kReadAhead);
+  SSL_CTX_set_psk_use_session_callback(context, TlsCallbacks::offer_key);
+  SSL_CTX_set_psk_find_session_callback(context, TlsCallbacks::find_key);
+  return context;
+}
+
+// For all streams of the process, for ever.
+SSL_CTX* context_of_all() {
+  static SSL_CTX* const made = make_context();
+  return made;
+}
+
 }  // namespace
 
-struct TlsCallbacks {
-  static int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* identity_bytes,
-                       SSL_SESSION** session) {
-    const auto& stream = *static_cast<const TlsStream*>(SSL_get_app_data(ssl));
-    *session = session_of(ssl, stream.key_);
-    *identity = reinterpret_cast<const unsigned char*>(stream.identity_.data());
-    *identity_bytes = stream.identity_.size();
-    return *session != nullptr ? 1 : 0;
-  }
+int TlsCallbacks::offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* identity_bytes,
+                            SSL_SESSION** session) {
+  const auto& stream = *static_cast<const TlsStream*>(SSL_get_app_data(ssl));
+  *session = session_of(ssl, stream.key_);
+  *identity = reinterpret_cast<const unsigned char*>(stream.identity_.data());
+  *identity_bytes = stream.identity_.size();
+  return *session != nullptr ? 1 : 0;
+}
 
-  static int find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes, SSL_SESSION** session) {
-    auto& stream = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
-    *session = nullptr;
-    try {
-      stream.identity_.assign(reinterpret_cast<const char*>(identity), identity_bytes);
-      const std::string key = stream.key_of_(stream.identity_);
-      if (!key.empty()) *session = session_of(ssl, key);
-    } catch (const std::exception&) {  // must not pass through OpenSSL
-      return 0;
-    }
-    return 1;
+int TlsCallbacks::find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes, SSL_SESSION** session) {
+  auto& stream = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
+  *session = nullptr;
+  try {
+    stream.identity_.assign(reinterpret_cast<const char*>(identity), identity_bytes);
+    const std::string key = stream.key_of_(stream.identity_);
+    if (!key.empty()) *session = session_of(ssl, key);
+  } catch (const std::exception&) {  // must not pass through OpenSSL
+    return 0;
   }
-
-  // For all streams of the process, for ever.
-  static SSL_CTX* context() {
-    static SSL_CTX* const made = [] {
-      SSL_CTX* context = SSL_CTX_new(TLS_method());
-      if (context == nullptr) fail(Code::io, "OpenSSL cannot start: {}", last_error());
-      SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-      SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
-      SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
-      SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-      SSL_CTX_set_num_tickets(context, 0);
-      SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-#ifdef SSL_OP_ENABLE_KTLS
-      SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS);
-#endif
-      SSL_CTX_set_read_ahead(context, 1);
-      SSL_CTX_set_default_read_buffer_len(context, kReadAhead);
-      SSL_CTX_set_psk_use_session_callback(context, offer_key);
-      SSL_CTX_set_psk_find_session_callback(context, find_key);
-      return context;
-    }();
-    return made;
-  }
-};
+  return 1;
+}
 
 bool tls_available() { return true; }
 
@@ -158,13 +169,14 @@ std::string tls_version() {
 
 TlsStream::TlsStream(Fd socket, KeyOf key_of)
     : socket_(std::move(socket)),
-      ssl_(SSL_new(TlsCallbacks::context())),
+      ssl_(SSL_new(context_of_all())),
       key_of_(std::move(key_of)),
       renew_after_(kPiecesPerKey) {
   static const BIO_METHOD* const method = quiet_socket();
   BIO* bio = BIO_new(method);
   if (ssl_ == nullptr || bio == nullptr) fail(Code::no_memory, "OpenSSL has no memory for a connection");
   BIO_set_fd(bio, socket_.get(), BIO_NOCLOSE);
+  BIO_set_app_data(bio, this);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_app_data(ssl_, this);
 }
@@ -231,13 +243,15 @@ std::ptrdiff_t TlsStream::read(std::span<std::byte> to) {
   return result == 1 ? static_cast<std::ptrdiff_t>(count) : judge(result, "its connection broke");
 }
 
-std::ptrdiff_t TlsStream::write(std::span<const std::byte> from) {
+std::ptrdiff_t TlsStream::write(std::span<const std::byte> from, Follows follows) {
   if (failed_) return -1;
+  follows_ = follows;
   if (pieces_ >= renew_after_ && !wants_to_write_) renew_key();
   ERR_clear_error();
   errno = 0;
   std::size_t count = 0;
   const int result = SSL_write_ex(ssl_, from.data(), std::min(from.size(), kRecord), &count);
+  follows_ = Follows::nothing;
   if (result != 1) return judge(result, "its connection broke");
   wants_to_write_ = false;
   ++pieces_;
@@ -272,7 +286,7 @@ TlsStream::TlsStream(Fd, KeyOf) : renew_after_(0) {}
 TlsStream::~TlsStream() = default;
 TlsStream::Shake TlsStream::shake() { return Shake::failed; }
 std::ptrdiff_t TlsStream::read(std::span<std::byte>) { return -1; }
-std::ptrdiff_t TlsStream::write(std::span<const std::byte>) { return -1; }
+std::ptrdiff_t TlsStream::write(std::span<const std::byte>, Follows) { return -1; }
 bool TlsStream::has_more() const { return false; }
 void TlsStream::finish() {}
 #endif

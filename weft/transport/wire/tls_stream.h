@@ -46,10 +46,12 @@ class TlsStream {
   Shake shake();  // goes on with the handshake
   bool wants_to_write() const { return wants_to_write_; }
 
+  // What the next call of write() brings, at once: with more, the kernel need not send half a frame before.
+  enum class Follows { nothing, more };
   // Bytes moved; 0: none now; -1: no more ever, and problem() says why. A write that moved nothing is to be repeated
   // with the same bytes, at any address. An end in good order has no problem().
   std::ptrdiff_t read(std::span<std::byte> to);
-  std::ptrdiff_t write(std::span<const std::byte> from);
+  std::ptrdiff_t write(std::span<const std::byte> from, Follows follows = Follows::nothing);
   bool has_more() const;  // that was received and not read: the socket would not tell
   const std::string& problem() const { return problem_; }
   // What a failed handshake tells, as far as it does.
@@ -72,6 +74,7 @@ class TlsStream {
   ssl_st* ssl_ = nullptr;
   KeyOf key_of_;
   std::string identity_, key_, problem_;
+  Follows follows_ = Follows::nothing;  // what is being written
   bool wants_to_write_ = false, key_differs_ = false, hung_up_ = false, failed_ = false;
   std::uint64_t pieces_ = 0, renew_after_, keys_used_ = 1;
 };
