@@ -67,7 +67,7 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
   task.prompt_texts = prompts.texts();
   task.num_prompt_tokens = prompts.num_tokens();
   task.engine = prompts.engine_options(flags.options.max_tokens, flags.rows);
-  task.engine.sync = parse_sync_form(flags.sync);
+  task.engine.sync = parse_style(flags.sync);
   task.engine.panels = flags.panels;
   task.generate = flags.options;
   task.generate.prompt_logits = !flags.logits.empty();
@@ -91,7 +91,7 @@ void check_flags(const Flags& flags) {
   if (!flags.spd.empty() && (!flags.wire.empty() || !flags.drop.empty()))
     bad_input("--spd says what every block does; leave out --wire and --drop");
   if (!flags.spd.empty() && flags.model.empty()) bad_input("--spd is for a model with files; use --model");
-  parse_sync_form(flags.sync);
+  parse_style(flags.sync);
   check_sampler(flags.options.sampler);
 }
 

@@ -130,10 +130,9 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
   command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights");
   command.add_option("--drop", flags->drop, "blocks without the attention's all_reduce: 3,5-7, or 50%, or all");
   command.add_option("--wire", flags->wire, "partial sums between ranks: f32, bf16, int8");
-  command
-      .add_option("--sync", flags->sync, "fused, sequential, decomposed, or alone (no all_reduce: wrong, the floor)")
+  command.add_option("--sync", flags->sync, "fused, sequential, panels, or compute (no all_reduce: wrong, the floor)")
       ->capture_default_str();
-  add_number(command, "--panels", &flags->panels, "of --sync decomposed")->capture_default_str();
+  add_number(command, "--panels", &flags->panels, "of --sync panels")->capture_default_str();
   add_number(command, "--rows", &flags->rows, "most tokens of prompts in one pass")->capture_default_str();
   add_trace_flag(command, &flags->ranks);
   command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");

@@ -1,7 +1,6 @@
 #include "cli/reshard/spec.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -15,26 +14,13 @@
 #include "weft/cluster/cluster.h"
 #include "weft/cluster/data_file.h"
 #include "weft/reshard/manifest.h"
+#include "weft/reshard/paper_cases.h"
 
 #include "cli/flag_values.h"
 #include "cli/reshard/words.h"
 
 namespace weft::cli::reshard {
 namespace {
-
-// The many-to-many cases of Zhuang et al., MLSys 2023.
-struct Case {
-  const char *shape, *src, *dst, *src_spec, *dst_spec;
-};
-constexpr std::array<Case, 9> kCases{{{"1024,1024,512", "2x4", "2x4", "S0,R,R", "S0,R,R"},
-                                      {"1024,1024,512", "2x4", "2x4", "R,R,R", "S0,R,R"},
-                                      {"1024,1024,512", "2x4", "2x4", "R,S0,R", "S0,R,R"},
-                                      {"1024,1024,512", "2x4", "2x4", "R,S01,R", "S01,R,R"},
-                                      {"1024,1024,512", "2x4", "2x4", "S1,R,R", "S0,R,R"},
-                                      {"3072,1024,170", "2x4", "3x4", "S0,R,R", "S0,R,R"},
-                                      {"1024,1024,512", "1x4", "2x4", "S01,R,R", "R,R,R"},
-                                      {"1024,1024,512", "1x4", "2x4", "S01,R,R", "R,R,R"},
-                                      {"1024,1024,512", "2x4", "2x4", "R,S0,R", "R,R,S0"}}};
 
 int split_of(const Sharding& sharding, const Mesh& mesh, std::size_t dim) {
   int parts = 1;
@@ -82,17 +68,19 @@ void check_layout(const Flags& flags) {
 }
 
 Flags with_case(Flags flags) {
-  if (flags.number < 1 || flags.number > int_size(kCases))
-    bad_input("--case is {}; use 1 to {}", flags.number, kCases.size());
+  if (flags.number < 1 || flags.number > int_size(kPaperCases))
+    bad_input("--case is {}; use 1 to {}", flags.number, kPaperCases.size());
   for (const auto& [name, value] : {std::pair{"--shape", &flags.shape},
                                     {"--src", &flags.src},
                                     {"--dst", &flags.dst},
                                     {"--src-spec", &flags.src_spec},
                                     {"--dst-spec", &flags.dst_spec}})
     if (!value->empty()) bad_input("--case {} has its own {}; leave one of the two out", flags.number, name);
-  const Case& one = kCases[at(flags.number - 1)];
-  flags.shape = one.shape, flags.src = one.src, flags.dst = one.dst;
-  flags.src_spec = one.src_spec, flags.dst_spec = one.dst_spec;
+  const PaperCase& one = kPaperCases[at(flags.number - 1)];
+  flags.shape = fmt::format("{}", fmt::join(one.shape, ","));
+  flags.src = fmt::format("{}x{}", one.source_hosts, PaperCase::kDevices);
+  flags.dst = fmt::format("{}x{}", one.destination_hosts, PaperCase::kDevices);
+  flags.src_spec = one.source, flags.dst_spec = one.destination;
   return flags;
 }
 

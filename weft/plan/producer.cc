@@ -67,7 +67,7 @@ ProducerKind parse_producer_kind(std::string_view name) { return parse_name(kKin
 Producer validated(Producer p, int num_ranks) {
   check_size("m", p.m);
   check_size("n", p.n);
-  if (p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv)
+  if (p.is_product())
     check_size("k", p.k);
   else if (p.k != 0)
     bad_input("k is {}, but only a gemm and a gemv have one; leave it out of a {}", p.k, to_string(p.kind));

@@ -53,6 +53,7 @@ struct Producer {
   // takes w of a gemm as kn; the reference takes all; CUDA's takes bf16 in either layout.
   Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : input; }
   Dtype y() const { return output; }
+  bool is_product() const { return kind == ProducerKind::gemm || kind == ProducerKind::gemv; }
   bool has_w() const { return kind != ProducerKind::copy && kind != ProducerKind::window; }
   WeightLayout layout() const { return kind == ProducerKind::gemv ? WeightLayout::nk : weights; }
   bool has_epilogue() const { return bias || residual || activation != Activation::none; }

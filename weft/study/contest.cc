@@ -9,6 +9,7 @@
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/collective/build.h"
+#include "weft/study/fastest.h"
 #include "weft/study/outside.h"
 #include "weft/study/soaker.h"
 #include "weft/study/trial.h"
@@ -86,7 +87,11 @@ Matrix Contest::run_collective(const float* x) {
 
 void Contest::add_parts() {
   producer_ = std::make_unique<Op>(compile(world_, producer_alone(spec_, world_.rank())));
-  if (has_collective(spec_)) choose_collective();
+  if (has_collective(spec_)) {
+    const Producer alone = collective_alone(spec_).producer;
+    stand_in_.assign(num(alone.m * alone.columns(world_.rank())), 0.5f);
+    collective_ = fastest_collective(world_, clock_, spec_, stand_in_.data()).op;
+  }
   const auto compute = [this] {
     producer_->run(whole_inputs());
     return producer_->output();
@@ -129,7 +134,9 @@ void Contest::add_sequential() {
 }
 
 void Contest::add_panels() {
-  choose_panels();
+  const MakerOf maker =
+      gemm_name_ == "onednn" ? onednn_maker(inputs_.weight_copies(), options_.threads) : own_maker(world_);
+  panels_ = fastest_panels(world_, clock_, spec_, maker, [this] { return inputs_.next(); });
   if (panels_) add_placed("panels", [this] { return panels_->run(inputs_.next()); });
 }
 
@@ -146,27 +153,9 @@ void Contest::choose_gemm() {
   const auto turn = [this](const Make& make) {
     if (!idle_) make(whole_inputs());
   };
-  if (pick_fastest(clock_, {[&] { turn(gemm_); }, [&] { turn(onednn_); }}) == 0) return;
+  if (pick_fastest(clock_, {[&] { turn(gemm_); }, [&] { turn(onednn_); }}).index == 0) return;
   gemm_ = onednn_;
   gemm_name_ = "onednn";
-}
-
-// The best sequential version takes the best route.
-void Contest::choose_collective() {
-  OpSpec spec = collective_alone(spec_);
-  stand_in_.assign(num(spec.producer.m * spec.producer.columns(world_.rank())), 0.5f);
-  std::vector<std::unique_ptr<Op>> ops;
-  std::vector<std::function<void()>> turns;
-  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
-    if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
-    spec.space.options.route = route;
-    Op* op = ops.emplace_back(std::make_unique<Op>(compile(world_, spec))).get();
-    turns.push_back([this, op] {
-      op->run(stand_in_.data());
-      op->output();
-    });
-  }
-  collective_ = std::move(ops[pick_fastest(clock_, turns)]);
 }
 
 // On a paced link a rank that waits spins first, which is no cost of the collective. So its route does not block, and
@@ -199,20 +188,6 @@ std::int64_t Contest::comm_cpu_ns() {
   return static_cast<std::int64_t>(times * median(seen));
 }
 
-void Contest::choose_panels() {
-  const MakerOf maker =
-      gemm_name_ == "onednn" ? onednn_maker(inputs_.weight_copies(), options_.threads) : own_maker(world_);
-  std::vector<std::unique_ptr<Panels>> tried;
-  std::vector<std::function<void()>> turns;
-  for (const int count : {2, 4, 8}) {
-    if (!panels_fit(spec_, count)) continue;
-    Panels* panels = tried.emplace_back(std::make_unique<Panels>(world_, spec_, count, maker)).get();
-    panels->refresh(inputs_.next());
-    turns.push_back([this, panels] { panels->run(inputs_.next()); });
-  }
-  if (!tried.empty()) panels_ = std::move(tried[pick_fastest(clock_, turns)]);
-}
-
 void Contest::add_mpi() {
   baseline::Mpi* mpi = options_.outside && spec_.space.kind != SpaceKind::keep ? load_mpi() : nullptr;
   if (mpi == nullptr) return;
@@ -222,7 +197,7 @@ void Contest::add_mpi() {
   if (spec_.alone()) stand_in_.assign(num(spec_.producer.m * spec_.producer.n), 0.5f);
   std::vector<std::function<void()>> turns;
   for (const MpiCall& call : calls) turns.push_back([this, &call] { call.run(stand_in_.data()); });
-  const MpiCall& best = calls[pick_fastest(clock_, turns)];
+  const MpiCall& best = calls[pick_fastest(clock_, turns).index];
   mpi_ = best.run;
   mpi_call_ = best.name;
   const Make make = onednn_ ? onednn_ : gemm_;

@@ -59,8 +59,6 @@ class Contest {
   void add_mpi();
   void add_routes();
   void choose_gemm();
-  void choose_collective();
-  void choose_panels();
   void add(std::string name, std::function<Matrix()> run, Expect expect = Expect::op);
   void add_placed(std::string name, std::function<Result()> run, Expect expect = Expect::op);
   // Moves constants: the same calls are checked within another contestant.

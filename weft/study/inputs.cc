@@ -19,11 +19,9 @@ std::int64_t cache_bytes() {
   return std::clamp<std::int64_t>(std::max(l3, l2), 1 << 20, 64 << 20);
 }
 
-bool has_weights(const Producer& p) { return p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv; }
-
 // Enough that none is still in the cache when its turn comes again.
 std::int64_t copies_of(const Producer& p) {
-  if (!has_weights(p)) return 1;
+  if (!p.is_product()) return 1;
   const std::int64_t bytes = p.k * p.n * static_cast<std::int64_t>(size_of(p.weight));
   return std::clamp<std::int64_t>(ceil_div(2 * cache_bytes(), bytes) + 1, 1, kMaxCopies);
 }
@@ -65,8 +63,8 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
     }
     return;
   }
-  x_.resize(num(p.m * (has_weights(p) ? p.k : p.n)));
-  if (!has_weights(p)) return;
+  x_.resize(num(p.m * (p.is_product() ? p.k : p.n)));
+  if (!p.is_product()) return;
   if (p.addend) addend_.resize(num(p.m * p.n));
   weight_elements_ = p.k * p.n;
   const std::uint64_t stream = stream_of(Input::w, rank, 0);

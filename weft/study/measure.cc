@@ -8,6 +8,7 @@
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/contest.h"
+#include "weft/study/fastest.h"
 #include "weft/study/rounds.h"
 #include "weft/world/world.h"
 
@@ -124,17 +125,23 @@ void Trial::count(Measurement* out) {
 void Trial::predict(Measurement* out) {
   const Cluster cluster = world_.cluster(world_.size());
   const EstimateHint hint = bench_hint(spec_);
-  const auto us = [&](const Plan& plan) { return estimate(plan, cluster, hint).seconds * 1e6; };
+  const auto plan_of = [](const Op* op) { return op == nullptr ? nullptr : &op->plan(); };
+  StyledOp op{
+      .collective = plan_of(contest_.collective()), .fused = &contest_.fused().plan(), .panels = contest_.panels()};
+  const auto us = [&](Style style) { return predicted_seconds(style, op, cluster, hint) * 1e6; };
   Measurement::Predicted& p = out->predicted;
-  p.fused_us = us(contest_.fused().plan());
+  p.fused_us = us(Style::fused);
   if (contest_.producer() != nullptr) {  // of the rank with the most columns, where they differ
     Producer widest = producer_alone(spec_, world_.rank()).producer;
     for (int rank = 0; rank < world_.size(); ++rank) widest.n = std::max(widest.n, spec_.producer.columns(rank));
-    p.compute_us = us(weft::build(widest, keep(), cluster));
+    op.compute_s = estimate(weft::build(widest, keep(), cluster), cluster, hint).seconds;
+    p.compute_us = us(Style::compute);
   }
-  if (contest_.collective() != nullptr) p.comm_us = us(contest_.collective()->plan());
-  if (p.comm_us) p.sequential_us = *p.compute_us + *p.comm_us;
-  if (contest_.panels() != nullptr) p.panels_us = contest_.panels()->predicted_seconds(cluster, hint) * 1e6;
+  if (op.collective != nullptr) {
+    p.sequential_us = us(Style::sequential);
+    p.comm_us = *p.sequential_us - *p.compute_us;
+  }
+  if (op.panels != nullptr) p.panels_us = us(Style::panels);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/study/contest.h"
-#include "weft/study/trial.h"
+#include "weft/study/rounds.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::int64_t kTerms = 200'000;
 
+// The ops of one comparison, each run many times in a turn. All runs of a round have the same inputs, so the last one's
+// result is checked for all.
 class Blocks {
  public:
-  Blocks(World& world, const OpSpec& spec, int block)
+  Blocks(World& world, const OpSpec& spec, int runs)
       : world_(world),
-        spec_(spec),
-        block_(block),
-        clock_(world),
+        runs_(runs),
         inputs_(spec, world.rank()),
         fused_(compile(world, spec)),
         producer_(compile(world, producer_alone(spec, world.rank()))),
@@ -34,53 +34,38 @@ class Blocks {
 
   void refresh(std::uint64_t round) { inputs_.refresh(round); }
   bool has_mpi() const { return mpi_ != nullptr; }
+  double tolerance() const { return reference_.tolerance(); }
 
-  double fused_us(std::uint64_t round) {
-    Matrix y;
-    const double us = timed([&] {
+  std::vector<Contestant> contestants() {
+    const auto times = [this](auto run) {
+      return [this, run] {
+        for (int i = 0; i < runs_; ++i) run();
+      };
+    };
+    const auto fused = times([this] {
       fused_.run(inputs_.next());
-      y = fused_.output();
+      y_ = fused_.output();
     });
-    check(y, round);
-    return us;
+    const auto error = [this](std::uint64_t round) {
+      const double off = reference_.error_of(y_, Expect::op, round, world_.rank(), kTerms);
+      return static_cast<std::int64_t>(std::min(off, 1e3) / kErrorUnit);
+    };
+    std::vector<Contestant> out{{"fused", fused, {}, error}, {"compute", times([this] { compute(); })}};
+    if (has_mpi()) out.push_back({"mpi", times([this] { mpi_->all_reduce(ones_.data(), sums_.data(), count_); })});
+    out.push_back({"fused again", fused, {}, error});
+    return out;
   }
-  double compute_us() {
-    return timed([&] {
-      Inputs in = inputs_.next();
-      if (!gathered_.empty()) in.x = gathered_.data();
-      producer_.run(in);
-      producer_.output();
-    });
-  }
-  double mpi_us() {
-    return timed([&] { mpi_->all_reduce(ones_.data(), sums_.data(), count_); });
-  }
-  double max_error() const { return max_error_; }
 
  private:
-  template <typename Run>
-  double timed(const Run& run) {
-    const std::int64_t ns = time_together_ns(clock_, [&] {
-      for (int i = 0; i < block_; ++i) run();
-    });
-    return static_cast<double>(ns) * 1e-3 / block_;
-  }
-
-  // Of the block's last run: all of them had the same inputs.
-  void check(const Matrix& y, std::uint64_t round) {
-    const double error = reference_.error_of(y, Expect::op, round, world_.rank(), kTerms);
-    max_error_ = std::max(max_error_, error);
-    if (error > reference_.tolerance())
-      throw Error(Code::internal,
-                  fmt::format("{} run back to back gives a wrong result on rank {}: off by {:.2g}, where "
-                              "rounding explains {:.2g}; a wrong result has no time",
-                              spec_.name, world_.rank(), error, reference_.tolerance()));
+  void compute() {
+    Inputs in = inputs_.next();
+    if (!gathered_.empty()) in.x = gathered_.data();
+    producer_.run(in);
+    producer_.output();
   }
 
   World& world_;
-  const OpSpec& spec_;
-  int block_;
-  CommonClock clock_;
+  int runs_;
   RankInputs inputs_;
   Op fused_, producer_;
   Reference reference_;
@@ -88,7 +73,7 @@ class Blocks {
   std::int64_t count_;
   std::vector<float> ones_, sums_;
   std::vector<float> gathered_;  // rows of all ranks, as the producer alone finds them; empty where none are gathered
-  double max_error_ = 0;
+  Matrix y_;                     // of the last fused run
 };
 
 }  // namespace
@@ -96,30 +81,41 @@ class Blocks {
 Paired measure_paired(World& world, const OpSpec& spec, const PairedOptions& options) {
   const int block = std::clamp(options.block, 1, options.runs), blocks = options.runs / block;
   Blocks all(world, spec, block);
-  std::vector<double> fused, again, compute, extra, mpi;
-  for (int b = 0; b <= blocks; ++b) {
-    const auto round = static_cast<std::uint64_t>(b);
-    all.refresh(round);
-    const double first = all.fused_us(round), made = all.compute_us();
-    const double reduced = all.has_mpi() ? all.mpi_us() : 0;
-    const double second = all.fused_us(round);
-    if (b == 0) continue;  // touches new memory
-    fused.push_back(b % 2 == 0 ? first : second);
-    again.push_back(b % 2 == 0 ? second : first);
-    compute.push_back(made);
-    extra.push_back((first + second) / 2 - made);
-    mpi.push_back(reduced);
-  }
+  CommonClock clock(world);
   Paired out;
+  const auto judge = [&](const Contestant&, std::uint64_t, const TurnTime& time) {
+    for (std::size_t rank = 0; rank < time.said.size(); ++rank) {
+      const double error = static_cast<double>(time.said[rank]) * kErrorUnit;
+      out.max_rel_err = std::max(out.max_rel_err, error);
+      if (error > all.tolerance())
+        fail(Code::internal,
+             "{} run back to back gives a wrong result on rank {}: off by {:.2g}, where rounding explains {:.2g}; a "
+             "wrong result has no time",
+             spec.name, rank, error, all.tolerance());
+    }
+    return true;
+  };
+  Rounds rounds(clock, all.contestants(),
+                {.rounds = blocks,
+                 .order = TurnOrder::listed,
+                 .refresh = [&](std::uint64_t round) { all.refresh(round); },
+                 .judge = judge});
+  rounds.run();
+  std::vector<double> fused, again, extra;
+  for (int b = 0; b < rounds.count(); ++b) {  // which of the two fused blocks counts as the second one alternates
+    const double first = rounds.turns("fused")[at(b)].us, second = rounds.turns("fused again")[at(b)].us;
+    fused.push_back((b % 2 == 0 ? second : first) / block);
+    again.push_back((b % 2 == 0 ? first : second) / block);
+    extra.push_back(((first + second) / 2 - rounds.turns("compute")[at(b)].us) / block);
+  }
   out.fused_us = median(fused);
-  out.compute_us = median(compute);
+  out.compute_us = *rounds.median_us("compute") / block;
   out.extra_us = median(extra);
   out.aa_band = std::abs(out.fused_us / median(again) - 1);
   if (all.has_mpi()) {
-    out.mpi_allreduce_us = median(mpi);
+    out.mpi_allreduce_us = *rounds.median_us("mpi") / block;
     out.ratio = out.extra_us / *out.mpi_allreduce_us;
   }
-  out.max_rel_err = all.max_error();
   out.runs = blocks * block;
   return out;
 }

@@ -101,17 +101,10 @@ void Panels::add(World& world, int p, int panels, const MakerOf& maker) {
   alone.producer = step.producer;
   OpSpec collective = collective_alone(alone);
   collective.space.options.route = unblocking_route(spec_.space.kind, collective.producer.m * collective.producer.n);
-  if (splits_sums(step.producer)) {
-    const bool gathers = spec_.space.kind == SpaceKind::all_reduce;
-    const std::int64_t part = cut(step.producer.m, spec_.ranks, rank_ + 1) - cut(step.producer.m, spec_.ranks, rank_);
-    step.sums.resize(num(part * step.producer.n));
-    collective.space = all_to_all(spec_.space.mesh, spec_.space.axis);
-    if (gathers)
-      step.gather =
-          std::make_unique<Op>(world.compile(copy({.rows = part, .cols = step.producer.n}),
-                                             all_gather(spec_.space.mesh, spec_.space.axis, {.route = Route::direct})));
-  }
-  step.collective = std::make_unique<Op>(compile(world, collective));
+  if (!spec_.gathers && SplitSum::possible(spec_.space.kind, step.producer.m, spec_.ranks))
+    step.sum = std::make_unique<SplitSum>(world, spec_.space, step.producer.m, step.producer.n);
+  else
+    step.collective = std::make_unique<Op>(compile(world, collective));
   if (spec_.gathers) step.producer.m *= spec_.ranks;
   step.make = maker(step.producer);
 }
@@ -184,42 +177,12 @@ Inputs Panels::inputs_of(const Step& step, const Inputs& inputs) const {
   return out;
 }
 
-// A reduce_scatter always; an all_reduce where every rank has as many rows to add up, for an all_gather takes no
-// others.
-bool Panels::splits_sums(const Producer& panel) const {
-  if (spec_.gathers || panel.m < spec_.ranks) return false;
-  return spec_.space.kind == SpaceKind::reduce_scatter ||
-         (spec_.space.kind == SpaceKind::all_reduce && panel.m % spec_.ranks == 0);
-}
-
 void Panels::poll(std::size_t begin, std::size_t end) {
-  for (std::size_t p = begin; p < end; ++p) {
-    Step& step = steps_[p];
-    if (step.added && step.gather)
-      step.gather->ready();
-    else if (step.collective->ready() && !step.sums.empty() && !step.added && !step.gather)
-      add_up(step);
-  }
-}
-
-void Panels::add_up(Step& step) {
-  const Matrix y = step.collective->output();
-  const std::size_t count = step.sums.size();
-  const float* last = y.data + num(spec_.ranks - 1) * count;
-  for (std::size_t i = 0; i < count; ++i) step.sums[i] = y.data[i] + (spec_.ranks > 1 ? last[i] : 0);
-  for (int from = 1; from < spec_.ranks - 1; ++from) {
-    const float* block = y.data + num(from) * count;
-    for (std::size_t i = 0; i < count; ++i) step.sums[i] += block[i];
-  }
-  step.added = true;
-  if (step.gather) step.gather->run(step.sums.data());
-}
-
-Matrix Panels::finish(Step& step) {
-  if (step.sums.empty()) return step.collective->output();
-  if (step.gather) return step.gather->output();
-  const std::int64_t n = step.producer.n;
-  return {step.sums.data(), std::ssize(step.sums) / n, n};
+  for (std::size_t p = begin; p < end; ++p)
+    if (steps_[p].sum)
+      steps_[p].sum->poll();
+    else
+      steps_[p].collective->ready();
 }
 
 Result Panels::run(const Inputs& inputs) {
@@ -228,18 +191,18 @@ Result Panels::run(const Inputs& inputs) {
     Step& step = steps_[p];
     // A rank with nothing to make takes part all the same; what it gives is not read.
     const float* made = idle_ ? &kNothing : step.make(inputs_of(step, inputs)).data;
-    step.collective->run(made);
-    step.added = false;
-    // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the next
-    // panel. Started whenever its blocks are there, it comes before that exchange on one rank and behind it on another,
-    // and each waits until the other opens.
-    if (p > 0 && steps_[p - 1].gather) add_up(steps_[p - 1]);
+    if (step.sum)
+      step.sum->start(made);
+    else
+      step.collective->run(made);
+    if (p > 0 && steps_[p - 1].sum && steps_[p - 1].sum->sends_sums()) steps_[p - 1].sum->add_up();
     poll(0, p);
   }
   for (Step& step : steps_)
-    if (!step.sums.empty() && !step.added) add_up(step);
+    if (step.sum && !step.sum->added()) step.sum->add_up();
   Result out;
-  for (std::size_t p = 0; p < steps_.size(); ++p) place(steps_[p], p, finish(steps_[p]), &out);
+  for (std::size_t p = 0; p < steps_.size(); ++p)
+    place(steps_[p], p, steps_[p].sum ? steps_[p].sum->output() : steps_[p].collective->output(), &out);
   return out;
 }
 
@@ -283,8 +246,8 @@ double Panels::predicted_seconds(const Cluster& cluster, const EstimateHint& hin
     if (!producer.n_of.empty()) producer.n = *std::max_element(producer.n_of.begin(), producer.n_of.end());
     producer.n_of.clear();
     const double compute = estimate(weft::build(producer, keep(), cluster), cluster, hint).seconds;
-    double comm = estimate(step.collective->plan(), cluster, hint).seconds;
-    if (step.gather) comm += estimate(step.gather->plan(), cluster, hint).seconds;
+    const double comm =
+        step.sum ? step.sum->seconds(cluster) : estimate(step.collective->plan(), cluster, hint).seconds;
     if (cluster.num_hosts == 1) {
       made += compute + comm;
       sent = made;

@@ -12,6 +12,7 @@
 #include "weft/study/check.h"
 #include "weft/study/op_spec.h"
 #include "weft/world/op.h"
+#include "weft/world/split_sum.h"
 
 namespace weft {
 
@@ -58,12 +59,8 @@ class Panels {
   struct Step {
     Producer producer;
     Make make;
-    std::unique_ptr<Op> collective;
-    // Sums between ranks: Weft's own routes add in run(), which waits. So the collective is an all_to_all, its blocks
-    // are added here once they have come, and an all_reduce gathers the sums.
-    std::vector<float> sums;
-    std::unique_ptr<Op> gather;
-    bool added = false;
+    std::unique_ptr<Op> collective;  // or, for sums that can be split, one that does not wait to add
+    std::unique_ptr<SplitSum> sum;
     std::vector<Stretch> stretches;
     std::int64_t first = 0;     // of its rows within x in panel order
     std::size_t addend_at = 0;  // within the addend in panel order
@@ -76,9 +73,6 @@ class Panels {
   void take_addend(const float* addend);
   void take_indices(Step& step, const Inputs& inputs) const;
   void poll(std::size_t begin, std::size_t end);
-  void add_up(Step& step);
-  bool splits_sums(const Producer& panel) const;
-  Matrix finish(Step& step);
   Result run_gathering(const Inputs& inputs);
   void place(const Step& step, std::size_t p, const Matrix& y, Result* out) const;
 

@@ -118,7 +118,8 @@ TEST(Trial, TheQuickestOnTheSlowestRankIsPicked) {
   World::local(2, [](World& world) {
     CommonClock clock(world);
     const auto picked =
-        pick_fastest(clock, {[&] { nap(world.rank() == 0 ? 100 : 4000); }, [] { nap(1500); }, [] { nap(6000); }}, 2);
+        pick_fastest(clock, {[&] { nap(world.rank() == 0 ? 100 : 4000); }, [] { nap(1500); }, [] { nap(6000); }}, 2)
+            .index;
     EXPECT_EQ(picked, 1u);
   });
 }

@@ -12,15 +12,15 @@ std::int64_t time_together_ns(CommonClock& clock, const std::function<void()>& t
   return clock.worst_of_ranks(CommonClock::now_ns() - start);
 }
 
-std::size_t pick_fastest(CommonClock& clock, const std::vector<std::function<void()>>& candidates, int turns) {
-  if (candidates.size() < 2) return 0;
+Fastest pick_fastest(CommonClock& clock, const std::vector<std::function<void()>>& candidates, int turns) {
   std::vector<std::int64_t> best(candidates.size(), INT64_MAX);
   for (int turn = 0; turn <= turns; ++turn)
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const std::int64_t ns = time_together_ns(clock, candidates[c]);
       if (turn > 0) best[c] = std::min(best[c], ns);
     }
-  return num(std::min_element(best.begin(), best.end()) - best.begin());
+  const auto least = std::min_element(best.begin(), best.end());
+  return {num(least - best.begin()), static_cast<double>(*least) * 1e-3};
 }
 
 }  // namespace weft

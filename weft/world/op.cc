@@ -92,7 +92,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
     bad_input("counts are given for {} ranks, but the group has {}", counts.peers.size(), plan.num_ranks);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Producer& p = plan.producers[i];
-    const bool weights = p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv;
+    const bool weights = p.is_product();
     const bool written = is_written(p, inputs[i]);
     if (reads[i].x && !written && p.kind != ProducerKind::embedding_bag) need(inputs[i].x != nullptr, "x", plan);
     if (!reads[i].any) continue;

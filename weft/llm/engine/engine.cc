@@ -135,7 +135,7 @@ void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight)
         .addend = dropped};
     slot = make_reduction(
         world, shape,
-        {.form = options.sync, .panels = options.panels, .threads = &threads, .priced_k = shard().mlp_width});
+        {.style = options.sync, .panels = options.panels, .threads = &threads, .priced_k = shard().mlp_width});
   }
 }
 

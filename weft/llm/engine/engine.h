@@ -7,32 +7,22 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "weft/llm/model/block_mode.h"
 #include "weft/llm/model/model.h"
+#include "weft/world/style.h"
 
 namespace weft {
 
 class World;
 
-// How a product and its all_reduce go together.
-enum class SyncForm {
-  fused,       // one op: tiles leave as they are made
-  sequential,  // the product, then the all_reduce
-  decomposed,  // the product in panels of rows, each followed by a collective that does not block
-  alone,       // no all_reduce at all: wrong results, the floor that others are measured against
-};
-std::string_view to_string(SyncForm form);
-SyncForm parse_sync_form(std::string_view name);  // throws bad_input
-
 struct EngineOptions {
   int sequences = 1;          // that can be open at once
   std::int64_t capacity = 0;  // tokens of a sequence; 0: the model's longest
   std::int64_t rows = 512;    // most rows of a forward
-  SyncForm sync = SyncForm::fused;
-  int panels = 4;  // decomposed
+  Style sync = Style::fused;
+  int panels = 4;  // of the style `panels`
 };
 
 // Tokens to append to a sequence.

@@ -103,7 +103,7 @@ TEST(Engine, DroppedBlocksAreWhatTheFactsSay) {
 
 TEST(Engine, EveryDroppedSynchronisationSavesItsBytes) {
   for (const int ranks : {2, 3, 4})
-    for (const SyncForm form : {SyncForm::fused, SyncForm::sequential, SyncForm::decomposed})
+    for (const Style form : {Style::fused, Style::sequential, Style::panels})
       World::local(ranks, [&](World& world) {
         const Model model = Model::load(kWeft16, world.rank(), world.size());
         Engine engine(world, model, {.rows = 64, .sync = form});
@@ -138,7 +138,7 @@ TEST(Engine, EveryFormAndWireGivesTheSameLogits) {
     World::local(3, [&](World& world) {
       const Model model = Model::load(folder, world.rank(), world.size());
       const GoldenPrompt prompt = golden_prompts(folder)[2];
-      for (const SyncForm form : {SyncForm::sequential, SyncForm::decomposed}) {
+      for (const Style form : {Style::sequential, Style::panels}) {
         Engine engine(world, model, {.rows = 48, .sync = form});
         EXPECT_LT(golden_error(prompt, logits_of(engine, prompt.ids)), kTolerance) << to_string(form);
       }

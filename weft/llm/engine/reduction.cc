@@ -5,7 +5,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/names.h"
 #include "weft/collective/build.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/epilogue.h"
@@ -14,11 +13,6 @@
 
 namespace weft {
 namespace {
-
-constexpr Names<SyncForm, 4> kForms{{{SyncForm::fused, "fused"},
-                                     {SyncForm::sequential, "sequential"},
-                                     {SyncForm::decomposed, "decomposed"},
-                                     {SyncForm::alone, "alone"}}};
 
 Dtype dtype_of(BlockWire wire) {
   switch (wire) {
@@ -149,9 +143,6 @@ SpaceOptions sync_options(BlockWire wire) {
   return options;
 }
 
-std::string_view to_string(SyncForm form) { return name_of(kForms, form); }
-SyncForm parse_sync_form(std::string_view name) { return parse_name(kForms, "sync", name); }
-
 void finish_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const float* bias, const float* residual,
                  float* y) {
   parallel_rows(threads, rows, n, [&](std::int64_t begin, std::int64_t end) {
@@ -166,9 +157,9 @@ void add_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const floa
 
 std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShape& shape,
                                                const ReductionOptions& options) {
-  if (world.size() == 1 || options.form == SyncForm::alone) return std::make_unique<Alone>(shape, *options.threads);
-  if (options.form == SyncForm::decomposed) return make_panel_reduction(world, shape, options);
-  if (options.form == SyncForm::sequential) return std::make_unique<Sequential>(world, shape, options);
+  if (world.size() == 1 || options.style == Style::compute) return std::make_unique<Alone>(shape, *options.threads);
+  if (options.style == Style::panels) return make_panel_reduction(world, shape, options);
+  if (options.style == Style::sequential) return std::make_unique<Sequential>(world, shape, options);
   return std::make_unique<Fused>(world, shape, options);
 }
 

@@ -1,6 +1,6 @@
 // An output projection and the all_reduce behind it: y = residual + bias + sum over ranks of (addend + x . w^T), the
 // same bits on every rank. The engine's blocks differ in their weights alone, so a few of these serve all of them. How
-// product and all_reduce go together is the SyncForm; one rank, and the form `alone`, send nothing.
+// product and all_reduce go together is the Style; one rank, and the style `compute`, send nothing.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class ReducedProduct {
 };
 
 struct ReductionOptions {
-  SyncForm form = SyncForm::fused;
+  Style style = Style::fused;
   int panels = 4;
   ThreadPool* threads = nullptr;  // for what is made outside ops
   // An all_reduce of these sizes takes the route that is best after a product of this width: so that what a block sends
@@ -53,7 +53,7 @@ struct ReductionOptions {
 // Collective.
 std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShape& shape,
                                                const ReductionOptions& options);
-// The form decomposed; rows in panels. Of the library: make_reduction calls it.
+// The style `panels`, of rows. Of the library: make_reduction calls it.
 std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
                                                      const ReductionOptions& options);
 

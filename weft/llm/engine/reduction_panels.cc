@@ -1,7 +1,5 @@
-// The style `panels`: the product in panels of rows, each sent on its way by collectives that do not block, so that
-// a panel travels while the next is made. Weft's own all_reduce routes add while they run, which waits for peers; so a
-// panel is an all_to_all of its parts, added here once they have come, and an all_gather of the sums (as
-// weft/study/panels.h has it for single ops).
+// The style `panels`: the product in panels of rows, each summed over the ranks by collectives that do not block
+// (weft/world/split_sum.h), so that a panel travels while the next is made. weft/study/panels.h has it for single ops.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/parallel_rows.h"
 #include "weft/llm/engine/reduction.h"
+#include "weft/world/split_sum.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -27,11 +26,7 @@ class Panels final : public ReducedProduct {
     for (std::int64_t at = 0; at < shape.rows; at += panel_rows_) {
       auto& step = steps_.emplace_back();
       step.made.resize(num(panel_rows_ * shape.n));
-      step.sums.resize(step.made.size() / num(ranks_));
-      step.exchange = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_, .cols = shape.n}),
-                                                         all_to_all(mesh, "tp", {.route = Route::direct})));
-      step.gather = std::make_unique<Op>(world.compile(copy({.rows = panel_rows_ / ranks_, .cols = shape.n}),
-                                                       all_gather(mesh, "tp", {.route = Route::direct})));
+      step.sum = std::make_unique<SplitSum>(world, all_reduce(mesh, "tp"), panel_rows_, shape.n);
     }
     for (auto& copy : y_) copy.resize(num(shape.rows * shape.n));
   }
@@ -41,19 +36,16 @@ class Panels final : public ReducedProduct {
     const auto used = num((rows + panel_rows_ - 1) / panel_rows_);
     for (std::size_t p = 0; p < used; ++p) {
       make(in, static_cast<std::int64_t>(p) * panel_rows_, rows, steps_[p]);
-      steps_[p].exchange->run(steps_[p].made.data());
-      // All ranks start their ops in one order (Op::run), so a gather has a fixed place: behind the exchange of the
-      // next panel. Started whenever its parts are there, it comes before that exchange on one rank and behind it on
-      // another, and each waits until the other opens.
-      if (p > 0) add_up(steps_[p - 1]);
-      for (std::size_t before = 0; before < p; ++before) steps_[before].gather->ready();
+      steps_[p].sum->start(steps_[p].made.data());
+      if (p > 0) steps_[p - 1].sum->add_up();
+      for (std::size_t before = 0; before < p; ++before) steps_[before].sum->poll();
     }
-    if (used > 0) add_up(steps_[used - 1]);
+    if (used > 0) steps_[used - 1].sum->add_up();
     float* y = y_[turn_ ^= 1].data();
     for (std::size_t p = 0; p < used; ++p) {
       const std::int64_t begin = static_cast<std::int64_t>(p) * panel_rows_;
       const std::int64_t count = std::min(panel_rows_, rows - begin) * shape_.n;
-      std::copy_n(steps_[p].gather->output().data, count, y + begin * shape_.n);
+      std::copy_n(steps_[p].sum->output().data, count, y + begin * shape_.n);
     }
     finish_rows(threads_, rows, shape_.n, in.bias, in.residual, y);
     return y;
@@ -61,15 +53,14 @@ class Panels final : public ReducedProduct {
 
   std::int64_t bytes_sent() const override {
     std::int64_t bytes = 0;
-    for (const Step& step : steps_) bytes += step.exchange->sent().bytes + step.gather->sent().bytes;
+    for (const Step& step : steps_) bytes += step.sum->bytes_sent();
     return bytes;
   }
 
  private:
   struct Step {
     std::vector<float> made;  // (panel_rows, n)
-    std::vector<float> sums;  // this rank's part of the rows, added up
-    std::unique_ptr<Op> exchange, gather;
+    std::unique_ptr<SplitSum> sum;
   };
 
   void make(const ReductionInputs& in, std::int64_t begin, std::int64_t rows, Step& step) const {
@@ -77,16 +68,6 @@ class Panels final : public ReducedProduct {
     matmul(threads_, count, {.n = shape_.n, .k = shape_.k, .w = in.w, .dtype = shape_.weight}, in.x + begin * shape_.k,
            shape_.k, step.made.data(), shape_.n);
     if (shape_.addend) add_rows(threads_, count, shape_.n, in.addend + begin * shape_.n, step.made.data());
-  }
-
-  // Every rank's part in rank order.
-  void add_up(Step& step) const {
-    const float* parts = step.exchange->output().data;
-    const std::size_t count = step.sums.size();
-    std::copy_n(parts, count, step.sums.begin());
-    for (int from = 1; from < ranks_; ++from)
-      for (std::size_t i = 0; i < count; ++i) step.sums[i] += parts[static_cast<std::size_t>(from) * count + i];
-    step.gather->run(step.sums.data());
   }
 
   ReductionShape shape_;
@@ -103,7 +84,7 @@ class Panels final : public ReducedProduct {
 std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
                                                      const ReductionOptions& options) {
   if (shape.wire != BlockWire::f32)
-    bad_input("sync decomposed sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
+    bad_input("sync panels sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
               to_string(BlockMode{shape.addend, shape.wire}));
   return std::make_unique<Panels>(world, shape, options);
 }

@@ -29,8 +29,7 @@ TEST(ReductionPanels, ABusyNicChangesNoOrder) {
         const ReductionShape shape{.rows = 64, .n = 32, .k = 4096};
         const std::vector<float> x(num(shape.rows * shape.k), 1), w(num(shape.n * shape.k), 1);
         const auto product = make_reduction(
-            world, shape,
-            {.form = SyncForm::decomposed, .panels = 8, .threads = &world.threads(), .priced_k = shape.k});
+            world, shape, {.style = Style::panels, .panels = 8, .threads = &world.threads(), .priced_k = shape.k});
         for (int run = 0; run < 3; ++run) {
           world.barrier();
           before.run(much.data());

@@ -16,8 +16,6 @@ double weight_bytes(const Producer& p, double cols) {
   return cols * static_cast<double>(p.k) * static_cast<double>(size_of(p.weight));
 }
 
-bool has_weights(const Producer& p) { return p.kind == ProducerKind::gemm || p.kind == ProducerKind::gemv; }
-
 double pass(double read, double store) { return std::max(read, store) + kExposed * std::min(read, store); }
 
 }  // namespace
@@ -27,7 +25,7 @@ Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hin
   std::vector<double> touched(m_.acts_of.size(), 0);
   for (std::size_t rank = 0; rank < touched.size(); ++rank)
     for (const Producer& p : m_.plan->producers)
-      if (has_weights(p)) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
+      if (p.is_product()) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
   for (const double bytes : touched) memory_.push_back(memory_for(bytes, cluster_.cache_bytes));
   for (const Producer& p : m_.plan->producers) {
@@ -66,7 +64,7 @@ double Costs::touched_by(const Act& act) const {
   if (!act.is_step || act.box < 0) return out;
   const Producer& p = m_.plan->producers[act.producer];
   const Box& box = m_.boxes[act.box];
-  if (has_weights(p)) out += static_cast<double>(box.size(0) * p.k) * 4;
+  if (p.is_product()) out += static_cast<double>(box.size(0) * p.k) * 4;
   if (p.kind == ProducerKind::copy) out += static_cast<double>(box.volume()) * 4;
   if (p.addend) out += static_cast<double>(box.volume()) * 4;
   return out;

@@ -28,7 +28,7 @@ Schedule checked(const std::vector<Task>& tasks, const Network& network, Strateg
 
 TEST(Schedule, TheNineCasesGiveTheKnownFigures) {
   for (const NineCase& c : nine_cases()) {
-    SCOPED_TRACE(c.source + " to " + c.destination);
+    SCOPED_TRACE(std::string(c.source) + " to " + c.destination);
     const Instance instance = instance_of(c);
     const std::vector<Task> all = tasks(instance.reshard);
     const auto makespan = [&](Choice choice) {

@@ -39,12 +39,12 @@ class FormEngines {
 
  private:
   struct Made {
-    SyncForm sync;
+    Style sync;
     std::size_t model;
     std::unique_ptr<Engine> engine;
   };
   std::size_t model_of(const ModelForm& form) const { return form.repaired ? models_.size() - 1 : 0; }
-  Engine* find(SyncForm sync, std::size_t model) {
+  Engine* find(Style sync, std::size_t model) {
     for (Made& made : made_)
       if (made.sync == sync && made.model == model) return made.engine.get();
     return nullptr;
@@ -78,7 +78,7 @@ class ModelRounds {
       row.sent_bytes = sent;
       row.dropped = num_dropped(form.modes);
       row.syncs = 2 * int_size(form.modes) - row.dropped;
-      if (form.sync == SyncForm::alone) row.syncs = row.dropped = 0;
+      if (form.sync == Style::compute) row.syncs = row.dropped = 0;
       out->table.rows.push_back(row);
       if (keeps_values(form)) out->same_token = out->same_token && tokens_[i] == tokens_[0];
     }

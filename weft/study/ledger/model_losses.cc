@@ -28,7 +28,7 @@ void measure_losses(const ModelTask& task, const Tokenizer& tokenizer, const Say
       const Model model(source, world.rank(), world.size());
       Engine engine(world, model, eval_engine(task.source.config, length, length));
       for (const ModelForm& form : forms_of(task)) {
-        if (form.repaired != repaired || form.sync != SyncForm::fused) continue;
+        if (form.repaired != repaired || form.sync != Style::fused) continue;
         engine.set_modes(form.modes);
         std::vector<WindowScore> scored = score_windows(engine, windows);
         if (world.rank() == 0) scores[form.name] = std::move(scored);

@@ -38,7 +38,7 @@ class ModelPricer {
   }
 
  private:
-  double block_s(SyncForm sync, const BlockMode& mode) const {
+  double block_s(Style sync, const BlockMode& mode) const {
     const auto products = summed();
     double out = local_s() + sync_s(products[1], sync, mode.wire);
     out += mode.drop ? kept(products[0]) : sync_s(products[0], sync, mode.wire);
@@ -59,11 +59,11 @@ class ModelPricer {
 
   double kept(const Product& p) const { return estimate(build(producer(p), keep(), cluster_), cluster_).seconds; }
 
-  double sync_s(const Product& p, SyncForm sync, BlockWire wire) const {
+  double sync_s(const Product& p, Style sync, BlockWire wire) const {
     const Space space = all_reduce(mesh_, "tp", sync_options(wire));
-    if (sync == SyncForm::alone || task_.ranks == 1) return kept(p);
-    if (sync == SyncForm::fused) return estimate(build(producer(p), space, cluster_), cluster_).seconds;
-    const std::int64_t panels = sync == SyncForm::decomposed ? EngineOptions{}.panels : 1;
+    if (sync == Style::compute || task_.ranks == 1) return kept(p);
+    if (sync == Style::fused) return estimate(build(producer(p), space, cluster_), cluster_).seconds;
+    const std::int64_t panels = sync == Style::panels ? EngineOptions{}.panels : 1;
     const std::int64_t rows = (p.m + panels - 1) / panels;
     const double product = kept({rows, p.n, p.k});
     const double sum = estimate(build(copy({.rows = rows, .cols = p.n}), space, cluster_), cluster_).seconds;

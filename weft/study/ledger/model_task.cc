@@ -94,17 +94,17 @@ std::string task_text(const ModelTask& task) { return read_text_file(task.text_p
 std::vector<ModelForm> forms_of(const ModelTask& task) {
   const std::vector<BlockMode> sync(num(task.source.config.blocks), BlockMode{});
   const bool repaired = task.source.repaired != nullptr;
-  return {{"sequential", SyncForm::sequential, sync},
-          {"panels", SyncForm::decomposed, sync},
-          {"fused", SyncForm::fused, sync},
-          {"fused_int8", SyncForm::fused, with_int8(sync)},
-          {"dropped", SyncForm::fused, task.dropped, repaired},
-          {"dropped_int8", SyncForm::fused, with_int8(task.dropped), repaired},
-          {kFloor, SyncForm::alone, sync}};
+  return {{"sequential", Style::sequential, sync},
+          {"panels", Style::panels, sync},
+          {"fused", Style::fused, sync},
+          {"fused_int8", Style::fused, with_int8(sync)},
+          {"dropped", Style::fused, task.dropped, repaired},
+          {"dropped_int8", Style::fused, with_int8(task.dropped), repaired},
+          {kFloor, Style::compute, sync}};
 }
 
 bool keeps_values(const ModelForm& form) {
-  return form.sync != SyncForm::alone && !form.repaired &&
+  return form.sync != Style::compute && !form.repaired &&
          std::all_of(form.modes.begin(), form.modes.end(),
                      [](const BlockMode& mode) { return !mode.drop && mode.wire == BlockWire::f32; });
 }

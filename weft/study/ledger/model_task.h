@@ -39,7 +39,7 @@ std::string task_text(const ModelTask& task);  // what losses are measured on
 // One form: how products and all_reduces go together, and what the blocks do.
 struct ModelForm {
   std::string name;  // of its row
-  SyncForm sync = SyncForm::fused;
+  Style sync = Style::fused;
   std::vector<BlockMode> modes;
   bool repaired = false;  // runs the weights of the spd file
 };

@@ -48,7 +48,7 @@ TEST(ModelTask, FormsThatChangeNoValueComeFirstAndTheFloorLast) {
   ASSERT_EQ(forms.size(), 7u);
   for (std::size_t i = 0; i < forms.size(); ++i) EXPECT_EQ(keeps_values(forms[i]), i < 3) << forms[i].name;
   EXPECT_EQ(forms.back().name, kFloor);
-  EXPECT_EQ(forms.back().sync, SyncForm::alone);
+  EXPECT_EQ(forms.back().sync, Style::compute);
   EXPECT_EQ(num_dropped(forms[3].modes), 0);
   EXPECT_EQ(num_dropped(forms[5].modes), num_dropped(task.dropped));
   for (const BlockMode& mode : forms[5].modes) EXPECT_EQ(mode.wire, BlockWire::int8);

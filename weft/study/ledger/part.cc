@@ -1,29 +1,12 @@
 #include "weft/study/ledger/part.h"
 
-#include <algorithm>
-
-#include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/contest.h"
+#include "weft/study/fastest.h"
 #include "weft/study/proof.h"
-#include "weft/study/trial.h"
 #include "weft/world/world.h"
 
 namespace weft {
-
-const char* to_string(Style style) {
-  switch (style) {
-    case Style::sequential:
-      return "sequential";
-    case Style::panels:
-      return "panels";
-    case Style::fused:
-      return "fused";
-    case Style::compute:
-      return "compute";
-  }
-  return "";
-}
 
 void StageLog::did(Doing doing) {
   const std::int64_t now = CommonClock::now_ns();
@@ -45,48 +28,15 @@ MeasuredPart::MeasuredPart(World& world, CommonClock& clock, std::string name, O
   }
 }
 
-double MeasuredPart::fastest_us(const std::function<void()>& work) {
-  time_together_ns(clock_, work);  // touches new memory
-  std::int64_t fastest = INT64_MAX;
-  for (int turn = 0; turn < 3; ++turn) fastest = std::min(fastest, time_together_ns(clock_, work));
-  return static_cast<double>(fastest) * 1e-3;
-}
-
 void MeasuredPart::settle(const Inputs& inputs) {
   if (!has_collective_) return;
-  choose_route();
-  if (!spec_.alone() && tries_panels_) choose_panels(inputs);
-}
-
-void MeasuredPart::choose_route() {
-  OpSpec spec = collective_alone(spec_);
-  const Producer& p = spec.producer;
-  const std::vector<float> x(num(p.m * p.n), 0.5f);
-  for (const Route route : routes(spec.space, world_.cluster(spec.ranks))) {
-    if (route == Route::one_shot && one_shot_bytes(spec) > kMaxOneShotBytes) continue;
-    spec.space.options.route = route;
-    auto op = std::make_unique<Op>(compile(world_, spec));
-    const double us = fastest_us([&] {
-      op->run(x.data());
-      op->output();
-    });
-    if (collective_ && us >= comm_us_) continue;
-    comm_us_ = us;
-    collective_ = std::move(op);
-  }
-}
-
-void MeasuredPart::choose_panels(const Inputs& inputs) {
-  double best = 0;
-  for (const int count : {2, 4, 8}) {
-    if (!panels_fit(spec_, count)) continue;
-    auto panels = std::make_unique<Panels>(world_, spec_, count, own_maker(world_));
-    panels->refresh(inputs);
-    const double us = fastest_us([&] { panels->run(inputs); });
-    if (panels_ && us >= best) continue;
-    best = us;
-    panels_ = std::move(panels);
-  }
+  const Producer alone = collective_alone(spec_).producer;
+  const std::vector<float> x(num(alone.m * alone.n), 0.5f);
+  auto [op, us] = fastest_collective(world_, clock_, spec_, x.data());
+  collective_ = std::move(op);
+  comm_us_ = us;
+  if (!spec_.alone() && tries_panels_)
+    panels_ = fastest_panels(world_, clock_, spec_, own_maker(world_), [&] { return inputs; });
 }
 
 Matrix MeasuredPart::make(const Inputs& inputs) {
@@ -157,10 +107,13 @@ std::optional<PlanFacts> MeasuredPart::plan_facts() const {
 double MeasuredPart::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
   const double planned = local_ ? estimate(local_->plan(), cluster).seconds : 0;
   const double more = compute_s ? *compute_s - planned : 0;
-  if (style == Style::compute || !has_collective_) return planned + more;
-  if (style == Style::fused) return estimate(fused_->plan(), cluster).seconds + more;
-  if (style == Style::panels && panels_) return panels_->predicted_seconds(cluster) + more;
-  return planned + more + estimate(collective_->plan(), cluster).seconds;
+  if (!has_collective_) return planned + more;
+  return more + predicted_seconds(style,
+                                  {.compute_s = planned,
+                                   .collective = collective_ ? &collective_->plan() : nullptr,
+                                   .fused = fused_ ? &fused_->plan() : nullptr,
+                                   .panels = panels_.get()},
+                                  cluster);
 }
 
 }  // namespace weft

@@ -2,9 +2,7 @@
 // block are made of these; what lies between them (norms, attention, routing) is the same in every style.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,20 +13,12 @@
 #include "weft/study/op_spec.h"
 #include "weft/study/panels.h"
 #include "weft/world/op.h"
+#include "weft/world/style.h"
 
 namespace weft {
 
 class World;
 struct Cluster;
-
-//   sequential  the product, then its collective by the fastest of its routes
-//   panels      in 2, 4 or 8 panels, each sent while the next is made: the best of the three for each part
-//   fused       one op
-//   compute     the same product, its output kept: the floor. What would have come from other ranks is whatever lies
-//               there
-enum class Style { sequential, panels, fused, compute };
-inline constexpr std::array kStyles{Style::sequential, Style::panels, Style::fused, Style::compute};
-const char* to_string(Style style);
 
 // What a rank did when, for the timeline and the times of sub-layers. Nanoseconds of the common clock.
 enum class Doing { make, exchange, both };  // both: a call that computes and communicates at once
@@ -93,10 +83,6 @@ class MeasuredPart {
   double predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s = {}) const;
 
  private:
-  void choose_route();
-  void choose_panels(const Inputs& inputs);
-  double fastest_us(const std::function<void()>& work);  // of three, on the slowest rank; the same on every rank
-
   World& world_;
   CommonClock& clock_;
   std::string name_;
