@@ -16,11 +16,8 @@ std::int32_t LimitTable::intern(const Limits& limits) {
   return known = int_size(all_) - 1;
 }
 
-std::int32_t LimitTable::both(std::int32_t a, std::int32_t b) {
-  if (a == b || b == kNone) return a;
-  if (a == kNone) return b;
+std::int32_t LimitTable::both(std::int32_t a, const Limits& more) {
   Limits out = all_[at(a)];
-  const Limits& more = all_[at(b)];
   out.rows = std::max(out.rows, more.rows);
   if (out.peer == Limits::kNobody)
     out.peer = more.peer, out.by = more.by, out.shift = more.shift;
@@ -28,28 +25,24 @@ std::int32_t LimitTable::both(std::int32_t a, std::int32_t b) {
     out.shift = std::max(out.shift, more.shift);
   else if (more.peer != Limits::kNobody)
     out.peer = Limits::kSeveral;
-  return intern(out);
+  return out == all_[at(a)] ? a : intern(out);
 }
 
 std::int32_t LimitTable::moved(std::int32_t id, std::int64_t by) {
   if (id == kNone || by == 0) return id;
+  if (num(id) >= moves_.size()) moves_.resize(all_.size());
+  if (moves_[at(id)].by == by) return moves_[at(id)].to;
   Limits out = all_[at(id)];
   if (out.rows != Limits::kAll) out.rows -= by;
   if (out.peer != Limits::kNobody) out.shift -= by;
-  return intern(out);
+  moves_[at(id)] = {by, intern(out)};
+  return moves_[at(id)].to;
 }
 
 // Counts of rows are compared with rows of the output; those of peers with rows of the action.
-std::int32_t LimitTable::of(const Act& act, std::int64_t row, std::int64_t logical) {
-  switch (act.limit) {
-    case Limit::none:
-      return kNone;
-    case Limit::rows:
-      return row == logical ? kRows : intern({.rows = row - logical});
-    case Limit::peer:
-      return intern({.peer = act.limit_peer, .by = act.rank, .shift = row - act.first_row - logical});
-  }
-  return kNone;
+Limits LimitTable::of(const Act& act, std::int64_t row, std::int64_t logical) {
+  if (act.limit == Limit::rows) return {.rows = row - logical};
+  return {.peer = act.limit_peer, .by = act.rank, .shift = row - act.first_row - logical};
 }
 
 }  // namespace weft::verifying

@@ -31,13 +31,19 @@ class LimitTable {
 
   const Limits& operator[](std::int32_t id) const { return all_[at(id)]; }
   std::int32_t intern(const Limits& limits);
-  std::int32_t both(std::int32_t a, std::int32_t b);     // where one names a peer and both do, a's is the first
-  std::int32_t moved(std::int32_t id, std::int64_t by);  // rows are now called by numbers that much higher
-  std::int32_t of(const Act& act, std::int64_t row,
-                  std::int64_t logical);  // of a row of its box, by its logical number
+  std::int32_t both(std::int32_t a, std::int32_t b) { return a == b || b == kNone ? a : both(a, all_[at(b)]); }
+  std::int32_t both(std::int32_t a, const Limits& more);  // where each names a peer, a's rank is the first
+  std::int32_t moved(std::int32_t id, std::int64_t by);   // rows are now called by numbers that much higher
+  // What an act adds, of a row of its box, by its logical number.
+  static Limits of(const Act& act, std::int64_t row, std::int64_t logical);
 
  private:
+  struct Move {
+    std::int64_t by = 0;
+    std::int32_t to = 0;
+  };
   std::vector<Limits> all_;
+  std::vector<Move> moves_;       // of each: where it went last, nearly always where it goes
   FlatMap<std::uint64_t> known_;  // by a hash; of two that collide one is not found again
 };
 
