@@ -195,7 +195,8 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
   app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
-  app.add_option("--route", f->route, "auto, ring, direct, staged, one_shot, two_shot, chain, two_level")
+  app.add_option("--route", f->route,
+                 "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling")
       ->type_name("ROUTE");
   add_number(app, "--slices", &f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)", 1)
       ->type_name("S");

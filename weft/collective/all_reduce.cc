@@ -191,8 +191,12 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
       return two_shot_all_reduce(p, space, slices(std::clamp(128 / n, 1, 8), std::max(tile_rows, tile_cols)));
     case Route::one_shot:
       return one_shot_all_reduce(p, space);
+    case Route::halving_doubling:
+      if (space.options.slices > 1)
+        bad_input("route halving_doubling is not made in slices; leave slices at 0, or use ring or two_shot");
+      return build_halving_doubling_all_reduce(p, space);
     default:
-      bad_input("all_reduce has no route {}; use auto, ring, one_shot or two_shot", to_string(route));
+      bad_input("all_reduce has no route {}; use auto, ring, one_shot, two_shot or halving_doubling", to_string(route));
   }
 }
 

@@ -21,7 +21,18 @@
 namespace weft {
 
 enum class SpaceKind { keep, reduce_scatter, all_reduce, all_gather, all_to_all, broadcast };
-enum class Route { automatic, local, ring, direct, one_shot, two_shot, chain, staged, two_level };  // automatic: "auto"
+enum class Route {
+  automatic,  // "auto"
+  local,
+  ring,
+  direct,
+  one_shot,
+  two_shot,
+  chain,
+  staged,
+  two_level,
+  halving_doubling
+};
 enum class Stack { rows, columns };
 
 std::string_view to_string(SpaceKind kind);

@@ -65,6 +65,23 @@ TEST(ClosedForm, TwoShotThroughASwitch) {
   }
 }
 
+// 2 log2 N messages, each of all that a round exchanges.
+TEST(ClosedForm, HalvingDoublingThroughASwitch) {
+  for (const int n : {8, 64, 256, 1024}) {
+    const Plan plan = build_all_reduce(chunks(n), alone(n, SpaceKind::all_reduce), Route::halving_doubling);
+    Topology topology = switch_topology(n, kWire);
+    for (const std::int64_t packet : {0, 4096}) {
+      topology.packet_bytes = packet;
+      const double closed =
+          2 * (1 - 1.0 / n) * kBytes / kRate + 2 * std::log2(n) * (2 * kLatency + static_cast<double>(packet) / kRate);
+      const NetResult result = simulate(plan, topology, {{n}});
+      EXPECT_NEAR(result.seconds(), closed, closed * (packet == 0 ? 0.001 : 0.005)) << n << " ranks";
+      EXPECT_EQ(result.messages, std::int64_t{2} * n * std::llround(std::log2(n)));
+      if (n <= 64) EXPECT_LT(simulate(plan, topology).seconds(), closed);  // tile by tile, rounds overlap
+    }
+  }
+}
+
 // Inside a host the ranks of a place are folded and spread at its own rate; between hosts each rank sends a partial sum
 // to every other host and gets as many, then the same with sums. Where the inside takes no time, the rails are left.
 TEST(ClosedForm, TwoLevelOnRails) {
