@@ -1,7 +1,11 @@
 // Ops between ranks that do not reach each other's memory: the real wire, over the loopback device, thread ranks as
 // hosts. Bits must be those of the same plan over memory.
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -72,6 +76,36 @@ TEST_P(Wired, BitsAreThoseOfSharedMemory) {
 TEST_P(Wired, HostMatesUseMemoryAndOthersTheWire) { expect_equal_bits(4, 11, wired(GetParam(), 2)); }
 
 TEST_P(Wired, ThreadsOfARankShareTheWire) { expect_equal_bits(2, 11, wired(GetParam(), 1, 3)); }
+
+// A thousand runs in one world, no barrier between them, each rank late now and then: an input that changes with the
+// run, so that a row that came too early or too late would show.
+TEST_P(Wired, AThousandRunsBackToBackStayInStep) {
+  constexpr int kRuns = 1000;
+  for (const int num_ranks : {2, 3, 4, 8})
+    World::local(
+        num_ranks,
+        [&](World& world) {
+          const Mesh mesh = world.mesh({{"tp", num_ranks}});
+          const std::int64_t rows = num_ranks, cols = 64;
+          Op sums = world.compile(copy({.rows = rows, .cols = cols}), all_reduce(mesh, "tp"));
+          Op parts = world.compile(copy({.rows = rows, .cols = cols}), all_to_all(mesh, "tp"));
+          std::mt19937 random(num(world.rank()));
+          std::vector<float> x(num(rows * cols));
+          for (int run = 0; run < kRuns; ++run) {
+            if (random() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+            std::fill(x.begin(), x.end(), static_cast<float>(run + world.rank()));
+            sums.run(x.data());
+            parts.run(x.data());
+            const float all = static_cast<float>(num_ranks * run + num_ranks * (num_ranks - 1) / 2);
+            for (const float value : sums.output().values()) ASSERT_EQ(value, all) << "run " << run;
+            const auto got = parts.output().values();
+            for (std::size_t i = 0; i < got.size(); ++i)
+              ASSERT_EQ(got[i], static_cast<float>(run + static_cast<int>(i * num(num_ranks) / got.size())))
+                  << "run " << run << " at " << i;
+          }
+        },
+        wired(GetParam(), num_ranks == 8 ? 2 : 1));
+}
 
 // As on devices that write remote memory: here UCX does it over TCP, with the same calls.
 TEST_P(Wired, BitsAreTheSameWhereRowsArePutIntoRemoteMemory) {
