@@ -52,6 +52,8 @@ Assumptions::Assumptions(const Plan& plan, const Expander& expander) : plan_(pla
       std::copy(shape.begin(), shape.end(), out.size.begin());
       out.block_rows = expander.block_rows(b, rank);
     }
+  for (const Buffer& b : plan.buffers)
+    traits_.push_back({b.role == Role::input, b.packing.tile_rows > 0, adds_up(b.dtype)});
 }
 
 std::string Assumptions::of_plan() const {
@@ -120,13 +122,34 @@ const Producer& Assumptions::finisher(const Action& action) const {
 
 std::string Assumptions::of_action(const Program& program, const Action& action) const {
   if (action.lanes == 0) return {};  // nobody runs it
-  for (const auto check : {&Assumptions::of_shapes, &Assumptions::of_pieces, &Assumptions::of_values})
-    if (std::string fault = (this->*check)(program, action); !fault.empty()) return fault;
+  if (!pieces_hold(program, action))
+    for (const auto check : {&Assumptions::of_shapes, &Assumptions::of_pieces, &Assumptions::of_values})
+      if (std::string fault = (this->*check)(program, action); !fault.empty()) return fault;
   if (action.kind == ActionKind::step)
     if (std::string fault = of_step(program, action); !fault.empty()) return fault;
   if (action.finish)
     if (std::string fault = of_epilogue(program, action); !fault.empty()) return fault;
   return of_tiles(action);
+}
+
+// One pass that finds all right with nearly every action; where it does not, the rules say what is wrong, if anything.
+bool Assumptions::pieces_hold(const Program& program, const Action& action) const {
+  const bool is_trigger = action.kind == ActionKind::trigger;
+  if (is_trigger && (action.reads.size() > 0 || (action.sources.size() == 0 && action.targets.size() > 0)))
+    return false;
+  for (std::int32_t p = action.reads.begin; p < action.targets.end; ++p) {  // reads, sources, targets lie together
+    const Piece& piece = program.pieces[at(p)];
+    const Traits& traits = traits_[at(piece.buffer)];
+    const Extent& there = extent(piece);
+    for (int d = 0; d < piece.box.dims; ++d)
+      if (piece.box.hi[at(d)] > there.size[at(d)]) return false;
+    const bool by_rows = p < action.reads.end, write = p >= action.targets.begin;
+    if (by_rows ? piece.box.size(0) != action.box.size(0) : !same_shape(piece.box, action.box)) return false;
+    if (write ? traits.input : piece.rank != program.rank) return false;
+    if (action.box.dims == 0 || !traits.adds_up) return false;
+    if (traits.packed && !of_lanes(action, piece).empty()) return false;
+  }
+  return true;
 }
 
 std::string Assumptions::of_shapes(const Program& program, const Action& action) const {

@@ -55,6 +55,11 @@ class Assumptions {
     std::int64_t block_rows = 0;
   };
 
+  struct Traits {
+    bool input, packed, adds_up;
+  };
+
+  bool pieces_hold(const Program& program, const Action& action) const;
   const Extent& extent(const Piece& p) const { return extents_[at(p.rank) * plan_.buffers.size() + at(p.buffer)]; }
   std::string of_buffer(int rank, int buffer) const;
   std::string of_packing(const Buffer& buffer, const Extent& extent) const;
@@ -72,6 +77,7 @@ class Assumptions {
 
   const Plan& plan_;
   std::vector<Extent> extents_;  // [rank * buffers + buffer]
+  std::vector<Traits> traits_;   // of each buffer
 };
 
 // Does all that executors assume hold for this rank's program? For assertions: it looks at all ranks' buffers.
