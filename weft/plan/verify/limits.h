@@ -30,6 +30,7 @@ class LimitTable {
   LimitTable() : all_{{}, {.rows = 0}} {}
 
   const Limits& operator[](std::int32_t id) const { return all_[at(id)]; }
+  std::int64_t bytes() const { return std::ssize(all_) * std::int64_t{2 * sizeof(Limits) + 64}; }  // with its map
   std::int32_t intern(const Limits& limits);
   std::int32_t both(std::int32_t a, std::int32_t b) { return a == b || b == kNone ? a : both(a, all_[at(b)]); }
   std::int32_t both(std::int32_t a, const Limits& more);  // where each names a peer, a's rank is the first

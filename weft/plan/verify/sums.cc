@@ -55,7 +55,13 @@ class Sums {
   // A list that grows is there twice for a while, and there are up to three.
   void weigh(const std::vector<Part>& list) {
     m_.budget->scratch(4 * std::ssize(list) * std::int64_t{sizeof(Part)});
+    hold_tables();
+  }
+  void hold_tables() {
     m_.hold_boxes();
+    if (limits_.bytes() == limits_held_) return;
+    m_.hold(limits_.bytes() - limits_held_);
+    limits_held_ = limits_.bytes();
   }
 
   // The parts that a source or owed piece is made of.
@@ -151,8 +157,8 @@ class Sums {
       include(tile_);
     }
     if (!matched) return m_.problem(fmt::format("{} adds elements of different places of the output", m_.name(act)));
-    m_.hold(std::ssize(sum_) * std::int64_t{2 * sizeof(Part) + (act.limit == Limit::none ? 0 : 2 * sizeof(Limits))});
-    m_.hold_boxes();
+    m_.hold(std::ssize(sum_) * std::int64_t{2 * sizeof(Part)});
+    hold_tables();
     const auto begin = int_size(parts_);
     for (const Part& part : sum_) {
       if (!keep(act, part)) return;
@@ -517,6 +523,7 @@ class Sums {
   const Seen& seen_;
   Folds folds_;
   LimitTable limits_;
+  std::int64_t limits_held_ = 0;
   FlatMap<std::uint64_t> expected_;
   std::vector<Part> parts_, sum_, next_, scratch_, tile_;
   std::vector<Range> parts_of_;                      // what each act made; the same for all its targets
