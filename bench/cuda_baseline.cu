@@ -61,13 +61,8 @@ __device__ void announce(const Arguments& p, int rank, int next, int flag, std::
   if (p.ns_per_byte > 0) {
     unsigned long long* clock = p.links + rank;
     const auto took = static_cast<unsigned long long>(bytes * p.ns_per_byte + 0.5);
-    unsigned long long seen = load_relaxed(clock), end, before;
-    for (;; seen = before) {
-      const unsigned long long now = global_ns();
-      end = (seen > now ? seen : now) + took;
-      before = atomicCAS_system(clock, seen, end);
-      if (before == seen) break;
-    }
+    atomicMax_system(clock, global_ns());
+    const unsigned long long end = atomicAdd_system(clock, took) + took;
     atomicMax_system(p.stamps[next] + flag, end + static_cast<unsigned long long>(p.latency_ns));
   }
   add_release(p.flags[next] + flag, 1);

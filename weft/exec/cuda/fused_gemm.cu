@@ -89,18 +89,14 @@ __device__ __forceinline__ void await(const DeviceArguments& a, const DeviceRank
   }
 }
 
-// Takes the next free time of the link between two hosts: when the bytes have passed.
+// Takes the next free time of the link between two hosts: when the bytes have passed. A clock that is behind is brought
+// up to now first, and what others add meanwhile only moves it on: so there is nothing to try again. (A loop of
+// compare-and-swap managed one signal per microsecond and link, and held up the gemm.)
 __device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a, int from, int to, int bytes) {
   unsigned long long* clock = a.links + from * kMaxCudaRanks + to;
   const auto took = static_cast<unsigned long long>(static_cast<float>(bytes) * a.ns_per_byte + 0.5f);
-  unsigned long long seen = load_relaxed(clock), end;
-  for (;;) {
-    const unsigned long long now = global_ns();
-    end = (seen > now ? seen : now) + took;
-    const unsigned long long before = atomicCAS_system(clock, seen, end);
-    if (before == seen) return end;
-    seen = before;
-  }
+  atomicMax_system(clock, global_ns());
+  return atomicAdd_system(clock, took) + took;
 }
 
 __device__ __forceinline__ void raise(const DeviceArguments& a, int from, const DeviceSignal& signal) {
