@@ -13,7 +13,8 @@ int Expander::Impl::counter_id(int family, std::int64_t index, std::int64_t span
   const std::int64_t count = counter_bases[at + 1] - counter_bases[at];
   if (index < 0 || span < 0 || index > count - span)
     bad_input("plan \"{}\" names counter {}[{}] of rank {}, which has {} of them", plan.name,
-              plan.counters[family].name, index + std::max<std::int64_t>(span, 1) - 1, rank, count);
+              plan.counters[family].name,
+              std::clamp<std::int64_t>(index, -1, kMaxItems) + std::max<std::int64_t>(span, 1) - 1, rank, count);
   return static_cast<int>(counter_bases[at] + index);
 }
 
