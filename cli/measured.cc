@@ -54,6 +54,10 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"mpi_comm_us", or_null(m.mpi_comm_us)},
       {"mpi_call", or_null(m.mpi_call)},
       {"dnnl_us", or_null(m.onednn_us)},
+      {"openblas_us", or_null(m.openblas_us)},
+      {"library", or_null(m.library)},
+      {"library_us", or_null(m.library_us)},
+      {"floor_us", or_null(m.floor_us())},
       {"fused_us", m.fused_us},
       {"start_late_us", m.start_late_us},
       {"ideal_us", or_null(m.ideal_us())},
@@ -94,7 +98,8 @@ void add_line(const Line& line, const Measurement& m, std::vector<std::vector<st
                    line.predicted_us ? duration(*line.predicted_us) : "–", line.note});
 }
 
-std::string gemm_word(const std::string& gemm) { return gemm == "onednn" ? "oneDNN's gemm" : "compute"; }
+std::string library_word(const std::string& library) { return library == "onednn" ? "oneDNN" : "OpenBLAS"; }
+std::string gemm_word(const std::string& gemm) { return gemm == "weft" ? "compute" : library_word(gemm) + "'s gemm"; }
 
 }  // namespace
 
@@ -104,6 +109,8 @@ std::string time_table(const Measurement& m) {
   const auto& p = m.predicted;
   add_line({"compute", m.compute_us, p.compute_us, "the producer alone, output kept local"}, m, &rows);
   add_line({"oneDNN", m.onednn_us, {}, "its whole gemm of the same shape"}, m, &rows);
+  add_line({"OpenBLAS", m.openblas_us, {}, "its whole gemm of the same shape"}, m, &rows);
+  add_line({library_word(m.library), m.library_us, {}, "the fastest library's product, output kept local"}, m, &rows);
   add_line(
       {"collective", m.comm_us, p.comm_us,
        m.mpi_comm_us && m.mpi_comm_us == m.comm_us ? "alone, by MPI"

@@ -159,7 +159,7 @@ endfunction()
 function(weft_find_baselines)
   weft_optional(CBLAS HEADER cblas.h SUFFIXES openblas openblas-pthread LIBRARIES openblas
                 CALLS "float x = 0; cblas_sdot(1, &x, 1, &x, 1)"
-                ABSENT "the examples with a BLAS and bench/window_gain are not built (Debian: libopenblas-dev)")
+                ABSENT "no examples with a BLAS, no bench/window_gain, and benchmarks show no OpenBLAS (Debian: libopenblas-dev)")
   find_package(OpenMP QUIET COMPONENTS CXX)
   set(openmp)
   if(TARGET OpenMP::OpenMP_CXX)

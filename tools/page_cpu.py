@@ -9,6 +9,7 @@ import json
 from page import RESULTS, Page, hidden, link_name, ratio, slashed
 
 LINKS = ["10gbit,10us", "1gbit,10us"]
+ISA_KS = (32, 64, 128, 256, 384, 1024)
 AXIS_OPS = {"gemm-rs": "--m 2048 --n 1024", "gemm-ar": "--m 2048 --n 1024", "ag-gemm": "--m 1024 --k 1024"}
 
 
@@ -73,10 +74,41 @@ def paced(weft):
     return ["op", "link", "compute : comm:", "sequential / fused:", "panels / fused:", "hidden"], rows
 
 
+def floors(weft, producer):
+    """Shape -> of the floor's rate."""
+    printed = weft.program("kernel_floor", f"--only {producer} --json --rounds {5 if weft.quick else 31}")
+    return {} if printed is None else {r["shape"]: r["ratio"] for r in json.loads(printed)["rows"]}
+
+
+def one_isa(weft, isa):
+    """Figure and shape -> what is seen with this instruction set; libraries are held to it too."""
+    weft.env["WEFT_ISA"] = isa
+    try:
+        seen = {("gemm, of the fastest library's rate", shape): f"{value:.2f}" for shape, value in floors(weft, "gemm").items()}
+        seen |= {("gemv, of a read loop's rate", shape): f"{value:.2f}" for shape, value in floors(weft, "gemv").items() if "k 1024" in shape}
+        for op in ("gemm-rs", "gemm-ar"):
+            runs = [weft.bench(f"{op} --m 2048 --n 2048 --k {k}", 21, mpi=False) for k in ISA_KS]
+            shape = "2048 x 2048, k " + " / ".join(map(str, ISA_KS))
+            seen[(f"{op}, fused / the fastest compute", shape)] = slashed(over(s, "fused_us", "floor_us") for s in runs)
+            seen[(f"{op}, fused / the strongest sequential", shape)] = slashed(over(s, "fused_us", "sequential_us") for s in runs)
+        return seen
+    finally:
+        del weft.env["WEFT_ISA"]
+
+
+def isa(weft):
+    """Every instruction set that this machine can run, by WEFT_ISA."""
+    weft.calibrate()
+    own = weft.json("info")["machine_isa"]
+    isas = ["avx2", "avx512"] if own == "avx512" else [own]
+    seen = [one_isa(weft, name) for name in isas]
+    return ["figure", "shape", *(f"{name}:" for name in isas)], [[*key, *(s.get(key, "–") for s in seen)] for key in seen[0]]
+
+
 def picture(weft):
     weft.calibrate()
     weft.bench(f"gemm-ar --axis --link {LINKS[0]} --svg {RESULTS / 'axis_gemm-ar_10gbit.svg'}", 11, mpi=False)
 
 
 if __name__ == "__main__":
-    Page("cpu", __doc__, {"cpu": cpu, "paced": paced, "picture": picture}).main()
+    Page("cpu", __doc__, {"cpu": cpu, "isa": isa, "paced": paced, "picture": picture}).main()

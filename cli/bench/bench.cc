@@ -243,7 +243,7 @@ void add_command(CLI::App& app, Run* chosen) {
   command->footer(
       "Example:\n  weft bench gemm-rs --ranks 2 --m 2048 --n 2048 --k 512\n"
       "  weft bench gemm-ar --ranks 4 --link 10gbit,10us --json\n"
-      "  weft bench gemm --m 2048 --n 2048 --k 1024                       beside oneDNN\n"
+      "  weft bench gemm --m 2048 --n 2048 --k 1024                       beside oneDNN and OpenBLAS\n"
       "  weft bench ar --sizes 4K:64M                                     a collective alone, as nccl-tests\n"
       "  weft bench gemv-ar --n 1024 --k 64 --paired 2000                 back to back\n"
       "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"

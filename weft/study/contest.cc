@@ -103,7 +103,7 @@ void Contest::add_parts() {
   choose_gemm();
   if (collective_ && options_.sequential) add_sequential();
   if (collective_ && options_.panels) add_panels();
-  if (!collective_ && onednn_) add("onednn", [this] { return onednn_(inputs_.next()); });
+  add_libraries();
 }
 
 void Contest::add_routes() {
@@ -135,27 +135,57 @@ void Contest::add_sequential() {
 
 void Contest::add_panels() {
   const MakerOf maker =
-      gemm_name_ == "onednn" ? onednn_maker(inputs_.weight_copies(), options_.threads) : own_maker(world_);
+      gemm_name_ == "weft" ? own_maker(world_) : library_maker(*library_, inputs_.weight_copies(), options_.threads);
   panels_ = fastest_panels(world_, clock_, spec_, maker, [this] { return inputs_.next(); });
   if (panels_) add_placed("panels", [this] { return panels_->run(inputs_.next()); });
 }
 
-// The strongest product that is here: Weft's own tiles, or oneDNN's whole gemm.
+// A product alone has every library beside it; with a collective, the fastest of them tells what computing costs at
+// least.
+void Contest::add_libraries() {
+  if (!library_gemm_) return;
+  if (collective_ && idle_) {
+    contestants_.push_back({"library", [] {}});
+    return;
+  }
+  if (collective_) {
+    add(
+        "library", [this] { return library_gemm_(whole_inputs()); }, spec_.gathers ? Expect::op : Expect::producer);
+    return;
+  }
+  for (const Library library : kLibraries)
+    if (const Make make = library_maker(library, inputs_.weight_copies(), options_.threads)(spec_.producer))
+      add(to_string(library), [this, make] { return make(inputs_.next()); });
+}
+
+// The strongest product that is here: Weft's own tiles, or a library's whole gemm.
 void Contest::choose_gemm() {
   gemm_ = [this](const Inputs& in) {
     producer_->run(in);
     return producer_->output();
   };
   gemm_name_ = "weft";
-  if (options_.outside)
-    onednn_ = onednn_maker(inputs_.weight_copies(), options_.threads)(producer_alone(spec_, world_.rank()).producer);
-  if (!onednn_) return;
-  const auto turn = [this](const Make& make) {
-    if (!idle_) make(whole_inputs());
+  if (!options_.outside) return;
+  const Producer producer = producer_alone(spec_, world_.rank()).producer;
+  std::vector<Library> libraries;
+  std::vector<Make> makes;
+  for (const Library library : kLibraries)
+    if (const Make make = library_maker(library, inputs_.weight_copies(), options_.threads)(producer))
+      libraries.push_back(library), makes.push_back(make);
+  if (makes.empty()) return;
+  const auto fastest = [this](const std::vector<Make>& all) {
+    std::vector<std::function<void()>> turns;
+    for (const Make& make : all)
+      turns.emplace_back([this, &make] {
+        if (!idle_) make(whole_inputs());
+      });
+    return pick_fastest(clock_, turns).index;
   };
-  if (pick_fastest(clock_, {[&] { turn(gemm_); }, [&] { turn(onednn_); }}).index == 0) return;
-  gemm_ = onednn_;
-  gemm_name_ = "onednn";
+  const std::size_t best = fastest(makes);
+  library_ = libraries[best], library_gemm_ = makes[best];
+  if (fastest({gemm_, library_gemm_}) == 0) return;
+  gemm_ = library_gemm_;
+  gemm_name_ = library_name();
 }
 
 // On a paced link a rank that waits spins first, which is no cost of the collective. So its route does not block, and
@@ -200,7 +230,7 @@ void Contest::add_mpi() {
   const MpiCall& best = calls[pick_fastest(clock_, turns).index];
   mpi_ = best.run;
   mpi_call_ = best.name;
-  const Make make = onednn_ ? onednn_ : gemm_;
+  const Make make = library_gemm_ ? library_gemm_ : gemm_;
   const auto size = reference_.size(Expect::op, world_.rank());
   add("mpi", [this, make, size]() -> Matrix {
     Inputs in = inputs_.next();

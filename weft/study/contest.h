@@ -1,6 +1,7 @@
 // The things a benchmark compares: the fused op, its producer alone, its collective alone, one after the other, in
-// panels, and what oneDNN and MPI make of it. A new competitor is one more entry in the list that contestants()
-// gives. Each is checked after its turns: what it says to the other ranks is its error, in units of kErrorUnit.
+// panels, and what oneDNN, OpenBLAS and MPI make of it. A new competitor is one more entry in the list that
+// contestants() gives. Each is checked after its turns: what it says to the other ranks is its error, in units of
+// kErrorUnit.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/study/baseline/modules.h"
 #include "weft/study/check.h"
 #include "weft/study/clock.h"
 #include "weft/study/inputs.h"
@@ -30,7 +32,7 @@ struct ContestOptions {
   int threads = 1;
   bool sequential = true;  // and the collective alone
   bool panels = true;
-  bool outside = true;  // oneDNN, and MPI where mpirun started the ranks
+  bool outside = true;  // libraries, and MPI where mpirun started the ranks
   bool routes = false;  // every route by name, beside the one that `auto` takes
 };
 
@@ -47,13 +49,15 @@ class Contest {
   const Op* producer() const { return producer_.get(); }
   const Op* collective() const { return collective_.get(); }
   const Panels* panels() const { return panels_.get(); }
-  // Which gemm the sequential version takes, "weft" or "onednn", and which call MPI takes; empty: none.
+  // Which gemm the sequential version takes, "weft", "onednn" or "openblas"; which is the fastest of the libraries, and
+  // which call MPI takes; empty: none.
   const std::string& gemm_name() const { return gemm_name_; }
   const std::string& mpi_call() const { return mpi_call_; }
-  bool has_onednn() const { return static_cast<bool>(onednn_); }
+  std::string library_name() const { return library_ ? to_string(*library_) : ""; }
 
  private:
   void add_parts();
+  void add_libraries();
   void add_sequential();
   void add_panels();
   void add_mpi();
@@ -77,7 +81,8 @@ class Contest {
   std::unique_ptr<Op> producer_, collective_;
   Make gemm_;  // of the sequential version
   std::string gemm_name_;
-  Make onednn_;
+  std::optional<Library> library_;  // the fastest there is
+  Make library_gemm_;
   std::unique_ptr<Panels> panels_;
   std::vector<std::unique_ptr<Op>> routes_;
   std::function<const float*(const float*)> mpi_;  // the best call for the collective: from its input to its output

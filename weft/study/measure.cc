@@ -94,10 +94,13 @@ void Trial::take_times(Measurement* out) {
   out->panels_us = rounds_.median_us("panels");
   out->panels = contest_.panels() == nullptr ? 0 : contest_.panels()->count();
   out->onednn_us = rounds_.median_us("onednn");
+  out->openblas_us = rounds_.median_us("openblas");
+  out->library_us = rounds_.median_us("library");
+  out->library = contest_.library_name();
   out->mpi_us = rounds_.median_us("mpi");
   out->mpi_comm_us = spec_.alone() ? out->mpi_us : rounds_.median_us("mpi_comm");
   out->mpi_call = contest_.mpi_call();
-  out->mpi_gemm = contest_.has_onednn() ? "onednn" : "weft";
+  out->mpi_gemm = out->library.empty() ? "weft" : out->library;
   out->comm_us = spec_.alone() && world_.size() > 1 ? out->fused_us : rounds_.median_us("comm");
   if (out->comm_us && out->mpi_comm_us) out->comm_us = std::min(*out->comm_us, *out->mpi_comm_us);
   for (const Contestant& one : contest_.contestants())
@@ -145,6 +148,13 @@ void Trial::predict(Measurement* out) {
 }
 
 }  // namespace
+
+std::optional<double> Measurement::floor_us() const {
+  std::optional<double> least = compute_us;
+  for (const auto& us : {onednn_us, openblas_us, library_us})
+    if (least && us) least = std::min(*least, *us);
+  return least;
+}
 
 std::optional<double> Measurement::speedup() const {
   if (!sequential_us) return {};

@@ -24,10 +24,11 @@ struct Measurement {
   std::optional<double> comm_cpu_us;    // CPU time it costs a rank
   std::optional<double> sequential_us;  // the strongest gemm, then the collective
   std::optional<double> panels_us;      // in `panels` panels
-  std::optional<double> mpi_us;         // oneDNN, then MPI's best call
+  std::optional<double> mpi_us;         // the fastest library, then MPI's best call
   std::optional<double> mpi_comm_us;    // that call alone
-  std::optional<double> onednn_us;      // keep: oneDNN's gemm of the same shape
-  std::string sequential_gemm, mpi_gemm, mpi_call;
+  std::optional<double> onednn_us, openblas_us;  // keep: their gemms of the same shape
+  std::optional<double> library_us;              // the product by the fastest library, output kept local
+  std::string sequential_gemm, library, mpi_gemm, mpi_call;
   int panels = 0;
   std::map<std::string, double> route_us;  // of every route by name, where MeasureOptions asks for them
   double fused_us = 0;
@@ -44,7 +45,8 @@ struct Measurement {
     std::optional<double> compute_us, comm_us, sequential_us, panels_us;
   } predicted;
 
-  std::optional<double> speedup() const;  // min(sequential, panels) / fused
+  std::optional<double> floor_us() const;  // the fastest compute there is: Weft's own or a library's
+  std::optional<double> speedup() const;   // min(sequential, panels) / fused
   Overlap overlap() const;
   std::optional<double> ideal_us() const { return overlap().ideal_us(); }
   Hidden hidden() const { return hidden_part(overlap()); }

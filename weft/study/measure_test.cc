@@ -37,6 +37,19 @@ TEST(Measure, EveryStyleIsTimedCheckedAndPredicted) {
   });
 }
 
+TEST(Measure, TheFloorIsTheFastestComputeThereIs) {
+  Measurement m;
+  EXPECT_FALSE(m.floor_us());
+  m.library_us = 5;  // of no account without compute: there is nothing to compare
+  EXPECT_FALSE(m.floor_us());
+  m.compute_us = 7;
+  EXPECT_DOUBLE_EQ(*m.floor_us(), 5);
+  m.library_us = 9;
+  EXPECT_DOUBLE_EQ(*m.floor_us(), 7);
+  m.onednn_us = 8, m.openblas_us = 6;
+  EXPECT_DOUBLE_EQ(*m.floor_us(), 6);
+}
+
 TEST(Measure, OneRankHasNothingToHide) {
   World::local(1, [](World& world) {
     const OpSpec spec = small(1);

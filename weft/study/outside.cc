@@ -100,14 +100,14 @@ MpiCall broadcast_call(baseline::Mpi& mpi, std::int64_t count, int root) {
 
 }  // namespace
 
-MakerOf onednn_maker(const std::vector<const float*>& weights, int threads) {
+MakerOf library_maker(Library library, const std::vector<const float*>& weights, int threads) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   auto known = std::make_shared<std::map<Key, std::shared_ptr<baseline::Gemm>>>();
   return [=](const Producer& p) -> Make {
     if (p.kind != ProducerKind::gemm || p.weight != Dtype::f32 || p.has_epilogue() || p.addend) return {};
     std::shared_ptr<baseline::Gemm>& gemm = (*known)[{p.m, p.n, p.k}];
     if (!gemm) {
-      gemm = load_gemm({p.m, p.n, p.k, threads});
+      gemm = load_gemm(library, {p.m, p.n, p.k, threads});
       if (!gemm) return {};
       const std::vector<float> x(num(p.m * p.k), 0.5f);
       for (const float* w : weights) gemm->prepare(x.data(), w);

@@ -1,4 +1,4 @@
-// The contestants from outside: oneDNN's product and Open MPI's collectives, put into the words of a contest.
+// The contestants from outside: the products of libraries and Open MPI's collectives, put into the words of a contest.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace weft {
 
-// Makes gemms by oneDNN, on one of these weights at a time. One product of a size serves all that ask for it, each with
-// an output of its own. Gives an empty Make where oneDNN is not there or the producer is no gemm in f32.
-MakerOf onednn_maker(const std::vector<const float*>& weights, int threads);
+// Makes gemms by a library, on one of these weights at a time. One product of a size serves all that ask for it, each
+// with an output of its own. Gives an empty Make where the library is not there or the producer is no gemm in f32.
+MakerOf library_maker(Library library, const std::vector<const float*>& weights, int threads);
 
 // A call of MPI that does the work of a collective: from this rank's input to its output, where it lies until the
 // next call.

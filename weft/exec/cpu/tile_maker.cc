@@ -45,7 +45,7 @@ std::vector<PackedWeights::Span> column_spans(int producer, const Program& progr
 TileMaker::TileMaker(const Producer& producer, int index, const Program& program)
     : producer_(producer), n_(producer.columns(program.rank)) {
   const bool is_gemv = producer.kind == ProducerKind::gemv;
-  if (producer.kind != ProducerKind::gemm && !(is_gemv && producer.m > kMostGemvRows)) return;
+  if (producer.kind != ProducerKind::gemm && !(is_gemv && producer.m > most_gemv_rows())) return;
   std::vector<std::int64_t> rows, cols;
   std::array<std::int64_t, 2> tile{1, 1};
   for (const Action& action : program.actions) {

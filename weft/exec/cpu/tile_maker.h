@@ -25,8 +25,8 @@ class TileMaker {
   // all its tiles of a run the same way.
   void begin(std::uint64_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
-    by_gemv_ =
-        producer_.kind == ProducerKind::gemv && (rows < 0 ? producer_.m : std::min(rows, producer_.m)) <= kMostGemvRows;
+    by_gemv_ = producer_.kind == ProducerKind::gemv &&
+               (rows < 0 ? producer_.m : std::min(rows, producer_.m)) <= most_gemv_rows();
   }
 
   // Whether make() takes a twin, and an addend: a copy takes only the latter.

@@ -261,6 +261,38 @@ TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
         }
 }
 
+// More rows than meet a panel at a time, several panels, and k in blocks of any size: none of it shows in the bits, nor
+// in what lies beside the tile.
+TEST(Gemm, ChunksOfRowsAndBlocksOfKDoNotShow) {
+  const Problem problem(203, 150, 301, Dtype::f32);
+  for (Isa isa : reachable_isas()) {
+    GemmShape shape = problem.shape(203, 150);
+    const auto made = [&](std::int64_t k_block) {
+      shape.k_block = k_block;
+      return problem.run(GemmKernel(shape, {}, {}, GemmKernel::Kind::portable, isa), 153);
+    };
+    const std::vector<float> whole = made(301);
+    problem.expect_right(whole, 153, to_string(isa));
+    for (const std::int64_t k_block : {0, 1, 8, 100, 1024})
+      EXPECT_TRUE(same_bits(made(k_block), whole)) << to_string(isa) << " in blocks of " << k_block;
+  }
+}
+
+// The lines that a block asks for ahead may lie anywhere, and a target may begin within a line.
+TEST(Gemm, TargetsThatBeginWithinALineAreRight) {
+  const Problem problem(64, 64, 40, Dtype::f32);
+  for (Isa isa : reachable_isas()) {
+    const GemmKernel kernel(problem.shape(64, 64), {}, {}, GemmKernel::Kind::portable, isa);
+    const std::vector<float> want = problem.run(kernel, 64);
+    std::vector<float> packed(num(kernel.packed_floats(64))), c(64 * 77 + 5, kUntouched);
+    kernel.pack(64, problem.b.data(), packed.data());
+    kernel.run_packed(64, 64, problem.a.data(), packed.data(), {c.data() + 5, 77});
+    for (std::int64_t i = 0; i < 64; ++i)
+      for (std::int64_t j = 0; j < 77 && 5 + i * 77 + j < std::ssize(c); ++j)
+        ASSERT_EQ(c[at(5 + i * 77 + j)], j < 64 ? want[at(i * 64 + j)] : kUntouched) << to_string(isa) << " " << i;
+  }
+}
+
 TEST(Gemm, NameSaysWhatRuns) {
   const Problem problem(64, 64, 64, Dtype::f32);
   const std::int64_t sizes[] = {64};

@@ -32,6 +32,11 @@ void deliver(const GemvBatch& batch, std::int64_t i, std::int64_t r, std::int64_
 
 }  // namespace
 
+std::int64_t most_gemv_rows() {
+  const Isa isa = best_isa();
+  return isa == Isa::avx2 || isa == Isa::neon ? 10 : 24;
+}
+
 void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x, float* y) {
   gemv(rows, k, w, w_dtype, ldw, GemvBatch{1, x, k, y, rows});
 }

@@ -12,7 +12,9 @@ namespace weft {
 
 // With more vectors than these, GemmKernel from b_transposed is the quicker. Zen 4, one thread, GF/s of gemv and of
 // gemm at 24, 32 and 64 vectors: bf16, k 2048, 68 and 61, 72 and 74, 73 and 89; f32, 76 and 55, 82 and 64, 88 and 81.
-inline constexpr std::int64_t kMostGemvRows = 24;
+// With the 16 registers of avx2 gemv needs two instructions where gemm needs one: at 8, 12 and 16 vectors bf16, k 2048,
+// 50 and 41, 50 and 57, 51 and 64; f32, 35 and 31, 35 and 44, 37 and 52.
+std::int64_t most_gemv_rows();
 
 // y[r] = sum over p < k of w[r * ldw + p] * x[p], for r < rows. w is f32 or bf16, else bad_input.
 void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::int64_t ldw, const float* x, float* y);

@@ -98,7 +98,7 @@ void matmul(ThreadPool& threads, std::int64_t m, const Linear& described, const 
   const Linear linear = checked(m, described, ldx, ldy);
   if (m == 0 || linear.n == 0) return;
   const Rows rows{m, x, ldx, y, ldy};
-  (m <= kMostGemvRows ? few_rows : many_rows)(threads, linear, rows);
+  (m <= most_gemv_rows() ? few_rows : many_rows)(threads, linear, rows);
 }
 
 }  // namespace weft

@@ -1,6 +1,6 @@
 // The products of a model's linear layers: y = x . w^T + bias with w (n, k) row-major, as the files keep it, threads
 // sharing the columns of y. Few rows go through gemv, which reads w once; more rows through GemmKernel's panels, packed
-// from w on the fly (kMostGemvRows). Which of the two depends on m alone, so the bits of an element depend on its row
+// from w on the fly (most_gemv_rows). Which of the two depends on m alone, so the bits of an element depend on its row
 // of x, its row of w, its bias and m: neither on the threads nor on how columns are cut.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "weft/kernel/isa.h"
 #include "weft/transport/join/mpirun.h"
 
 namespace weft {
@@ -30,21 +31,28 @@ Function find(const char* module, const char* symbol) {
   return handle == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle, symbol));
 }
 
-baseline::MakeGemm gemm_maker() {
-  static const auto make = [] {
-    setenv("OMP_WAIT_POLICY", "passive", 0);  // its idle threads would take the cores from the ranks
-    setenv("OMP_PROC_BIND", "false", 1);      // oneDNN asks for proc_bind(close): all ranks would be pinned to core 0
-    return find<baseline::MakeGemm>("weft_dnnl.so", baseline::kMakeGemm);
-  }();
-  return make;
+// Libraries choose their code by the processor, when they are loaded.
+void hold_to_isa() {
+  if (best_isa() == machine_isa()) return;
+  const bool avx2 = best_isa() == Isa::avx2;
+  setenv("ONEDNN_MAX_CPU_ISA", avx2 ? "AVX2" : "SSE41", 0);
+  setenv("OPENBLAS_CORETYPE", avx2 ? "Haswell" : "Nehalem", 0);
+}
+
+baseline::MakeGemm gemm_maker(const char* module) {
+  hold_to_isa();
+  setenv("OMP_WAIT_POLICY", "passive", 0);  // its idle threads would take the cores from the ranks
+  setenv("OMP_PROC_BIND", "false", 1);      // oneDNN asks for proc_bind(close): all ranks would be pinned to core 0
+  return find<baseline::MakeGemm>(module, baseline::kMakeGemm);
 }
 
 }  // namespace
 
-bool has_onednn() { return gemm_maker() != nullptr; }
+const char* to_string(Library library) { return library == Library::onednn ? "onednn" : "openblas"; }
 
-std::unique_ptr<baseline::Gemm> load_gemm(const baseline::GemmSize& size) {
-  const auto make = gemm_maker();
+std::unique_ptr<baseline::Gemm> load_gemm(Library library, const baseline::GemmSize& size) {
+  static const baseline::MakeGemm onednn = gemm_maker("weft_dnnl.so"), openblas = gemm_maker("weft_blas.so");
+  const auto make = library == Library::onednn ? onednn : openblas;
   char error[200] = "";
   return std::unique_ptr<baseline::Gemm>(make == nullptr ? nullptr : make(size, error));
 }
