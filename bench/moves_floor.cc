@@ -55,7 +55,7 @@ double rate_of(const testing::Moves& moves, std::optional<WireKind> wire) {
         for (int round = 0; round <= kRounds; ++round) {
           world.barrier();
           const std::int64_t start = now_ns();
-          op.run(x.data());
+          testing::run(op, x.data());
           op.output();
           world.barrier();
           if (round > 0) seconds.push_back(static_cast<double>(now_ns() - start) * 1e-9);

@@ -1,5 +1,7 @@
 #include "tests/moves.h"
 
+#include <span>
+
 #include <fmt/core.h>
 
 #include "weft/plan/rule_words.h"
@@ -35,7 +37,6 @@ Plan plan_of(const Moves& moves) {
   Plan plan;
   plan.name = "moves";
   plan.num_ranks = moves.num_ranks;
-  plan.producers = {validated(copy({.rows = moves.rows, .cols = moves.cols}), moves.num_ranks)};
   plan.buffers = {{"x", moves.source, Role::input, {moves.rows, moves.cols}, 1, {}},
                   {"y", moves.target, Role::output, {moves.rows, moves.cols}, 1, {}}};
   const auto num_moves = static_cast<std::int64_t>(moves.list.size());
@@ -65,5 +66,7 @@ Plan plan_of(const Moves& moves) {
   }
   return plan;
 }
+
+void run(Op& op, const void* x) { op.run(std::span<const void* const>(&x, 1)); }
 
 }  // namespace weft::testing

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/plan/plan.h"
+#include "weft/world/op.h"
 
 namespace weft::testing {
 
@@ -23,7 +24,8 @@ struct Moves {
   Dtype source = Dtype::f32, target = Dtype::f32;  // of x and of y
 };
 
-// One trigger a move, in listed order, after one with which a rank opens its y. tile_rows divides `first` and `rows`.
+// One trigger per move, in listed order, after one with which a rank opens its y. tile_rows divides `first` and `rows`.
 Plan plan_of(const Moves& moves);
+void run(Op& op, const void* x);  // of such a plan; x of `source`
 
 }  // namespace weft::testing

@@ -66,7 +66,7 @@ Ended run(const Moves& moves, const WorldOptions& options, double enough, const 
           for (std::int64_t seen = first; start < seen && !first.compare_exchange_weak(seen, start);) {
           }
           before_run(world.rank());
-          op.run(x.data());
+          testing::run(op, x.data());
           before_output(world.rank());
           op.output();
           const std::int64_t end = now_ns();
@@ -191,7 +191,7 @@ TEST(Nic, NarrowValuesCrossNarrow) {
         for (int i = 0; i < kRuns; ++i) {
           world.barrier();
           const std::int64_t start = now_ns();
-          op.run(reinterpret_cast<const float*>(x.data()));
+          testing::run(op, x.data());
           op.output();
           seconds = std::min(seconds, static_cast<double>(now_ns() - start) * 1e-9);
         }

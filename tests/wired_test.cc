@@ -170,9 +170,9 @@ TEST_P(Wired, NarrowValuesCrossNarrow) {
         2,
         [&](World& world) {
           Op op = world.compile(plan_of(moves), world.mesh({{"all", 2}}), "all");
-          const float* x = widens ? reinterpret_cast<const float*>(narrow.data()) : wide.data();
-          for (int run = 0; run < 3; ++run) op.run(x);
-          const Matrix y = op.output();
+          const void* x = widens ? static_cast<const void*>(narrow.data()) : wide.data();
+          for (int run = 0; run < 3; ++run) testing::run(op, x);
+          const BufferView y = op.view("y");
           if (world.rank() == 1) {
             EXPECT_EQ(std::memcmp(y.data, widens ? static_cast<const void*>(wide.data()) : narrow.data(),
                                   kRows * kCols * (widens ? 4 : 2)),
