@@ -62,7 +62,7 @@ std::string run_case(World& world, const Case& c, References* references, Digest
     const Matrix y = op.output();
     if (references != nullptr) {
       const auto& expected = references->of(c, op.plan(), seed)[rank];
-      const double bound = c.space.options.wire == Dtype::bf16 ? 0.05 : 1e-4;
+      const double bound = bound_of(c);
       if (num(y.rows * y.cols) != expected.size()) return c.name + ": wrong shape";
       if (const double e = error(y.data, expected); !(e <= bound))
         return fmt::format("{}: error {} on rank {}", c.name, e, rank);

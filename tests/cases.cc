@@ -221,4 +221,6 @@ double error(const float* a, const std::vector<float>& b) {
   return worst;
 }
 
+double bound_of(const Case& c) { return c.space.options.wire == Dtype::bf16 ? 0.05 : 1e-4; }
+
 }  // namespace weft::testing

@@ -45,5 +45,6 @@ std::vector<std::vector<float>> reference(const Plan& plan, const std::vector<Da
 
 // Largest |a - b| / (1 + |b|).
 double error(const float* a, const std::vector<float>& b);
+double bound_of(const Case& c);  // of that error: values that cross as bf16 are rounded on the way
 
 }  // namespace weft::testing

@@ -97,9 +97,9 @@ TEST_F(Mpirun, SecondAttachIsRefused) {
 }
 
 TEST_F(Mpirun, SecondProcessOfARankIsRefused) {
-  const std::vector<pid_t> twins = {start_mpirun_rank(1, 2, "share_segments"),
-                                    start_mpirun_rank(1, 2, "share_segments")};
-  EXPECT_EQ(exit_code_of(start_mpirun_rank(0, 2, "share_segments")), 0);
+  const std::vector<pid_t> twins = {start_mpirun_rank(1, 2, "outlive_a_twin"),
+                                    start_mpirun_rank(1, 2, "outlive_a_twin")};
+  EXPECT_EQ(exit_code_of(start_mpirun_rank(0, 2, "outlive_a_twin")), 0);
   const int codes[] = {exit_code_of(twins[0]), exit_code_of(twins[1])};
   EXPECT_EQ(std::min(codes[0], codes[1]), 0);
   EXPECT_EQ(std::max(codes[0], codes[1]), 2);

@@ -247,6 +247,15 @@ int with_a_twin() {
   }
 }
 
+// Ranks that stay until a second process of rank 1 has been refused.
+int outlive_a_twin() {
+  const auto transport = join_launch();
+  const std::string refused = std::string(std::getenv(kFolderEnv)) + "/error1";
+  for (int i = 0; i < 2000 && access(refused.c_str(), F_OK) != 0; ++i) std::this_thread::sleep_for(10ms);
+  transport->barrier();
+  return 0;
+}
+
 int die_before_attaching_in_one() {
   if (launched_rank() != 1) {
     join_launch();
@@ -289,6 +298,7 @@ std::map<std::string, std::function<int()>> own_bodies() {
       {"leave_early_in_zero", leave_early_in_zero},
       {"attach_twice", attach_twice},
       {"with_a_twin", with_a_twin},
+      {"outlive_a_twin", outlive_a_twin},
       {"die_before_attaching_in_one", die_before_attaching_in_one},
       {"mpirun_of_three", mpirun_of_three},
   };
