@@ -3,8 +3,9 @@
 
 # In the fast build (WEFT_UNITY, the default) the sources of one folder are one translation unit: headers are read once
 # per folder, and the whole program builds in a third of the time. So a name in an anonymous namespace stands once per
-# folder. Files that include the same text twice, or need flags of their own, stay apart (SKIP_UNITY_BUILD_INCLUSION).
+# folder. With WHOLE the folders below it are of the same unit. Files that include the same text twice, or need flags of their own, stay apart (SKIP_UNITY_BUILD_INCLUSION).
 function(weft_unity target)
+  cmake_parse_arguments(ARG "WHOLE" "" "" ${ARGN})
   if(NOT WEFT_UNITY)
     return()
   endif()
@@ -14,14 +15,18 @@ function(weft_unity target)
     get_filename_component(path ${source} ABSOLUTE)
     file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${path})
     get_filename_component(folder ${path} DIRECTORY)
+    if(ARG_WHOLE)
+      string(REGEX REPLACE "^(weft/[^/]+)/.*" "\\1" folder ${folder})
+    endif()
     string(MAKE_C_IDENTIFIER ${folder} group)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
   endforeach()
 endfunction()
 
-# weft_folder(name LINK ... LABELS ... EXCLUDE regex): sources that the regex matches are left out.
+# weft_folder(name LINK ... LABELS ... EXCLUDE regex WHOLE): sources that the regex matches are left out; WHOLE makes
+# one unit of the library, for folders whose parts share their headers.
 function(weft_folder name)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "EXCLUDE" "LINK;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/weft/${name}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -31,7 +36,11 @@ function(weft_folder name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   add_library(weft_${name} STATIC ${sources})
   set_target_properties(weft_${name} PROPERTIES EXPORT_NAME ${name})
-  weft_unity(weft_${name})
+  if(ARG_WHOLE)
+    weft_unity(weft_${name} WHOLE)
+  else()
+    weft_unity(weft_${name})
+  endif()
   target_include_directories(weft_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(weft_${name} PUBLIC ${ARG_LINK})

@@ -1,9 +1,9 @@
 #include "weft/llm/distill/distill.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/llm/distill/head_groups.h"
@@ -15,9 +15,6 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kGroupingSamples = 16;
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void check(const DistillJob& job) {
   const ModelConfig& config = job.model.config;
@@ -101,7 +98,7 @@ class Distiller {
   std::vector<DistilledBlock> done_;
   std::int64_t steps_ = 0;  // taken in this run, of all blocks
   double training_seconds_ = 0;
-  Clock::time_point block_start_;
+  std::int64_t block_start_ = 0;
 };
 
 void Distiller::settle() { world_.barrier(); }
@@ -194,7 +191,7 @@ std::vector<float> Distiller::grouped(int block, const std::vector<float>& whole
 }
 
 std::vector<float> Distiller::repair(int block, const std::vector<float>& whole) {
-  block_start_ = Clock::now();
+  block_start_ = now_ns();
   progress_.block = block;
   if (auto found = resume(block)) return *found;
   const TrainingData data{sets_.inputs(), chained() ? sets_.originals() : sets_.targets(), split_};
@@ -203,7 +200,7 @@ std::vector<float> Distiller::repair(int block, const std::vector<float>& whole)
   std::vector<float> weights = take_shard(config_, block_.shard(), start);
   progress_.loss_before = done.loss_before;
   const std::uint64_t seed = job_.options.seed * 1000003 + static_cast<std::uint64_t>(block);
-  const Clock::time_point training = Clock::now();
+  const std::int64_t training = now_ns();
   train_block(block_, data, job_.options, seed, &weights, [&](int epoch, double loss) {
     ++steps_;
     if (speaks()) tell(epoch, loss);

@@ -20,9 +20,9 @@ void shuffle(std::mt19937_64& random, std::vector<std::int64_t>* order) {
 }
 
 // The samples of one step in a row; those of one are where they are.
-class Batch {
+class Samples {
  public:
-  Batch(std::int64_t values, std::int64_t samples) : values_(values), samples_(samples) {
+  Samples(std::int64_t values, std::int64_t samples) : values_(values), samples_(samples) {
     if (samples > 1) rows_.resize(num(values));
   }
   const float* of(const Activations& from, const std::int64_t* which) {
@@ -69,7 +69,7 @@ void train_block(RankBlock& block, const TrainingData& data, const DistillOption
   std::vector<std::int64_t> order(num(data.split.train));
   std::iota(order.begin(), order.end(), 0);
   std::mt19937_64 random(seed);
-  Batch inputs(block.values(), options.batch), targets(block.values(), options.batch);
+  Samples inputs(block.values(), options.batch), targets(block.values(), options.batch);
   std::vector<float> out(num(block.values())), gradients(weights->size());
   std::int64_t taken = 0;
   for (int epoch = 0; epoch < options.epochs; ++epoch) {

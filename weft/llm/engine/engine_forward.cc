@@ -15,8 +15,6 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kOptPositionOffset = 2;  // OPT's table has two rows for padding in front
-
 void widen_row(const Weight& table, std::int64_t row, float* out) {
   if (table.dtype == Dtype::f32) {
     std::copy_n(static_cast<const float*>(table.data) + row * table.ld, table.cols, out);

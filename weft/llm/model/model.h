@@ -17,6 +17,8 @@
 
 namespace weft {
 
+inline constexpr std::int64_t kOptPositionOffset = 2;  // OPT's table has two rows for padding in front
+
 struct StoredTensor;
 
 // Where tensors come from: a folder (io/safetensors.h), or random values (random_model.h).

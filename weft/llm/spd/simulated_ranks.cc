@@ -17,8 +17,6 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kOptPositionOffset = 2;  // OPT's table has two rows for padding in front
-
 constexpr Names<BlockOrder, 4> kOrders{{{BlockOrder::sync, "sync"},
                                         {BlockOrder::dropped, "dropped"},
                                         {BlockOrder::partial_after, "partial_after"},

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr double kSlack = 1e-11;  // of an item: what rounding may lack
+constexpr double kRounding = 1e-11;  // of an item: what rounding may lack
 
 class Assigning {
  public:
@@ -24,11 +24,11 @@ class Assigning {
     std::vector<double>& left = left_[at(item.demand)];
     const std::vector<int>& bins = demands_[at(item.demand)].bins;
     std::size_t best = num(std::max_element(left.begin(), left.end()) - left.begin());
-    if (left[best] < item.size * (1 - kSlack)) {
+    if (left[best] < item.size * (1 - kRounding)) {
       const auto room = [&](std::size_t i) { return left[i] + std::max(0.0, spare_[at(bins[i])]); };
       for (std::size_t i = 0; i < bins.size(); ++i)
         if (room(i) > room(best)) best = i;
-      if (room(best) < item.size * (1 - kSlack)) return false;
+      if (room(best) < item.size * (1 - kRounding)) return false;
       spare_[at(bins[best])] -= std::max(0.0, item.size - left[best]);
     }
     left[best] = std::max(0.0, left[best] - item.size);
@@ -45,7 +45,7 @@ class Assigning {
       const auto best = std::max_element(left.begin(), left.end()) - left.begin();
       double& share = left[at(best)];
       double size = std::min(needed, share);
-      if (share <= item.size * kSlack || needed - size <= item.size * kSlack) size = needed;  // rounding
+      if (share <= item.size * kRounding || needed - size <= item.size * kRounding) size = needed;  // rounding
       share = std::max(0.0, share - size);
       needed -= size;
       spans.push_back({bins[at(best)], size});

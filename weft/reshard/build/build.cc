@@ -20,8 +20,8 @@ using resharding::Tiling;
 constexpr double kCloseEnough = 1.02;
 
 // The first is taken where others cost as much: what is least on the network.
-constexpr std::array kStrategies{Strategy::broadcast, Strategy::local_allgather, Strategy::global_allgather,
-                                 Strategy::send_recv};
+constexpr std::array kTried{Strategy::broadcast, Strategy::local_allgather, Strategy::global_allgather,
+                            Strategy::send_recv};
 
 void check_world(const Reshard& reshard, const Network& network) {
   check_reshard(reshard);
@@ -51,7 +51,7 @@ Schedule choose(const Reshard& reshard, const std::vector<Task>& tasks, const Ne
   Schedule best;
   double least = 0;
   std::string text;
-  for (const Strategy strategy : kStrategies) {
+  for (const Strategy strategy : kTried) {
     if (!any && strategy != options.schedule.strategy) continue;
     ScheduleOptions one = options.schedule;
     one.strategy = strategy;

@@ -180,7 +180,7 @@ std::unique_ptr<Transport> join(Ticket ticket) {
   }
 }
 
-int number_from_env(const char* name, int least, int most) {
+int number_of_ticket(const char* name, int least, int most) {
   const char* text = std::getenv(name);
   if (text == nullptr)
     bad_input("{} is set but {} is not; set WEFT_RANK and WEFT_SIZE too, or use `weft run --rendezvous`",
@@ -198,8 +198,8 @@ void only_once() {
 std::unique_ptr<Transport> attach_rendezvous(std::optional<WireKind> wire) {
   Ticket ticket;
   ticket.wire = wire;
-  ticket.size = number_from_env(kSizeEnv, 1, kMaxWorldRanks);
-  ticket.rank = number_from_env(kRankEnv, 0, ticket.size - 1);
+  ticket.size = number_of_ticket(kSizeEnv, 1, kMaxWorldRanks);
+  ticket.rank = number_of_ticket(kRankEnv, 0, ticket.size - 1);
   ticket.secret = secret_from_env();
   ticket.host = host_identity();
   ticket.hub = parse_address(std::getenv(kRendezvousEnv));

@@ -100,7 +100,7 @@ void Watch::set_timer(long ns) {
 
 void Watch::on_timer() {
   std::uint64_t times = 0;
-  if (read(timer_.get(), &times, sizeof times) != sizeof times) return;
+  if (::read(timer_.get(), &times, sizeof times) != sizeof times) return;
   const std::lock_guard lock(mutex_);
   lingering_ = attending_ <= 0 && !interested_ && came_back_;
   if (lingering_) {
