@@ -3,7 +3,8 @@
 
 # In the fast build (WEFT_UNITY, the default) the sources of one folder are one translation unit: headers are read once
 # per folder, and the whole program builds in a third of the time. So a name in an anonymous namespace stands once per
-# folder. With WHOLE the folders below it are of the same unit. Files that include the same text twice, or need flags of their own, stay apart (SKIP_UNITY_BUILD_INCLUSION).
+# folder. With WHOLE the folders below it are of the same unit. Files that include the same text twice, or need flags of
+# their own, stay apart (SKIP_UNITY_BUILD_INCLUSION).
 function(weft_unity target)
   cmake_parse_arguments(ARG "WHOLE" "" "" ${ARGN})
   if(NOT WEFT_UNITY)
