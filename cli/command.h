@@ -22,6 +22,7 @@ void add_cluster(CLI::App& app, Run* run);
 void add_demo(CLI::App& app, Run* run);
 void add_draw(CLI::App& app, Run* run);
 void add_schedule(CLI::App& app, Run* run);
+void add_train(CLI::App& app, Run* run);
 void add_sim(CLI::App& app, Run* run);
 void add_eval(CLI::App& app, Run* run);
 void add_generate(CLI::App& app, Run* run);

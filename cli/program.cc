@@ -133,6 +133,7 @@ int parse_and_run(int argc, char** argv) {
   add_eval(app, &run);
   add_spd(app, &run);
   add_schedule(app, &run);
+  add_train(app, &run);
   add_sim(app, &run);
   add_info(app, &run);
   refuse_empty_values(app);

@@ -24,6 +24,12 @@ class AdamW {
   // alone, so replicas with the same gradients stay the same.
   void step(ThreadPool& pool, float lr, std::span<const float> gradients, std::span<float> parameters);
 
+  // All that it remembers, for checkpoints: the moments, and how many steps were made.
+  std::span<float> mean() { return mean_; }
+  std::span<float> square() { return square_; }
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
  private:
   AdamWOptions options_;
   std::int64_t steps_ = 0;

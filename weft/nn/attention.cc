@@ -32,8 +32,11 @@ CausalAttention::CausalAttention(AttentionLayer layer) : layer_(std::move(layer)
       bad_input("attention: query head {} reads key/value head {}, but there are {}", h, kv, layer_.kv_heads);
     readers_[at(kv)].push_back(h);
   }
-  const std::int64_t floats = layer_.sequences * layer_.heads() * layer_.sequence * layer_.sequence;
-  weights_.resize(num(floats));
+}
+
+void CausalAttention::keep_in(std::vector<float>* weights) {
+  kept_ = weights;
+  kept_->resize(num(num_weights()));
 }
 
 CausalAttention::Block CausalAttention::block_at(std::int64_t row) const {
@@ -43,7 +46,8 @@ CausalAttention::Block CausalAttention::block_at(std::int64_t row) const {
 }
 
 float* CausalAttention::weights_at(std::int64_t sequence, std::int64_t head) {
-  return weights_.data() + (sequence * layer_.heads() + head) * layer_.sequence * layer_.sequence;
+  std::vector<float>& kept = kept_ != nullptr ? *kept_ : own_;
+  return kept.data() + (sequence * layer_.heads() + head) * layer_.sequence * layer_.sequence;
 }
 
 const float* CausalAttention::weights(std::int64_t sequence, std::int64_t head) const {
@@ -52,6 +56,7 @@ const float* CausalAttention::weights(std::int64_t sequence, std::int64_t head) 
 
 // Threads claim (sequence, key/value head): the gradients of one are added by one thread, in order.
 void CausalAttention::forward(ThreadPool& pool, const AttentionInputs& in, float* out) {
+  if (kept_ == nullptr) own_.resize(num(num_weights()));
   std::atomic<std::int64_t> next{0};
   pool.run([&](int) {
     Scratch scratch;

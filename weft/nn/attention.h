@@ -34,6 +34,10 @@ class CausalAttention {
  public:
   explicit CausalAttention(AttentionLayer layer);  // bad_input where kv_of names a head there is not
 
+  // Where forward() leaves the weights and backward() finds them, sized here; until the first call, in here. So several
+  // forward passes may wait for their backward pass. It must outlive its use.
+  void keep_in(std::vector<float>* weights);
+
   void forward(ThreadPool& pool, const AttentionInputs& in, float* out);
   // After forward() with the same inputs; `out` is what it made.
   void backward(ThreadPool& pool, const AttentionInputs& in, const float* out, const float* dout,
@@ -49,6 +53,7 @@ class CausalAttention {
     std::int64_t row, rows, key, keys;  // queries [row, row + rows) and the keys any of them sees
   };
   Block block_at(std::int64_t row) const;
+  std::int64_t num_weights() const { return layer_.sequences * layer_.heads() * layer_.sequence * layer_.sequence; }
   float* weights_at(std::int64_t sequence, std::int64_t head);
   void forward_head(const AttentionInputs& in, float* out, std::int64_t sequence, std::int64_t head, Scratch& scratch);
   void soften(const Block& block, float* rows) const;
@@ -58,7 +63,8 @@ class CausalAttention {
 
   AttentionLayer layer_;
   std::vector<std::vector<std::int64_t>> readers_;  // (kv heads): the query heads that read it
-  std::vector<float> weights_;                      // (sequences, heads, sequence, sequence)
+  std::vector<float> own_;                          // (sequences, heads, sequence, sequence)
+  std::vector<float>* kept_ = nullptr;              // the same, elsewhere; null: own_
 };
 
 }  // namespace weft

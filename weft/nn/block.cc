@@ -40,14 +40,34 @@ BlockLayout::BlockLayout(const BlockShape& s) {
   }
 }
 
-TransformerBlock::TransformerBlock(const BlockShape& shape, const RotaryTable* rotary, ThreadPool* pool)
-    : shape_(shape), layout_(shape), rotary_(rotary), products_(pool), attention_(shape.attention) {
+void BlockActivations::resize(const BlockShape& shape) {
   const std::int64_t rows = shape.rows();
-  for (auto* wide : {&a_, &b_, &da_}) wide->resize(count(rows, shape.hidden));
-  for (auto* queries : {&q_, &o_, &dq_, &do_}) queries->resize(count(rows, shape.q_cols()));
-  for (auto* keys : {&k_, &v_, &dk_, &dv_}) keys->resize(count(rows, shape.kv_cols()));
-  for (auto* middle : {&up_, &h_, &dh_}) middle->resize(count(rows, shape.mlp));
-  if (shape.gated) gate_.resize(count(rows, shape.mlp));
+  for (auto* wide : {&a, &b}) wide->resize(count(rows, shape.hidden));
+  for (auto* queries : {&q, &o}) queries->resize(count(rows, shape.q_cols()));
+  for (auto* keys : {&k, &v}) keys->resize(count(rows, shape.kv_cols()));
+  for (auto* middle : {&up, &h}) middle->resize(count(rows, shape.mlp));
+  if (shape.gated) gate.resize(count(rows, shape.mlp));
+}
+
+TransformerBlock::TransformerBlock(const BlockShape& shape, const RotaryTable* rotary, ThreadPool* pool)
+    : shape_(shape),
+      layout_(shape),
+      rotary_(rotary),
+      products_(pool),
+      attention_(shape.attention),
+      own_(std::make_unique<BlockActivations>()),
+      kept_(own_.get()) {
+  const std::int64_t rows = shape.rows();
+  da_.resize(count(rows, shape.hidden));
+  for (auto* queries : {&dq_, &do_}) queries->resize(count(rows, shape.q_cols()));
+  for (auto* keys : {&dk_, &dv_}) keys->resize(count(rows, shape.kv_cols()));
+  dh_.resize(count(rows, shape.mlp));
+}
+
+void TransformerBlock::keep_in(BlockActivations* kept) {
+  own_.reset();
+  kept_ = kept;
+  attention_.keep_in(&kept->weights);
 }
 
 LinearLayer TransformerBlock::linear(const float* parameters, BlockParam weight, BlockParam bias) const {
@@ -77,86 +97,124 @@ void TransformerBlock::rotate_heads(Turn turn, float* q, float* k) {
 
 void TransformerBlock::attend(const float* parameters, const float* x, float* y) {
   const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, q_cols = shape_.q_cols(), kv_cols = shape_.kv_cols();
-  x_ = x;
+  BlockActivations& in = kept();
+  in.resize(shape_);
+  in.x = x;
   norm_forward(products_.pool(), rows, norm(parameters, BlockParam::norm1_weight, BlockParam::norm1_bias), {x, hidden},
-               {a_.data(), hidden}, &rows1_);
-  const RowsIn a{a_.data(), hidden};
-  linear_forward(products_, rows, linear(parameters, BlockParam::q_weight, BlockParam::q_bias), a, {q_.data(), q_cols});
+               {in.a.data(), hidden}, &in.rows1);
+  const RowsIn a{in.a.data(), hidden};
+  linear_forward(products_, rows, linear(parameters, BlockParam::q_weight, BlockParam::q_bias), a,
+                 {in.q.data(), q_cols});
   linear_forward(products_, rows, linear(parameters, BlockParam::k_weight, BlockParam::k_bias), a,
-                 {k_.data(), kv_cols});
+                 {in.k.data(), kv_cols});
   linear_forward(products_, rows, linear(parameters, BlockParam::v_weight, BlockParam::v_bias), a,
-                 {v_.data(), kv_cols});
-  rotate_heads(Turn::forward, q_.data(), k_.data());
-  attention_.forward(products_.pool(), {q_.data(), k_.data(), v_.data()}, o_.data());
-  linear_forward(products_, rows, linear(parameters, BlockParam::o_weight, BlockParam::o_weight), {o_.data(), q_cols},
+                 {in.v.data(), kv_cols});
+  rotate_heads(Turn::forward, in.q.data(), in.k.data());
+  attention_.forward(products_.pool(), {in.q.data(), in.k.data(), in.v.data()}, in.o.data());
+  linear_forward(products_, rows, linear(parameters, BlockParam::o_weight, BlockParam::o_weight), {in.o.data(), q_cols},
                  {y, hidden});
 }
 
-void TransformerBlock::attend_backward(const float* parameters, const float* dy, float* dx, float* gradients) {
-  const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, q_cols = shape_.q_cols(), kv_cols = shape_.kv_cols();
-  linear_backward(products_, rows, linear(parameters, BlockParam::o_weight, BlockParam::o_weight), {o_.data(), q_cols},
-                  {dy, hidden}, {do_.data(), q_cols}, Into::store,
-                  linear_gradients(gradients, BlockParam::o_weight, BlockParam::o_weight));
-  attention_.backward(products_.pool(), {q_.data(), k_.data(), v_.data()}, o_.data(), do_.data(),
-                      {dq_.data(), dk_.data(), dv_.data()});
-  rotate_heads(Turn::backward, dq_.data(), dk_.data());
-  const RowsIn a{a_.data(), hidden};
-  const RowsOut da{da_.data(), hidden};
-  linear_backward(products_, rows, linear(parameters, BlockParam::q_weight, BlockParam::q_bias), a,
-                  {dq_.data(), q_cols}, da, Into::store,
-                  linear_gradients(gradients, BlockParam::q_weight, BlockParam::q_bias));
-  linear_backward(products_, rows, linear(parameters, BlockParam::k_weight, BlockParam::k_bias), a,
-                  {dk_.data(), kv_cols}, da, Into::add,
-                  linear_gradients(gradients, BlockParam::k_weight, BlockParam::k_bias));
-  linear_backward(products_, rows, linear(parameters, BlockParam::v_weight, BlockParam::v_bias), a,
-                  {dv_.data(), kv_cols}, da, Into::add,
-                  linear_gradients(gradients, BlockParam::v_weight, BlockParam::v_bias));
-  norm_backward(products_.pool(), rows, norm(parameters, BlockParam::norm1_weight, BlockParam::norm1_bias),
-                {x_, hidden}, rows1_, {da_.data(), hidden}, {dx, hidden}, Into::store,
-                {gradients + layout_[BlockParam::norm1_weight].begin, layout_.at(gradients, BlockParam::norm1_bias)});
+void TransformerBlock::attend_backward(const float* parameters, const float* dy, float* dx, float* gradients,
+                                       BackwardPart part) {
+  const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, q_cols = shape_.q_cols();
+  BlockActivations& in = kept();
+  const auto back = [&](BlockParam weight, const std::vector<float>& from, RowsOut to, Into into) {
+    products_.times({rows, layout_[weight].cols, layout_[weight].rows}, {from.data(), layout_[weight].rows},
+                    {parameters + layout_[weight].begin, layout_[weight].cols}, to, into);
+  };
+  if (part != BackwardPart::weights) {
+    products_.times({rows, q_cols, hidden}, {dy, hidden}, {layout_.at(parameters, BlockParam::o_weight), q_cols},
+                    {do_.data(), q_cols});
+    attention_.backward(products_.pool(), {in.q.data(), in.k.data(), in.v.data()}, in.o.data(), do_.data(),
+                        {dq_.data(), dk_.data(), dv_.data()});
+    rotate_heads(Turn::backward, dq_.data(), dk_.data());
+    const RowsOut da{da_.data(), hidden};
+    back(BlockParam::q_weight, dq_, da, Into::store);
+    back(BlockParam::k_weight, dk_, da, Into::add);
+    back(BlockParam::v_weight, dv_, da, Into::add);
+    norm_backward(products_.pool(), rows, norm(parameters, BlockParam::norm1_weight, BlockParam::norm1_bias),
+                  {in.x, hidden}, in.rows1, {da_.data(), hidden}, {dx, hidden}, Into::store,
+                  {gradients + layout_[BlockParam::norm1_weight].begin, layout_.at(gradients, BlockParam::norm1_bias)});
+  }
+  if (part != BackwardPart::input) attend_weights(parameters, dy, gradients);
+}
+
+void TransformerBlock::attend_weights(const float* parameters, const float* dy, float* gradients) {
+  const std::int64_t rows = shape_.rows();
+  const BlockActivations& in = kept();
+  const auto weigh = [&](BlockParam weight, BlockParam bias, const std::vector<float>& x, const float* from) {
+    linear_backward_weights(products_, rows, linear(parameters, weight, bias), {x.data(), layout_[weight].cols},
+                            {from, layout_[weight].rows}, linear_gradients(gradients, weight, bias));
+  };
+  weigh(BlockParam::o_weight, BlockParam::o_weight, in.o, dy);
+  weigh(BlockParam::q_weight, BlockParam::q_bias, in.a, dq_.data());
+  weigh(BlockParam::k_weight, BlockParam::k_bias, in.a, dk_.data());
+  weigh(BlockParam::v_weight, BlockParam::v_bias, in.a, dv_.data());
 }
 
 void TransformerBlock::feed(const float* parameters, const float* x1, float* z) {
   const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, mlp = shape_.mlp;
-  x1_ = x1;
+  BlockActivations& in = kept();
+  in.resize(shape_);
+  in.x1 = x1;
   norm_forward(products_.pool(), rows, norm(parameters, BlockParam::norm2_weight, BlockParam::norm2_bias), {x1, hidden},
-               {b_.data(), hidden}, &rows2_);
-  const RowsIn b{b_.data(), hidden};
-  linear_forward(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b, {up_.data(), mlp});
+               {in.b.data(), hidden}, &in.rows2);
+  const RowsIn b{in.b.data(), hidden};
+  linear_forward(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b,
+                 {in.up.data(), mlp});
   if (shape_.gated) {
     linear_forward(products_, rows, linear(parameters, BlockParam::gate_weight, BlockParam::gate_bias), b,
-                   {gate_.data(), mlp});
-    silu_gate_forward(products_.pool(), rows * mlp, gate_.data(), up_.data(), h_.data());
+                   {in.gate.data(), mlp});
+    silu_gate_forward(products_.pool(), rows * mlp, in.gate.data(), in.up.data(), in.h.data());
   } else {
-    relu_forward(products_.pool(), rows * mlp, up_.data(), h_.data());
+    relu_forward(products_.pool(), rows * mlp, in.up.data(), in.h.data());
   }
   linear_forward(products_, rows, linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
-                 {h_.data(), mlp}, {z, hidden});
+                 {in.h.data(), mlp}, {z, hidden});
 }
 
-void TransformerBlock::feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients) {
+void TransformerBlock::feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients,
+                                     BackwardPart part) {
   const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, mlp = shape_.mlp;
-  linear_backward(products_, rows, linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
-                  {h_.data(), mlp}, {dz, hidden}, {dh_.data(), mlp}, Into::store,
-                  linear_gradients(gradients, BlockParam::down_weight, BlockParam::down_weight));
-  const RowsIn b{b_.data(), hidden};
-  const RowsOut db{da_.data(), hidden};
-  const float* dup = dh_.data();
-  if (shape_.gated) {  // gate_ and up_ become their own gradients
-    silu_gate_backward(products_.pool(), rows * mlp, gate_.data(), up_.data(), dh_.data(), gate_.data(), up_.data());
-    linear_backward(products_, rows, linear(parameters, BlockParam::gate_weight, BlockParam::gate_bias), b,
-                    {gate_.data(), mlp}, db, Into::store,
-                    linear_gradients(gradients, BlockParam::gate_weight, BlockParam::gate_bias));
-    dup = up_.data();
-  } else {
-    relu_backward(products_.pool(), rows * mlp, h_.data(), dh_.data(), dh_.data());
+  BlockActivations& in = kept();
+  if (part != BackwardPart::weights) {
+    products_.times({rows, mlp, hidden}, {dz, hidden}, {layout_.at(parameters, BlockParam::down_weight), mlp},
+                    {dh_.data(), mlp});
+    const RowsOut db{da_.data(), hidden};
+    const float* dup = dh_.data();
+    if (shape_.gated) {  // gate and up become their own gradients
+      silu_gate_backward(products_.pool(), rows * mlp, in.gate.data(), in.up.data(), dh_.data(), in.gate.data(),
+                         in.up.data());
+      products_.times({rows, hidden, mlp}, {in.gate.data(), mlp},
+                      {layout_.at(parameters, BlockParam::gate_weight), hidden}, db);
+      dup = in.up.data();
+    } else {
+      relu_backward(products_.pool(), rows * mlp, in.h.data(), dh_.data(), dh_.data());
+    }
+    products_.times({rows, hidden, mlp}, {dup, mlp}, {layout_.at(parameters, BlockParam::up_weight), hidden}, db,
+                    shape_.gated ? Into::add : Into::store);
+    norm_backward(products_.pool(), rows, norm(parameters, BlockParam::norm2_weight, BlockParam::norm2_bias),
+                  {in.x1, hidden}, in.rows2, {da_.data(), hidden}, {dx1, hidden}, Into::store,
+                  {gradients + layout_[BlockParam::norm2_weight].begin, layout_.at(gradients, BlockParam::norm2_bias)});
   }
-  linear_backward(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b, {dup, mlp}, db,
-                  shape_.gated ? Into::add : Into::store,
-                  linear_gradients(gradients, BlockParam::up_weight, BlockParam::up_bias));
-  norm_backward(products_.pool(), rows, norm(parameters, BlockParam::norm2_weight, BlockParam::norm2_bias),
-                {x1_, hidden}, rows2_, {da_.data(), hidden}, {dx1, hidden}, Into::store,
-                {gradients + layout_[BlockParam::norm2_weight].begin, layout_.at(gradients, BlockParam::norm2_bias)});
+  if (part != BackwardPart::input) feed_weights(parameters, dz, gradients);
+}
+
+void TransformerBlock::feed_weights(const float* parameters, const float* dz, float* gradients) {
+  const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, mlp = shape_.mlp;
+  const BlockActivations& in = kept();
+  const RowsIn b{in.b.data(), hidden};
+  linear_backward_weights(products_, rows, linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
+                          {in.h.data(), mlp}, {dz, hidden},
+                          linear_gradients(gradients, BlockParam::down_weight, BlockParam::down_weight));
+  if (shape_.gated)
+    linear_backward_weights(products_, rows, linear(parameters, BlockParam::gate_weight, BlockParam::gate_bias), b,
+                            {in.gate.data(), mlp},
+                            linear_gradients(gradients, BlockParam::gate_weight, BlockParam::gate_bias));
+  linear_backward_weights(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b,
+                          {shape_.gated ? in.up.data() : dh_.data(), mlp},
+                          linear_gradients(gradients, BlockParam::up_weight, BlockParam::up_bias));
 }
 
 }  // namespace weft

@@ -78,6 +78,23 @@ class BlockLayout {
   std::int64_t size_ = 0;
 };
 
+// What a forward pass leaves for its backward pass.
+struct BlockActivations {
+  NormRows rows1, rows2;
+  const float *x = nullptr, *x1 = nullptr;  // the caller's
+  std::vector<float> a, q, k, v, o;         // attend: norm1(x) and what follows
+  std::vector<float> b, gate, up, h;        // feed: norm2(x1) and what follows; the backward pass writes into gate, up
+  std::vector<float> weights;               // of attention
+
+  void resize(const BlockShape& shape);
+};
+
+enum class BackwardPart {
+  whole,
+  input,   // the gradients of inputs and of norms
+  weights  // the rest, after `input` with the same dz or dy and before the block's next backward pass
+};
+
 class TransformerBlock {
  public:
   // `rotary` may be null (learned positions); it and the pool outlive the block.
@@ -86,14 +103,20 @@ class TransformerBlock {
   const BlockShape& shape() const { return shape_; }
   const BlockLayout& layout() const { return layout_; }
 
+  // Where forward passes leave their activations from now on, and backward passes find them; until the first call, in
+  // the block. Several micro-batches may so wait for their backward pass. It must outlive its use.
+  void keep_in(BlockActivations* kept);
+
   // y (rows, hidden) from x (rows, hidden); x1 likewise. The inputs must stay until the backward passes are done.
   void attend(const float* parameters, const float* x, float* y);
   void feed(const float* parameters, const float* x1, float* z);
 
   // Gradients (layout().size()) are added to. dx1 is stored.
-  void feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients);
+  void feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients,
+                     BackwardPart part = BackwardPart::whole);
   // dx, where it is not null, is stored.
-  void attend_backward(const float* parameters, const float* dy, float* dx, float* gradients);
+  void attend_backward(const float* parameters, const float* dy, float* dx, float* gradients,
+                       BackwardPart part = BackwardPart::whole);
 
   const CausalAttention& attention() const { return attention_; }
 
@@ -102,16 +125,17 @@ class TransformerBlock {
   LinearGradients linear_gradients(float* gradients, BlockParam weight, BlockParam bias) const;
   Norm norm(const float* parameters, BlockParam weight, BlockParam bias) const;
   void rotate_heads(Turn turn, float* q, float* k);
+  BlockActivations& kept() { return *kept_; }
+  void feed_weights(const float* parameters, const float* dz, float* gradients);
+  void attend_weights(const float* parameters, const float* dy, float* gradients);
 
   BlockShape shape_;
   BlockLayout layout_;
   const RotaryTable* rotary_;
   Products products_;
   CausalAttention attention_;
-  NormRows rows1_, rows2_;
-  const float *x_ = nullptr, *x1_ = nullptr;
-  std::vector<float> a_, q_, k_, v_, o_;  // attend: norm1(x) and what follows
-  std::vector<float> b_, gate_, up_, h_;  // feed: norm2(x1) and what follows
+  std::unique_ptr<BlockActivations> own_;
+  BlockActivations* kept_;
   std::vector<float> da_, dq_, dk_, dv_, do_, dh_;
 };
 

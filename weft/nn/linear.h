@@ -23,6 +23,10 @@ void linear_forward(Products& products, std::int64_t rows, const LinearLayer& la
 void linear_backward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy, RowsOut dx,
                      Into into, const LinearGradients& gradients);
 
+// The second half of it alone, for those who compute what others wait for first: dx is products.times(dy, weight).
+void linear_backward_weights(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy,
+                             const LinearGradients& gradients);
+
 // sums (cols) += the sum of all rows, row after row.
 void add_column_sums(ThreadPool& pool, std::int64_t rows, std::int64_t cols, RowsIn from, float* sums);
 

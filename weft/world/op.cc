@@ -75,7 +75,9 @@ void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs
 
 void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run(inputs, counts); }
 
-void Op::run(std::span<const void* const> inputs) { state_->run(inputs); }
+void Op::run(std::span<const void* const> inputs) { state_->run(inputs, State::Return::when_inputs_may_change); }
+
+void Op::post(std::span<const void* const> inputs) { state_->run(inputs, State::Return::at_once); }
 
 // Whether all of a producer's steps skip rows beyond the count of rows: only then are those not looked up.
 bool Op::State::limits_rows(std::size_t producer) const {
@@ -120,10 +122,10 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
   if (window != nullptr) window->is_open = false;  // also where the run copies x, whatever was written
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].x;
-  start(counts);
+  start(counts, Return::when_inputs_may_change);
 }
 
-void Op::State::run(std::span<const void* const> inputs) {
+void Op::State::run(std::span<const void* const> inputs, Return when) {
   if (!plan.producers.empty()) bad_input("plan \"{}\" has a producer; run it with that one's inputs", plan.name);
   std::size_t next = 0;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -137,12 +139,15 @@ void Op::State::run(std::span<const void* const> inputs) {
   }
   if (next != inputs.size())
     bad_input("plan \"{}\" has {} input buffers, but the run gives {}", plan.name, next, inputs.size());
-  start({});
+  start({}, when);
 }
 
-void Op::State::start(const Counts& counts) {
+void Op::State::start(const Counts& counts, Return when) {
   try {
-    executor->start(bindings, counts);
+    if (when == Return::at_once)
+      executor->post(bindings, counts);
+    else
+      executor->start(bindings, counts);
   } catch (Error& error) {
     tell_of(*this, error);
     throw;

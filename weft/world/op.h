@@ -54,6 +54,10 @@ class Op {
   // where this rank's is empty.
   void run(std::span<const void* const> inputs);
 
+  // As the last, but returns at once: what is ready goes, the rest when this rank looks again, in ready() or while it
+  // waits in any of its ops. The inputs must stay until ready() says true. For those who compute meanwhile.
+  void post(std::span<const void* const> inputs);
+
   // Waits for what is owed to this rank and returns it; readable until the next run.
   Matrix output();
   // The same for another buffer of the plan, by name. Throws bad_input where there is none.

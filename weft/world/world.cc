@@ -255,6 +255,13 @@ Op World::compile(const Plan& plan, const Mesh& mesh, std::string_view axis) {
   return allot(plan, mesh.group(axis, rank()));
 }
 
+Op World::compile(const Plan& plan, const Group& group) {
+  if (group.position < 0 || group.position >= group.size() || group.ranks[at(group.position)] != rank())
+    bad_input("rank {} is not at position {} of the group it compiles plan \"{}\" for", rank(), group.position,
+              plan.name);
+  return allot(plan, group);
+}
+
 Op World::compile(const Plan& plan) {
   Group all;
   for (int rank = 0; rank < size(); ++rank) all.ranks.push_back(rank);

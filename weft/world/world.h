@@ -75,6 +75,9 @@ class World {
   // A plan made elsewhere, over the ranks along `axis` of `mesh`.
   Op compile(const Plan& plan, const Mesh& mesh, std::string_view axis);
 
+  // A plan made elsewhere, over the ranks of a group that has this rank at its position. Groups are disjoint, and their
+  // plans may differ; every rank of the world makes as many such calls, in a group of itself where it has no part.
+  Op compile(const Plan& plan, const Group& group);
   // A plan made elsewhere, over all ranks.
   Op compile(const Plan& plan);
   // Moves sharded tensors (weft/reshard/build/build.h): inputs "src<t>.<p>", outputs "dst<t>". The network is this

@@ -61,8 +61,9 @@ struct Op::State {
 
   ~State();
   void run(std::span<const Inputs> inputs, const Counts& counts);
-  void run(std::span<const void* const> inputs);
-  void start(const Counts& counts);
+  enum class Return { when_inputs_may_change, at_once };
+  void run(std::span<const void* const> inputs, Return when);
+  void start(const Counts& counts, Return when);
   void check(std::span<const Inputs> inputs, const Counts& counts) const;  // bad_input, with nothing changed
   bool limits_rows(std::size_t producer) const;
   BufferView view(std::string_view buffer);

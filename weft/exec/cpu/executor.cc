@@ -216,6 +216,14 @@ void CpuExecutor::start(const Bindings& bindings, const Counts& counts) {
   await({.count = &input_triggers_left_}, benches_[0]);
 }
 
+void CpuExecutor::post(const Bindings& bindings, const Counts& counts) {
+  if (first_lane_.back() > 0)
+    bad_input("plan \"{}\" has steps, which somebody has to make; run it and do not post it", plan_.name);
+  if (!finished()) finish();
+  begin_run(bindings, counts);
+  poll();
+}
+
 void CpuExecutor::work(int thread) {
   Workbench& bench = benches_[at(thread)];
   fire_some(bench);  // opens its outputs before anything else

@@ -54,6 +54,9 @@ class CpuExecutor {
   // Starts the next run and returns when the inputs may change: steps are done, and triggers that read inputs too.
   // Finishes the previous run first. Throws peer_failed or deadline, naming rank, action, counter and peer.
   void start(const Bindings& bindings, const Counts& counts);
+  // The same for plans without steps, but returns at once: what is ready is fired here, the rest by later looks, and
+  // the inputs must stay until finished().
+  void post(const Bindings& bindings, const Counts& counts);
   // Returns when all of this rank's actions of the run are done, so that what is owed to it is there.
   void finish();
   bool finished() const { return triggers_left_.load(std::memory_order_relaxed) == 0; }

@@ -7,15 +7,6 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kCols = 256;  // of an array laid out as rows for the copy
-
-std::int64_t padded(std::int64_t count) { return (count + kCols - 1) / kCols * kCols; }
-
-Op sum_op(World& world, std::int64_t count) {
-  return world.compile(copy({.rows = padded(count) / kCols, .cols = kCols}),
-                       all_reduce(world.mesh({{"tp", world.size()}}), "tp"));
-}
-
 RotaryTable rotary_of(const ModelConfig& config, std::int64_t sequence) {
   const std::vector<double> rates = rotary_rates(config);
   return rates.empty() ? RotaryTable{} : make_rotary_table(sequence, rates);
@@ -39,21 +30,6 @@ std::int64_t shared_count(const ModelConfig& config, const ModelShard& shard) {
 }
 
 }  // namespace
-
-RankSum::RankSum(World& world, std::int64_t count) : count_(count), padded_(padded(count)), op_(sum_op(world, count)) {
-  if (padded_ != count_) in_.resize(num(padded_));
-}
-
-const float* RankSum::sum_of(const float* values) {
-  if (padded_ != count_) {
-    std::copy_n(values, count_, in_.data());
-    values = in_.data();
-  }
-  op_.run(values);
-  return op_.output().data;
-}
-
-void RankSum::add_up(float* values) { std::copy_n(sum_of(values), count_, values); }
 
 RankBlock::RankBlock(World& world, const ModelConfig& config, std::int64_t sequence, std::int64_t sequences,
                      ThreadPool* pool)

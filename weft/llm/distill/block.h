@@ -12,22 +12,10 @@
 
 #include "weft/llm/distill/block_weights.h"
 #include "weft/nn/block.h"
+#include "weft/nn/rank_sum.h"
 #include "weft/world/world.h"
 
 namespace weft {
-
-// Sums an array over all ranks, in place: an all-reduce of a copy.
-class RankSum {
- public:
-  RankSum(World& world, std::int64_t count);  // collective
-  void add_up(float* values);                 // (count)
-  const float* sum_of(const float* values);   // the same, left where it arrived until the next call
-
- private:
-  std::int64_t count_, padded_;
-  std::vector<float> in_;
-  Op op_;
-};
 
 class RankBlock {
  public:
