@@ -1,5 +1,5 @@
-// `weft sim net PLAN --network NAME|FILE`: how long a plan takes on a network, what of it computing hides, and which
-// links are hottest. The figures are weft/sim/net's.
+// `weft sim net PLAN|WORKLOAD --network NAME|FILE`: how long a plan or a training step takes on a network, what of it
+// computing hides, and which links are hottest. The figures are weft/sim's.
 #include "cli/sim/net.h"
 
 #include <chrono>
@@ -21,6 +21,7 @@
 
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
+#include "cli/sim/step.h"
 #include "cli/table.h"
 
 namespace weft::cli::sim {
@@ -30,7 +31,8 @@ using netsim::HotLink;
 using netsim::NetResult;
 
 struct NetFlags {
-  std::string plan, network, beside, cluster, chip, steps, packet, trace;
+  std::string plan, network, beside, steps, packet, trace;
+  StepFlags step;
   std::vector<std::string> slow_rank, slow_link;
   std::int64_t burst = 0;
   int links = 5, trace_ranks = 16, trace_links = 64;
@@ -83,10 +85,12 @@ Topology network_of(const NetFlags& flags) {
 }
 
 netsim::StepSeconds seconds_of(const NetFlags& flags, const Plan& plan) {
-  if (!flags.cluster.empty() + !flags.chip.empty() + !flags.steps.empty() > 1)
+  if (!flags.step.cluster.empty() + !flags.step.chip.empty() + !flags.steps.empty() > 1)
     bad_input("steps take their time from one place; give one of --cluster, --chip and --steps");
-  if (!flags.cluster.empty()) return netsim::step_seconds(plan, netsim::rates_of(load_cluster(flags.cluster)));
-  if (!flags.chip.empty()) return netsim::step_seconds(plan, netsim::rates_of(weft::sim::load_chip(flags.chip)));
+  if (!flags.step.cluster.empty())
+    return netsim::step_seconds(plan, netsim::rates_of(load_cluster(flags.step.cluster)));
+  if (!flags.step.chip.empty())
+    return netsim::step_seconds(plan, netsim::rates_of(weft::sim::load_chip(flags.step.chip)));
   if (!flags.steps.empty()) return netsim::step_seconds(plan, netsim::load_step_table(flags.steps));
   return {};
 }
@@ -96,7 +100,7 @@ NetReport run_jobs(const NetFlags& flags) {
   report.topology = network_of(flags);
   report.plan = load_plan(flags.plan);
   if (!flags.beside.empty()) report.beside = load_plan(flags.beside);
-  if (report.beside && (!flags.chip.empty() || !flags.cluster.empty() || !flags.steps.empty()))
+  if (report.beside && (!flags.step.chip.empty() || !flags.step.cluster.empty() || !flags.steps.empty()))
     bad_input("--beside {} is for collectives alone; leave --cluster, --chip and --steps out", flags.beside);
   if (!flags.unproved) {
     require_runnable(report.plan);
@@ -171,16 +175,30 @@ void print_text(const NetReport& r, int most_links) {
              x.simulated < x.ranks ? " (one of each class, as proved)" : "",
              x.burst == 1 ? "tile by tile" : fmt::format("in bursts of {} tiles", x.burst), x.events,
              format_duration(r.wall_s));
-  std::vector<std::vector<std::string>> rows{
-      {"hottest links", "such links", "bytes", "messages", "busy", "of the time"}};
-  for (const HotLink& link : hottest_links(x, r.topology, most_links))
-    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(static_cast<double>(link.bytes)),
-                    fmt::format("{}", link.messages), format_duration(link.busy_s),
-                    fmt::format("{:.1f} %", link.share * 100)});
-  if (rows.size() > 1) fmt::print("\n{}", aligned(rows, Last::number));
+  print_links(x, r.topology, most_links);
+}
+
+// A training step of a workload.
+int run_workload(const NetFlags& flags) {
+  if (!flags.beside.empty() || !flags.steps.empty() || flags.burst != 0)
+    bad_input("--beside, --steps and --burst are for plans; \"{}\" is a workload, leave them out", flags.plan);
+  const Topology topology = network_of(flags);
+  const Workload workload = load_workload(flags.plan);
+  netsim::StepRunOptions options;
+  options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
+  options.keep_slices = !flags.trace.empty();
+  netsim::TrainingOptions how = options_of(flags.step);
+  how.plans.prove = !flags.unproved;
+  const StepReport report =
+      run_step(training_step(workload, training_of(workload, flags.step), how), topology, options);
+  if (!flags.trace.empty())
+    write_file(flags.trace, step_trace(report.result, report.graph, topology, {flags.trace_ranks, flags.trace_links}));
+  print_step(report, flags.links, flags.json);
+  return 0;
 }
 
 int run_net(const NetFlags& flags) {
+  if (is_workload(flags.plan)) return run_workload(flags);
   const NetReport report = run_jobs(flags);
   if (!flags.trace.empty()) {
     std::vector<const Plan*> plans{&report.plan};
@@ -196,17 +214,29 @@ int run_net(const NetFlags& flags) {
 
 }  // namespace
 
+void print_links(const NetResult& x, const Topology& topology, int most) {
+  std::vector<std::vector<std::string>> rows{
+      {"hottest links", "such links", "bytes", "messages", "busy", "of the time"}};
+  for (const HotLink& link : hottest_links(x, topology, most))
+    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(static_cast<double>(link.bytes)),
+                    fmt::format("{}", link.messages), format_duration(link.busy_s),
+                    fmt::format("{:.1f} %", link.share * 100)});
+  if (rows.size() > 1) fmt::print("\n{}", aligned(rows, Last::number));
+}
+
 void add_net(CLI::App* command, Run* chosen) {
-  auto* net = command->add_subcommand("net", "a plan on a network of up to thousands of ranks, link by link");
+  auto* net = command->add_subcommand(
+      "net", "a plan or a training step on a network of up to thousands of ranks, link by link");
   auto flags = std::make_shared<NetFlags>();
-  net->add_option("plan", flags->plan, "a plan, as `weft plan OP --save FILE` writes it")
-      ->type_name("PLAN")
+  net->add_option("plan", flags->plan,
+                  "a plan, as `weft plan OP --save FILE` writes it, or a workload: a name of workloads/ or a file")
+      ->type_name("PLAN|WORKLOAD")
       ->required();
   net->add_option("--network", flags->network, "a name of clusters/topologies or clusters/networks, or a file")
       ->type_name("NAME|FILE");
-  net->add_option("--cluster", flags->cluster, "steps take the time of this cluster's rates (else none)")
+  net->add_option("--cluster", flags->step.cluster, "steps take the time of this cluster's rates (else none)")
       ->type_name("FILE");
-  net->add_option("--chip", flags->chip, "steps take the time of this chip's rates")->type_name("NAME|FILE");
+  net->add_option("--chip", flags->step.chip, "steps take the time of this chip's rates")->type_name("NAME|FILE");
   net->add_option("--steps", flags->steps, "steps take the times of this table: seconds_per_tile by rule")
       ->type_name("FILE");
   net->add_option("--beside", flags->beside, "another plan on the same ranks at the same time")->type_name("PLAN");
@@ -217,6 +247,7 @@ void add_net(CLI::App* command, Run* chosen) {
       ->type_name("BYTES");
   add_number(*net, "--burst", &flags->burst, "tiles that travel together (0: chosen)", std::int64_t{0});
   add_number(*net, "--links", &flags->links, "links to list (5)", 0);
+  add_step_flags(net, &flags->step);
   net->add_flag("--every-rank", flags->every_rank, "simulate all ranks, even where one of each class is enough");
   net->add_flag("--unproved", flags->unproved, "do not prove the plan first; one that gets stuck says where");
   add_out_file(*net, "--trace", &flags->trace, "a timeline, for ui.perfetto.dev");
@@ -226,7 +257,8 @@ void add_net(CLI::App* command, Run* chosen) {
   net->footer(
       "Example:\n  weft plan ar --ranks 128 --m 4096 --n 4096 --route ring --save ar.json\n"
       "  weft sim net ar.json --network torus-16x8\n"
-      "  weft sim net ar.json --network torus-16x8 --slow-link \"rank 3>rank 4=2\" --json");
+      "  weft sim net ar.json --network torus-16x8 --slow-link \"rank 3>rank 4=2\" --json\n"
+      "  weft sim net llama-2-70b --network rails-128x8 --chip h200-like --forward fused --backward fused");
   net->callback([=] { *chosen = [flags] { return run_net(*flags); }; });
 }
 

@@ -122,6 +122,43 @@ TEST(SimNetCommand, APlanOnANetworkHasItsKeys) {
   std::remove(trace.c_str());
 }
 
+TEST(SimNetCommand, AWorkloadIsATrainingStep) {
+  const std::string trace = ::testing::TempDir() + "/weft_step_trace.json";
+  const std::vector<std::string> words{"sim",
+                                       "net",
+                                       "t-nlg",
+                                       "--network",
+                                       "torus-16x8",
+                                       "--chip",
+                                       "h200-like",
+                                       "--tp",
+                                       "4",
+                                       "--pp",
+                                       "2",
+                                       "--dp",
+                                       "16",
+                                       "--json",
+                                       "--trace",
+                                       trace,
+                                       "--micro-batches",
+                                       "2",
+                                       "--backward",
+                                       "fused",
+                                       "--forward",
+                                       "panels"};
+  const Ended ended = weft(words);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json out = Json::parse(ended.out);
+  EXPECT_EQ(out["ranks"], 128);
+  EXPECT_LT(out["simulated_ranks"], 128);
+  EXPECT_GT(out["operators"].size(), 10u);
+  double exposed = 0;
+  for (const Json& one : out["operators"]) exposed += one["exposed_us"].get<double>();
+  EXPECT_GT(exposed, 0);
+  EXPECT_GT(Json::parse(text_of_file(trace))["traceEvents"].size(), 100u);
+  std::remove(trace.c_str());
+}
+
 TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
   const std::string plan = ::testing::TempDir() + "/weft_net_bad.json";
   ASSERT_EQ(weft({"plan", "ar", "--ranks", "32", "--m", "64", "--n", "64", "--save", plan}).code, 0);
@@ -136,7 +173,13 @@ TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
       {{plan, "--network", "torus-16x8", "--burst", "-1"}, "--burst"},
       {{plan, "--network", "torus-16x8", "--chip", "t3-paper", "--cluster", "x"},
        "one of --cluster, --chip and --steps"},
-      {{broken, "--network", "torus-16x8"}, "weft_net_broken.json"}};
+      {{broken, "--network", "torus-16x8"}, "weft_net_broken.json"},
+      {{"gpt-5", "--network", "torus-16x8", "--chip", "h200-like"}, "unknown workload \"gpt-5\""},
+      {{"gpt-3", "--network", "torus-16x8"}, "give either --chip NAME|FILE or --cluster FILE"},
+      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like"}, "has 128; use a larger network"},
+      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--schedule", "later"}, "\"later\""},
+      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--forward", "mixed"}, "unknown overlap \"mixed\""},
+      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--burst", "2"}, "is a workload, leave them out"}};
   for (const auto& [words, text] : cases) {
     std::vector<std::string> all{"sim", "net"};
     all.insert(all.end(), words.begin(), words.end());

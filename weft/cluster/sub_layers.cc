@@ -144,7 +144,7 @@ std::vector<Pass> dlrm(const Workload& w, const Parallel& parallel) {
     out.push_back(pass);
   };
   for (std::size_t i = 1; i < w.bottom.size(); ++i) dense(fmt::format("bottom{}", i), w.bottom[i], w.bottom[i - 1]);
-  const std::int64_t met = (std::ssize(w.rows) + 1) * w.dim;
+  const std::int64_t met = w.interaction > 0 ? w.interaction : (std::ssize(w.rows) + 1) * w.dim;
   for (std::int64_t i = 1; i <= w.cross_layers; ++i) {
     dense(fmt::format("cross{}_down", i), w.cross_rank, met);
     dense(fmt::format("cross{}_up", i), met, w.cross_rank);

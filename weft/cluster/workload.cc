@@ -104,6 +104,7 @@ void read_tables(const Reader& in, Workload* w) {
               w->bottom.back(), w->dim);
   w->cross_layers = get_int(in.object, "cross_layers", in.where, 0, 64);
   w->cross_rank = in.width("cross_rank");
+  if (find_field(in.object, "interaction", in.where)) w->interaction = in.width("interaction");
 }
 
 Scale read_scale(const Json& object, WorkloadKind kind, std::string_view where) {
@@ -132,22 +133,44 @@ Scale read_scale(const Json& object, WorkloadKind kind, std::string_view where) 
   return scale;
 }
 
+Training read_training(const Json& object, WorkloadKind kind, std::string_view where) {
+  Training out;
+  if (!find_field(object, "training", where)) return out;
+  const Json& value = get_object(object, "training", where);
+  const std::string inside = fmt::format("{}: in \"training\"", where);
+  check_fields(value, {"why", "tp", "pp", "dp", "ep", "schedule", "chunks", "micro_batches", "micro_batch"}, inside);
+  const Reader in{value, inside};
+  const auto count = [&](std::string_view key) { return static_cast<int>(in.count(key)); };
+  out.tp = count("tp"), out.pp = count("pp"), out.dp = count("dp"), out.ep = count("ep");
+  out.schedule = get_string(value, "schedule", inside);
+  out.chunks = count("chunks"), out.micro_batches = count("micro_batches");
+  out.micro_batch = get_int(value, "micro_batch", inside, 1, kMaxBatch);
+  get_string(value, "why", inside);
+  if (kind == WorkloadKind::dlrm && (out.tp != 1 || out.pp != 1 || out.ep != 1))
+    bad_input("{}: tables are dealt to all ranks of \"dp\"; give 1 for \"tp\", \"pp\" and \"ep\"", inside);
+  if (kind == WorkloadKind::transformer && out.ep != 1)
+    bad_input("{}: \"ep\" is {}, but there are no experts; give 1", inside, out.ep);
+  if (kind == WorkloadKind::moe && out.tp != 1)
+    bad_input("{}: \"tp\" is {}; attention of a mixture of experts is split over \"ep\", give 1", inside, out.tp);
+  return out;
+}
+
 void check_known(const Json& object, WorkloadKind kind, std::string_view where) {
   if (kind == WorkloadKind::transformer)
     check_fields(object,
-                 {"name", "note", "source", "kind", "dtype", "batch", "degrees", "scale_down", "hidden", "layers",
-                  "heads", "kv_heads", "head_dim", "ffn", "gated", "sequence"},
+                 {"name", "note", "source", "kind", "dtype", "batch", "degrees", "scale_down", "training", "hidden",
+                  "layers", "heads", "kv_heads", "head_dim", "ffn", "gated", "sequence"},
                  where);
   if (kind == WorkloadKind::moe)
     check_fields(object,
-                 {"name",    "note",   "source",         "kind",      "dtype",    "batch",   "degrees", "scale_down",
-                  "hidden",  "layers", "heads",          "kv_heads",  "head_dim", "ffn",     "gated",   "sequence",
-                  "experts", "top_k",  "shared_experts", "attention", "q_rank",   "kv_rank", "rope_dim"},
+                 {"name",     "note",    "source", "kind",           "dtype",     "batch",    "degrees", "scale_down",
+                  "training", "hidden",  "layers", "heads",          "kv_heads",  "head_dim", "ffn",     "gated",
+                  "sequence", "experts", "top_k",  "shared_experts", "attention", "q_rank",   "kv_rank", "rope_dim"},
                  where);
   if (kind == WorkloadKind::dlrm)
     check_fields(object,
-                 {"name", "note", "source", "kind", "dtype", "batch", "degrees", "scale_down", "dim", "rows",
-                  "multi_hot", "bottom", "top", "cross_layers", "cross_rank"},
+                 {"name", "note", "source", "kind", "dtype", "batch", "degrees", "scale_down", "training", "dim",
+                  "rows", "multi_hot", "bottom", "top", "cross_layers", "cross_rank", "interaction"},
                  where);
 }
 
@@ -176,6 +199,7 @@ Workload parse_workload(std::string_view json, std::string_view where) {
   w.batch = get_int(object, "batch", where, 1, kMaxBatch);
   for (std::int64_t degree : in.list("degrees", 64, kMaxCount)) w.degrees.push_back(static_cast<int>(degree));
   w.scale_down = read_scale(object, w.kind, where);
+  w.training = read_training(object, w.kind, where);
   if (w.kind == WorkloadKind::dlrm) {
     read_tables(in, &w);
   } else {

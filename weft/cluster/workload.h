@@ -47,6 +47,19 @@ struct Scale {
   friend bool operator==(const Scale&, const Scale&) = default;
 };
 
+// How a model is trained on many ranks: tp * pp * dp * ep of them. Replicas (dp) share the batch, stages (pp) the
+// layers, ranks of a stage the widths (tp) or the experts (ep: moe alone, whose attention is split over them too).
+struct Training {
+  int tp = 1, pp = 1, dp = 1, ep = 1;
+  std::string schedule = "1f1b";  // a kind of weft/schedule/build.h
+  int chunks = 1;                 // of each stage; interleaved_1f1b alone has more
+  int micro_batches = 1;          // of a replica, per step
+  std::int64_t micro_batch = 1;   // sequences; dlrm: samples of a rank
+
+  int ranks() const { return tp * pp * dp * ep; }
+  friend bool operator==(const Training&, const Training&) = default;
+};
+
 struct Workload {
   std::string name;
   std::string source;  // where each number comes from, or "assumed"
@@ -55,6 +68,7 @@ struct Workload {
   std::int64_t batch = 0;     // of all ranks together: sequences, or samples (dlrm)
   std::vector<int> degrees;   // numbers of ranks the model is used with
   Scale scale_down;           // the stated one for small machines
+  Training training;          // the stated one for large ones
 
   // transformer and moe
   std::int64_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, sequence = 0;
@@ -69,6 +83,7 @@ struct Workload {
   std::vector<std::int64_t> rows, multi_hot;
   std::vector<std::int64_t> bottom, top;          // widths: bottom begins with the dense features
   std::int64_t cross_layers = 0, cross_rank = 0;  // low-rank cross network between them
+  std::int64_t interaction = 0;  // what the cross network and top meet; 0: all tables' rows and bottom's, side by side
 
   std::int64_t tokens() const { return kind == WorkloadKind::dlrm ? batch : sequence * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
@@ -120,7 +135,7 @@ double compute_seconds(const SubLayer& layer, const Cluster& cluster);
 Workload scaled(const Workload& workload, const Scale& scale);
 
 // A name is looked for in the folder workloads/ (data_file.h). All throw bad_input naming file, field, value and
-// remedy; no field is optional but "note".
+// remedy; no field is optional but "note", "training" and "interaction".
 Workload load_workload(const std::string& name_or_path);
 Workload parse_workload(std::string_view json, std::string_view where);
 std::vector<std::string> workload_names();  // of the first of those folders that is there, sorted

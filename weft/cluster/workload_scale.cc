@@ -80,6 +80,7 @@ Workload scaled(const Workload& workload, const Scale& scale) {
     scale_block(scale, &small);
   small.degrees = {scale.ranks};
   small.scale_down = {};
+  small.training = {};
   small.source = fmt::format("{} Scaled down for {} ranks: {}", workload.source, scale.ranks, scale.why);
   return small;
 }

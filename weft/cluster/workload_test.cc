@@ -68,8 +68,8 @@ double flops_per_sent_element(const SubLayer& layer, int ranks) {
 TEST(Workload, EveryShippedFileLoadsUnderItsName) {
   const DataFolder folder(source_tree());
   const std::vector<std::string> names = workload_names();
-  EXPECT_EQ(names, (std::vector<std::string>{"deepseek-v3-moe", "dlrm-v2", "gpt-3", "llama-2-70b", "mega-gpt-2",
-                                             "mixtral-8x7b", "mt-nlg", "palm", "t-nlg"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"deepseek-v3-moe", "dlrm-128", "dlrm-v2", "gpt-3", "llama-2-70b",
+                                             "mega-gpt-2", "mixtral-8x7b", "mt-nlg", "palm", "t-nlg"}));
   for (const std::string& name : names) {
     const Workload workload = load_workload(name);
     EXPECT_EQ(workload.name, name);
@@ -292,6 +292,7 @@ TEST(Workload, EveryFieldIsRequired) {
   for (const char* name : {"t-nlg", "deepseek-v3-moe", "dlrm-v2"}) {
     const auto whole = nlohmann::json::parse(text_of(name));
     for (const auto& item : whole.items()) {
+      if (item.key() == "training") continue;  // one rank, where it is left out
       auto object = whole;
       object.erase(item.key());
       const std::string message = refusal([&] { parse_workload(object.dump(), "w.json"); });
@@ -300,11 +301,33 @@ TEST(Workload, EveryFieldIsRequired) {
   }
 }
 
+TEST(Workload, TrainingFitsTheKindOfModel) {
+  EXPECT_EQ(shipped("llama-2-70b").training.ranks(), 1024);
+  for (const std::string& name : {"gpt-3", "mixtral-8x7b", "dlrm-v2"}) {
+    const auto whole = nlohmann::json::parse(text_of(name));
+    for (const char* key : {"tp", "pp", "dp", "ep", "schedule", "chunks", "micro_batches", "micro_batch", "why"}) {
+      auto object = whole;
+      object["training"].erase(key);
+      EXPECT_NE(refusal([&] { parse_workload(object.dump(), "w.json"); }).find("in \"training\": \""),
+                std::string::npos);
+    }
+  }
+  const auto says = [](const std::string& name, const char* key) {
+    auto object = nlohmann::json::parse(text_of(name));
+    object["training"][key] = 2;
+    return refusal([&] { parse_workload(object.dump(), "w.json"); });
+  };
+  EXPECT_NE(says("gpt-3", "ep").find("\"ep\" is 2, but there are no experts; give 1"), std::string::npos);
+  EXPECT_NE(says("mixtral-8x7b", "tp").find("is split over \"ep\", give 1"), std::string::npos);
+  EXPECT_NE(says("dlrm-v2", "pp").find("tables are dealt to all ranks of \"dp\""), std::string::npos);
+}
+
 TEST(Workload, UnknownNamesListTheKnown) {
   const DataFolder folder(source_tree());
-  EXPECT_EQ(refusal([] { load_workload("gpt-5"); }),
-            "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-v2, gpt-3, llama-2-70b, mega-gpt-2, "
-            "mixtral-8x7b, mt-nlg, palm, t-nlg, or the path of a file");
+  EXPECT_EQ(
+      refusal([] { load_workload("gpt-5"); }),
+      "unknown workload \"gpt-5\"; use one of deepseek-v3-moe, dlrm-128, dlrm-v2, gpt-3, llama-2-70b, mega-gpt-2, "
+      "mixtral-8x7b, mt-nlg, palm, t-nlg, or the path of a file");
   EXPECT_NE(refusal([] { load_workload("/nowhere/w.json"); }).find("\"/nowhere/w.json\""), std::string::npos);
   EXPECT_NE(refusal([] { load_workload(""); }).find("unknown workload \"\""), std::string::npos);
   const DataFolder empty("/nowhere");

@@ -2,7 +2,8 @@
 //
 //   switch, full  any: every rank has the same links to the same switch, or to all others
 //   ring, torus   adding digits, where they are the torus's own; else a shift of all ranks along its slowest dimension
-//   clos, rails   a shift of all ranks by whole leaves or hosts. On a Clos it must leave every receiver its spine
+//   rails         any of the hosts among themselves and of the places among themselves, where digits end with a host
+//   clos          a shift of all ranks by whole leaves. It must leave every receiver its spine
 //
 // No renumbering but that by 0 maps a link to itself: where several ranks of a class shared a link, one of them would
 // be first, and they would not do the same at the same time.
@@ -16,6 +17,14 @@ namespace {
 bool is_any(const Topology& t) { return t.kind == TopologyKind::one_switch || t.kind == TopologyKind::full; }
 
 bool is_torus(const Topology& t) { return t.kind == TopologyKind::ring || t.kind == TopologyKind::torus; }
+
+// Whether the last digits together count the ranks of a host: adding digits then moves hosts and places apart.
+bool ends_with_hosts(const Digits& digits, const Topology& t) {
+  if (t.kind != TopologyKind::rails) return false;
+  for (int d = 0; d < digits.num(); ++d)
+    if (digits.stride(d) == t.group) return true;
+  return digits.count() == t.group;
+}
 
 // Shifts of all rank numbers, modulo their count, by multiples of this leave the network as it is; 0: none.
 int shift_unit(const Topology& t) {
@@ -56,7 +65,7 @@ std::vector<int> shared_steps(const Digits& digits, const Topology& t) {
   if (!t.is_even || digits.count() != t.num_ranks) return steps;
   bool same_dims = is_torus(t) && t.dims.size() == steps.size();
   if (same_dims) same_dims = std::equal(steps.begin(), steps.end(), t.dims.begin());
-  if (is_any(t) || same_dims) return std::vector<int>(steps.size(), 1);
+  if (is_any(t) || same_dims || ends_with_hosts(digits, t)) return std::vector<int>(steps.size(), 1);
   const int unit = shift_unit(t);
   if (unit == 0) return steps;
   // Adding to the slowest digit alone shifts all numbers by its stride.

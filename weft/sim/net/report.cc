@@ -58,22 +58,26 @@ std::vector<HotLink> hottest_links(const NetResult& result, const Topology& topo
   return out;
 }
 
-std::string net_trace(const NetResult& result, const std::vector<const Plan*>& plans, const Topology& topology,
-                      const NetTraceOptions& options) {
-  TraceText trace;
-  add_steps(result, plans, options.ranks, &trace);
-  trace.name_process(TraceText::kLinks, "links", TraceText::kLinks);
+void add_links(const NetResult& result, const Topology& topology, int most, TraceText* trace) {
+  trace->name_process(TraceText::kLinks, "links", TraceText::kLinks);
   std::unordered_map<int, int> row_of;
-  for (const HotLink& link : hottest_links(result, topology, options.links)) {
+  for (const HotLink& link : hottest_links(result, topology, most)) {
     row_of[link.wire] = int_size(row_of);
-    trace.name_row({TraceText::kLinks, row_of[link.wire]}, link.name);
+    trace->name_row({TraceText::kLinks, row_of[link.wire]}, link.name);
   }
   for (const Crossing& crossing : result.crossings) {
     const auto row = row_of.find(crossing.wire);
     if (row == row_of.end()) continue;
-    trace.slice({TraceText::kLinks, row->second}, fmt::format("send {}", crossing.send), "link",
-                microseconds(crossing.begin), microseconds(crossing.end - crossing.begin));
+    trace->slice({TraceText::kLinks, row->second}, fmt::format("send {}", crossing.send), "link",
+                 microseconds(crossing.begin), microseconds(crossing.end - crossing.begin));
   }
+}
+
+std::string net_trace(const NetResult& result, const std::vector<const Plan*>& plans, const Topology& topology,
+                      const NetTraceOptions& options) {
+  TraceText trace;
+  add_steps(result, plans, options.ranks, &trace);
+  add_links(result, topology, options.links, &trace);
   return TraceText::file({trace.events()});
 }
 

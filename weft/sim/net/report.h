@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/trace.h"
 #include "weft/sim/net/run.h"
 
 namespace weft::netsim {
@@ -27,5 +28,8 @@ struct NetTraceOptions {
 // In the format of real runs (weft/base/trace.h). The result must have kept its slices; `plans` are its jobs'.
 std::string net_trace(const NetResult& result, const std::vector<const Plan*>& plans, const Topology& topology,
                       const NetTraceOptions& options = {});
+
+// The links that were busy longest, as rows of a timeline.
+void add_links(const NetResult& result, const Topology& topology, int most, TraceText* trace);
 
 }  // namespace weft::netsim

@@ -81,8 +81,9 @@ void set_one(const Job& job, bool is_only, const Topology& topology, const NetOp
   }
 }
 
-void check_bounds(const Machine& machine, const Topology& topology, NetResult* out) {
-  const Wires& wires = machine.wires();
+}  // namespace
+
+void check_bounds(const Wires& wires, const Topology& topology, NetResult* out) {
   for (int w = 0; w < int_size(topology.wires); ++w) {
     const double seconds = wires.bound_seconds(w);
     if (seconds * 1e12 > static_cast<double>(out->bound) || out->hottest < 0)
@@ -91,11 +92,8 @@ void check_bounds(const Machine& machine, const Topology& topology, NetResult* o
   if (out->bound > out->end)
     fail(Code::internal, "the run took {} ps, but link {} needs {} for its bytes", out->end,
          topology.wire_name(out->hottest), out->bound);
-  if (machine.chain() > out->end)
-    fail(Code::internal, "the run took {} ps, but its longest chain {}", out->end, machine.chain());
+  if (out->chain > out->end) fail(Code::internal, "the run took {} ps, but its longest chain {}", out->end, out->chain);
 }
-
-}  // namespace
 
 NetResult simulate(const std::vector<Job>& jobs, const Topology& topology, const NetOptions& options) {
   if (jobs.empty()) bad_input("no plan to run; give at least one");
@@ -127,7 +125,7 @@ NetResult simulate(const std::vector<Job>& jobs, const Topology& topology, const
   out.bytes = machine.bytes() * stage.group, out.messages = machine.messages() * stage.group;
   out.hops = machine.wires().hops(), out.events = machine.events();
   out.burst = stage.burst;
-  check_bounds(machine, topology, &out);
+  check_bounds(machine.wires(), topology, &out);
   out.wires = machine.wires().uses();
   out.canonical = std::move(stage.canonical);
   out.steps = machine.steps();

@@ -67,4 +67,8 @@ struct NetResult {
 NetResult simulate(const Plan& plan, const Topology& topology, const NetOptions& options = {});
 NetResult simulate(const std::vector<Job>& jobs, const Topology& topology, const NetOptions& options = {});
 
+// Fills in the hottest link and what it needs for its bytes. Throws where the run was faster than that, or than its
+// longest chain: a fault of the simulator.
+void check_bounds(const Wires& wires, const Topology& topology, NetResult* result);
+
 }  // namespace weft::netsim

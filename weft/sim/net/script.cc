@@ -1,8 +1,10 @@
 #include "weft/sim/net/script.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "weft/base/error.h"
+#include "weft/plan/assumptions.h"
 #include "weft/plan/price/traffic.h"
 
 namespace weft::netsim {
@@ -244,6 +246,7 @@ Scripts every_script(const Plan& plan, const Expander& expander, const ScriptOpt
   Program program;
   for (int rank = 0; rank < plan.num_ranks; ++rank) {
     expander.program(rank, &program);
+    assert(assumptions_hold(plan, expander, program));  // verify() has proved it
     if (rank == 0) out.burst = chosen_burst(plan, program, options, plan.num_ranks);
     out.of.push_back(Writer(plan, program, options, out.burst, nullptr).write());
     shrink(&out.of.back());
@@ -258,6 +261,7 @@ Scripts every_script(const Plan& plan, const Expander& expander, const ScriptOpt
 
 Scripts one_script(const Plan& plan, const Expander& expander, const Program& program,
                    const std::vector<std::int32_t>& raised, const ScriptOptions& options) {
+  assert(assumptions_hold(plan, expander, program));  // verify() has proved it
   Scripts out;
   out.shared = true;
   out.burst = chosen_burst(plan, program, options, plan.num_ranks);

@@ -42,8 +42,9 @@ struct alignas(64) Message {
   std::int64_t bytes = 0;
   std::uint16_t from_seat = 0, to_seat = 0, to = 0, hop = 0;  // to: a rank of the network
   std::int32_t next = 0;                                      // wire; -1: it arrives
-  std::int32_t queue = 0;    // that its event is in; -1: in none, but in the heap alone
-  std::int32_t behind = -1;  // in that queue
+  std::int32_t queue = 0;     // that its event is in; -1: in none, but in the heap alone
+  std::int32_t behind = -1;   // in that queue
+  std::int32_t instance = 0;  // steps: of what it is a part (step/machine.h)
 
   Time due() const { return next < 0 ? tail : head; }
   std::int32_t send() const { return static_cast<std::int32_t>(key >> kSendShift & 0xffffffff); }

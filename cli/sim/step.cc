@@ -1,0 +1,167 @@
+// A training step on a network: flags and report. The figures are weft/sim/step's.
+#include "cli/sim/step.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/json.h"
+#include "weft/base/units.h"
+#include "weft/cluster/cluster.h"
+#include "weft/sim/chip/chip.h"
+#include "weft/sim/net/report.h"
+#include "weft/sim/net/step_times.h"
+
+#include "cli/flag_values.h"
+#include "cli/sim/net.h"
+#include "cli/table.h"
+
+namespace weft::cli::sim {
+namespace {
+
+using netsim::OperatorUse;
+
+Reduction reduction_of(const std::string& text) {
+  if (text == "all_reduce" || text == "all-reduce") return Reduction::all_reduce;
+  if (text == "reduce_scatter" || text == "reduce-scatter") return Reduction::reduce_scatter;
+  bad_input("--reduction {} is neither all_reduce nor reduce_scatter; give one of them", text);
+}
+
+nlohmann::ordered_json step_json(const StepReport& r, int most_links) {
+  using Json = nlohmann::ordered_json;
+  const netsim::NetResult& net = r.result.net;
+  Json links = Json::array(), operators = Json::array();
+  for (const netsim::HotLink& link : hottest_links(net, r.topology, most_links))
+    links.push_back({{"name", link.name},
+                     {"count", link.count},
+                     {"bytes", link.bytes},
+                     {"messages", link.messages},
+                     {"busy_us", link.busy_s * 1e6},
+                     {"busy_share", link.share}});
+  for (const OperatorUse& one : r.result.operators)
+    operators.push_back({{"name", one.name},
+                         {"count", one.count},
+                         {"compute_us", one.compute_s * 1e6},
+                         {"comm_us", one.comm_s * 1e6},
+                         {"exposed_us", one.exposed_s * 1e6},
+                         {"hidden_us", one.hidden_s * 1e6}});
+  return {{"step", r.graph.name},
+          {"network", r.topology.name},
+          {"kind", to_string(r.topology.kind)},
+          {"ranks", net.ranks},
+          {"time_us", net.seconds() * 1e6},
+          {"compute_us", weft::sim::to_seconds(net.compute) * 1e6},
+          {"exposed_us", net.exposed_seconds() * 1e6},
+          {"bound_us", weft::sim::to_seconds(net.bound) * 1e6},
+          {"chain_us", weft::sim::to_seconds(net.chain) * 1e6},
+          {"simulated_ranks", net.simulated},
+          {"bytes", net.bytes},
+          {"messages", net.messages},
+          {"events", net.events},
+          {"wall_s", r.wall_s},
+          {"operators", operators},
+          {"links", links}};
+}
+
+void print_operators(const StepReport& r) {
+  std::vector<std::vector<std::string>> rows{
+      {"operator, mean over ranks", "times", "computing", "communication", "exposed", "hidden"}};
+  for (const OperatorUse& one : r.result.operators)
+    rows.push_back({one.name, fmt::format("{:.4g}", one.count), format_duration(one.compute_s),
+                    format_duration(one.comm_s), format_duration(one.exposed_s), format_duration(one.hidden_s)});
+  fmt::print("\n{}", aligned(rows, Last::number));
+}
+
+}  // namespace
+
+bool is_workload(const std::string& name_or_path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(name_or_path, error))
+    return name_or_path.find('/') == std::string::npos && !name_or_path.ends_with(".json");
+  try {
+    return find_field(load_json(name_or_path), "scale_down", name_or_path) != nullptr;
+  } catch (const Error&) {
+    return false;  // what is wrong with it, the loader of plans says
+  }
+}
+
+Training training_of(const Workload& workload, const StepFlags& flags) {
+  Training out = workload.training;
+  if (flags.tp > 0) out.tp = flags.tp;
+  if (flags.pp > 0) out.pp = flags.pp;
+  if (flags.dp > 0) out.dp = flags.dp;
+  if (flags.ep > 0) out.ep = flags.ep;
+  if (flags.micro_batches > 0) out.micro_batches = flags.micro_batches;
+  if (flags.micro_batch > 0) out.micro_batch = flags.micro_batch;
+  if (!flags.schedule.empty()) out.schedule = flags.schedule;
+  return out;
+}
+
+netsim::TrainingOptions options_of(const StepFlags& flags) {
+  if (flags.cluster.empty() == flags.chip.empty())
+    bad_input("a rank's rates come from one place; give either --chip NAME|FILE or --cluster FILE");
+  const netsim::StepRates rates = flags.chip.empty() ? netsim::rates_of(load_cluster(flags.cluster))
+                                                     : netsim::rates_of(weft::sim::load_chip(flags.chip));
+  netsim::TrainingOptions out;
+  out.forward = netsim::parse_overlap(flags.forward), out.backward = netsim::parse_overlap(flags.backward);
+  out.panels = flags.panels;
+  out.reduction = reduction_of(flags.reduction);
+  out.flops_per_s = rates.flops_per_s, out.bytes_per_s = rates.read_bytes_per_s;
+  out.fused_factor = flags.fused_factor, out.update_factor = flags.update_factor;
+  out.plans.route = parse_route(flags.route);
+  out.plans.pieces = flags.pieces;
+  return out;
+}
+
+void add_step_flags(CLI::App* command, StepFlags* flags) {
+  add_number(*command, "--tp", &flags->tp, "WORKLOAD: ranks that share a layer (the file's)", 1);
+  add_number(*command, "--pp", &flags->pp, "stages of a pipeline", 1);
+  add_number(*command, "--dp", &flags->dp, "replicas", 1);
+  add_number(*command, "--ep", &flags->ep, "ranks that share experts", 1);
+  add_number(*command, "--micro-batches", &flags->micro_batches, "of a replica per step", 1);
+  add_number(*command, "--micro-batch", &flags->micro_batch, "sequences; dlrm: samples of a rank", std::int64_t{1});
+  command->add_option("--schedule", flags->schedule, "gpipe, 1f1b, eager_1f1b, interleaved_1f1b or zero_bubble");
+  command->add_option("--forward", flags->forward, "producers and their collectives: bulk, panels or fused (bulk)");
+  command->add_option("--backward", flags->backward, "the same in the backward pass (bulk)");
+  add_number(*command, "--panels", &flags->panels, "parts of a producer in panels (4)", 1);
+  add_number(*command, "--pieces", &flags->pieces, "messages of a fused producer's chunk (8)", 1);
+  command->add_option("--reduction", flags->reduction, "all_reduce, or reduce_scatter and all_gather (all_reduce)");
+  command->add_option("--route", flags->route, "of all_reduce (ring)");
+  command->add_option("--fused-factor", flags->fused_factor, "on the time of a producer that is fused (1)");
+  command->add_option("--update-factor", flags->update_factor, "dlrm: on the traffic of a table's update (1)");
+}
+
+StepReport run_step(netsim::StepGraph graph, const Topology& topology, const netsim::StepRunOptions& options) {
+  StepReport out;
+  out.graph = std::move(graph);
+  out.topology = topology;
+  const auto start = std::chrono::steady_clock::now();
+  out.result = simulate_step(out.graph, out.topology, options);
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+void print_step(const StepReport& r, int most_links, bool json) {
+  if (json) {
+    fmt::print("{}\n", step_json(r, most_links).dump(-1, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  const netsim::NetResult& net = r.result.net;
+  const auto duration = [](netsim::Time time) { return format_duration(weft::sim::to_seconds(time)); };
+  fmt::print("step of \"{}\" on network {} ({}, {} ranks)\n", r.graph.name, r.topology.name, to_string(r.topology.kind),
+             r.topology.num_ranks);
+  fmt::print("time {}: computing {} on the busiest rank, exposed {}\n", duration(net.end), duration(net.compute),
+             format_duration(net.exposed_seconds()));
+  fmt::print("at least {}: the hottest link's bytes {}, the longest chain {}\n",
+             duration(std::max(net.bound, net.chain)), duration(net.bound), duration(net.chain));
+  fmt::print("moved {} in {} messages; simulated {} of {} ranks{}; {} events in {}\n",
+             format_bytes(static_cast<double>(net.bytes)), net.messages, net.simulated, net.ranks,
+             net.simulated < net.ranks ? " (one of each class, as proved)" : "", net.events, format_duration(r.wall_s));
+  print_operators(r);
+  print_links(net, r.topology, most_links);
+}
+
+}  // namespace weft::cli::sim
