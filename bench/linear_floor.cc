@@ -113,8 +113,7 @@ void rows(ThreadPool& threads) {
                              .lda = k,
                              .ldb = transposed ? k : n,
                              .b_dtype = dtype,
-                             .b_transposed = transposed},
-                            {}, {}, GemmKernel::Kind::portable);
+                             .b_transposed = transposed});
         };
         const GemmKernel plain = kernel(false), turned = kernel(true);
         std::vector<char> scratch(plain.scratch_bytes());

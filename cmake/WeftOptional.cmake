@@ -1,4 +1,4 @@
-# Optional parts: libxsmm, OpenSSL, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by
+# Optional parts: OpenSSL, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by
 # weft_optional(), and half of a part is none: a header without its library, a library that does not link, a compiler
 # wrapper that fails. Then one line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks
 # each of them.
@@ -63,21 +63,6 @@ function(weft_optional_target name target)
   add_library(${target} INTERFACE)
   target_include_directories(${target} SYSTEM INTERFACE ${${name}_INCLUDE})
   target_link_libraries(${target} INTERFACE ${${name}_LIBRARIES} ${ARGN})
-endfunction()
-
-# libxsmm makes the tiles of a gemm: static archives without a CMake package.
-function(weft_use_libxsmm target)
-  set(WEFT_HAVE_LIBXSMM OFF)
-  if(WEFT_LIBXSMM)
-    weft_optional(LIBXSMM ARCHIVES HEADER libxsmm.h LIBRARIES xsmm xsmmnoblas LINK Threads::Threads CALLS "libxsmm_init()"
-                  ABSENT "gemm tiles use the portable kernel (Debian: libxsmm-dev)")
-  endif()
-  if(WEFT_HAVE_LIBXSMM)
-    target_compile_definitions(${target} PRIVATE WEFT_HAVE_LIBXSMM=1)
-    target_include_directories(${target} SYSTEM PRIVATE ${LIBXSMM_INCLUDE})
-    target_link_libraries(${target} PRIVATE ${LIBXSMM_LIBRARIES} ${CMAKE_DL_LIBS})
-  endif()
-  set(WEFT_HAVE_LIBXSMM ${WEFT_HAVE_LIBXSMM} PARENT_SCOPE)
 endfunction()
 
 # OpenSSL: ranks of several hosts talk under TLS, with the secret of their world as key.

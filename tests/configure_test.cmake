@@ -1,6 +1,6 @@
 # Configures with every optional part broken, in three ways, and expects each to be left out with one line:
 #   header    the header of each part is missing, its libraries are there (openmpi-bin without libopenmpi-dev)
-#   library   the header is there, a library of each part is not (libxsmm.h without its archive)
+#   library   the header is there, a library of each part is not (ucp.h without libucp)
 #   link      both are there, and the library is none: a program that uses it does not link
 # The wrapper mpicxx comes first in PATH and fails.
 #   cmake -D BUILD=build -D SOURCE=. -P tests/configure_test.cmake
@@ -13,8 +13,7 @@ file(WRITE ${scratch}/none/not_a_library.a "this is no archive\n")
 file(MAKE_DIRECTORY ${scratch}/none)
 set(ENV{PATH} ${scratch}/bin:$ENV{PATH})
 
-set(parts LIBXSMM OPENSSL UCX PMIX CUDA CBLAS ONEDNN MPI)
-set(library_LIBXSMM xsmm)
+set(parts OPENSSL UCX PMIX CUDA CBLAS ONEDNN MPI)
 set(library_OPENSSL ssl)
 set(library_UCX ucp)
 set(library_PMIX pmix)

@@ -13,7 +13,6 @@
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
-#include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/isa.h"
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/transport/join/pmix_job.h"
@@ -35,12 +34,7 @@ struct Flags {
   std::string save;
 };
 
-std::string gemm_kernel() {
-  const std::int64_t size = 64;
-  const GemmKernel kernel({.tile_rows = size, .tile_cols = size, .k = size, .lda = size, .ldb = size}, {&size, 1},
-                          {&size, 1});
-  return kernel.name() == "libxsmm" ? "libxsmm" : fmt::format("weft's own, {}", isa());
-}
+std::string gemm_kernel() { return fmt::format("weft's own, {}", isa()); }
 
 std::string isa_line() {
   if (best_isa() == machine_isa()) return isa();

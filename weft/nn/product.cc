@@ -16,8 +16,7 @@ constexpr std::int64_t kTurn = 16;  // rows and columns that are turned at a tim
 
 GemmKernel kernel_of(const ProductSizes& sizes, std::int64_t rows, std::int64_t cols, std::int64_t lda,
                      std::int64_t ldb) {
-  return GemmKernel({.tile_rows = rows, .tile_cols = cols, .k = sizes.k, .lda = lda, .ldb = ldb, .k_block = kMostK}, {},
-                    {}, GemmKernel::Kind::portable);
+  return GemmKernel({.tile_rows = rows, .tile_cols = cols, .k = sizes.k, .lda = lda, .ldb = ldb, .k_block = kMostK});
 }
 
 GemmTarget target_of(RowsOut c, Into into) {

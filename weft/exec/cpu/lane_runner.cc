@@ -20,7 +20,7 @@ std::unique_ptr<T[], void (*)(void*)> aligned_array(std::size_t count) {
   return {data, std::free};
 }
 
-// Columns of the scratch tile: those of the action's tiles, so that libxsmm's code for them fits.
+// Columns of the scratch tile: those of the action's tiles.
 std::int64_t bench_ld(const Action& action) {
   return action.box.dims == 2 && action.tile[1] > 0 ? action.tile[1] : action.box.size(action.box.dims - 1);
 }

@@ -12,10 +12,7 @@ namespace {
 
 constexpr std::int64_t kCols = 200, kDepth = 33;
 
-GemmKernel kernel() {
-  return GemmKernel({.tile_rows = 8, .tile_cols = 64, .k = kDepth, .lda = kDepth, .ldb = kCols}, {}, {},
-                    GemmKernel::Kind::portable);
-}
+GemmKernel kernel() { return GemmKernel({.tile_rows = 8, .tile_cols = 64, .k = kDepth, .lda = kDepth, .ldb = kCols}); }
 
 std::vector<float> weights(float first) {
   std::vector<float> w(kCols * kDepth);

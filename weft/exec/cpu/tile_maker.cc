@@ -11,16 +11,6 @@
 namespace weft {
 namespace {
 
-void note(std::vector<std::int64_t>* sizes, std::int64_t size) {
-  if (size > 0 && std::find(sizes->begin(), sizes->end(), size) == sizes->end()) sizes->push_back(size);
-}
-
-// Full tiles and what is left at the edge.
-void note_sizes(std::vector<std::int64_t>* sizes, std::int64_t extent, std::int64_t tile) {
-  if (extent >= tile) note(sizes, tile);
-  note(sizes, extent % tile);
-}
-
 // Weights beyond this are packed tile by tile, which costs a few percent of the arithmetic but no memory.
 constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 28;
 
@@ -46,14 +36,12 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
     : producer_(producer), n_(producer.columns(program.rank)) {
   const bool is_gemv = producer.kind == ProducerKind::gemv;
   if (producer.kind != ProducerKind::gemm && !(is_gemv && producer.m > most_gemv_rows())) return;
-  std::vector<std::int64_t> rows, cols;
   std::array<std::int64_t, 2> tile{1, 1};
   for (const Action& action : program.actions) {
     if (action.producer != index || action.kind != ActionKind::step || action.box.empty()) continue;
     for (int d = 0; d < 2; ++d) {
       const std::int64_t size = action.tile[d] > 0 ? action.tile[d] : action.box.size(d);
       tile[d] = std::max(tile[d], size);
-      note_sizes(d == 0 ? &rows : &cols, action.box.size(d), size);
     }
   }
   const GemmShape shape{.tile_rows = tile[0],
@@ -63,8 +51,8 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
                         .ldb = is_gemv ? producer.k : n_,
                         .b_dtype = producer.weight,
                         .b_transposed = is_gemv};
-  gemm_ = std::make_unique<GemmKernel>(shape, rows, cols);
-  if (gemm_->packs()) packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
+  gemm_ = std::make_unique<GemmKernel>(shape);
+  packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
 }
 
 void TileMaker::make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,

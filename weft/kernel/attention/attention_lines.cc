@@ -16,17 +16,12 @@ constexpr std::int64_t kBlock = 64;  // keys at a time, and lines
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 GemmKernel score_kernel(const AttentionLines::Shape& s) {
-  return {
-      {.tile_rows = kBlock, .tile_cols = kBlock, .k = s.qk_dim, .lda = s.qk_dim, .ldb = s.ldk, .b_transposed = true},
-      {},
-      {}};
+  return GemmKernel(
+      {.tile_rows = kBlock, .tile_cols = kBlock, .k = s.qk_dim, .lda = s.qk_dim, .ldb = s.ldk, .b_transposed = true});
 }
 
 GemmKernel value_kernel(const AttentionLines::Shape& s, std::int64_t ldv) {
-  return {{.tile_rows = kBlock, .tile_cols = s.v_dim, .k = kBlock, .lda = kBlock, .ldb = ldv},
-          {},
-          {},
-          GemmKernel::Kind::portable};
+  return GemmKernel({.tile_rows = kBlock, .tile_cols = s.v_dim, .k = kBlock, .lda = kBlock, .ldb = ldv});
 }
 
 // Four elements at a time: what every machine has, and enough beside the products.

@@ -3,9 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <iterator>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -28,9 +25,6 @@ std::int64_t usual_k_block() {
 // the second-level cache meanwhile. Rows are a multiple of every variant's block.
 constexpr std::int64_t kGroupCols = 64, kChunkRows = 96;
 
-// Rows of b taken at a time by libxsmm, which reads b as it is: few enough to stay cached while the tile's rows pass.
-constexpr std::int64_t kJitKBlock = 256;
-
 void check(const GemmShape& shape) {
   if (shape.tile_rows < 1 || shape.tile_cols < 1 || shape.k < 0)
     bad_input("gemm tile of {} x {} with k = {}: rows and columns must be at least 1, k at least 0", shape.tile_rows,
@@ -45,27 +39,6 @@ void check(const GemmShape& shape) {
 
 const void* element(const void* b, Dtype dtype, std::int64_t index) {
   return static_cast<const char*>(b) + num(index) * size_of(dtype);
-}
-
-void check_sizes(const char* what, std::span<const std::int64_t> sizes, std::int64_t most) {
-  for (std::int64_t size : sizes)
-    if (size < 1 || size > most) bad_input("gemm: tiles of {} {} were announced; use 1 to {}", size, what, most);
-}
-
-// libxsmm 1.17 takes 64 columns at a time, and on avx512 sums a last block of one register (up to 16 columns)
-// in several chains that it adds at the end. Then bits would depend on the place of a column in its tile.
-bool sums_in_order(std::int64_t cols) { return (cols - 1) % 64 >= 16; }
-
-// Each size once, and the way from a size to its place among them.
-std::vector<std::int64_t> number_sizes(std::span<const std::int64_t> sizes, std::vector<std::int32_t>& slot) {
-  std::vector<std::int64_t> numbered;
-  for (std::int64_t size : sizes) {
-    std::int32_t& entry = slot[at(size)];
-    if (entry >= 0) continue;
-    entry = int_size(numbered);
-    numbered.push_back(size);
-  }
-  return numbered;
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -95,78 +68,12 @@ void no_products(std::int64_t rows, std::int64_t cols, const GemmTarget& c) {
 
 }  // namespace
 
-GemmKernel::GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row_sizes,
-                       std::span<const std::int64_t> col_sizes, Kind kind, Isa isa)
+GemmKernel::GemmKernel(const GemmShape& shape, Isa isa)
     : shape_(shape),
       variant_(&variant(isa)),
-      k_block_(even_block(shape.k, shape.k_block > 0 ? shape.k_block : usual_k_block())),
-      row_slot_(num(std::max<std::int64_t>(shape.tile_rows, 0)) + 1, -1),
-      col_slot_(num(std::max<std::int64_t>(shape.tile_cols, 0)) + 1, -1) {
+      k_block_(even_block(shape.k, shape.k_block > 0 ? shape.k_block : usual_k_block())) {
   check(shape);
-  check_sizes("rows", row_sizes, shape.tile_rows);
-  check_sizes("columns", col_sizes, shape.tile_cols);
-  if (kind == Kind::libxsmm && shape.b_transposed)
-    bad_input("libxsmm reads b as it is, not its transpose; use the portable kernel");
-  if (kind == Kind::libxsmm && !have_libxsmm())
-    bad_input("this build or machine has no libxsmm; install it and configure again, or use the portable kernel");
-  widens_b_ = shape.b_dtype == Dtype::bf16 && !shape.b_transposed;
-  const std::int64_t floats = std::max(group_cols() * std::min(k_block_, shape.k),
-                                       widens_b_ ? shape.tile_cols * std::min(kJitKBlock, shape.k) : 0);
-  scratch_bytes_ = num(floats) * sizeof(float);
-  jit_ = kind == Kind::libxsmm && dispatch(row_sizes, col_sizes);
-}
-
-std::string_view GemmKernel::name() const { return jit_ ? "libxsmm" : "portable"; }
-
-GemmKernel::KBlock GemmKernel::k_block(std::int64_t begin) const {
-  const std::int64_t size = std::min(kJitKBlock, shape_.k - begin);
-  return {begin, size, (size == kJitKBlock ? 0 : 2) + (begin == 0 ? 0 : 1)};
-}
-
-bool GemmKernel::dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes) {
-  std::vector<std::int64_t> heights(row_sizes.begin(), row_sizes.end());
-  // Any height is then the sum of a few powers of two, by a few kernels instead of one for each height.
-  if (shape_.any_rows)
-    for (std::int64_t rows = 1; rows <= shape_.tile_rows; rows *= 2) heights.push_back(rows);
-  heights = number_sizes(heights, row_slot_);
-  std::vector<std::int64_t> widths;
-  std::copy_if(col_sizes.begin(), col_sizes.end(), std::back_inserter(widths), sums_in_order);
-  widths = number_sizes(widths, col_slot_);
-  num_row_slots_ = int_size(heights);
-  code_.assign(heights.size() * widths.size() * kParts, nullptr);
-  JitGemm* code = code_.data();
-  for (std::int64_t cols : widths)
-    for (std::int64_t rows : heights) {
-      if (!dispatch_size(rows, cols, code)) return false;
-      code += kParts;
-    }
-  return !code_.empty();
-}
-
-bool GemmKernel::dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const {
-  for (std::int64_t begin = 0; begin < shape_.k; begin += kJitKBlock) {
-    const KBlock block = k_block(begin);
-    if (code[block.part] != nullptr) continue;
-    code[block.part] = dispatch_libxsmm({.rows = rows,
-                                         .cols = cols,
-                                         .k = block.size,
-                                         .lda = shape_.lda,
-                                         .ldb = widens_b_ ? shape_.tile_cols : shape_.ldb,
-                                         .ldc = shape_.tile_cols,
-                                         .accumulate = begin > 0});
-    if (code[block.part] == nullptr) return false;
-  }
-  return true;
-}
-
-void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
-                     void* scratch) const {
-  if (shape_.k == 0) return no_products(rows, cols, c);
-  const bool has_rows = shape_.any_rows || row_slot_[at(rows)] >= 0;
-  if (jit_ && has_rows && col_slot_[at(cols)] >= 0 && c.ld == shape_.tile_cols && c.addend == nullptr &&
-      c.twin == nullptr)
-    return run_libxsmm(rows, cols, a, b, c.data, static_cast<float*>(scratch));
-  run_portable(rows, cols, a, b, c, static_cast<float*>(scratch));
+  scratch_bytes_ = num(group_cols() * std::min(k_block_, shape.k)) * sizeof(float);
 }
 
 std::int64_t GemmKernel::group_cols() const {
@@ -174,8 +81,10 @@ std::int64_t GemmKernel::group_cols() const {
   return std::max(variant_->panel_cols, ceil_div(cols, lanes) * lanes);
 }
 
-void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
-                              float* scratch) const {
+void GemmKernel::run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
+                     void* scratch) const {
+  if (shape_.k == 0) return no_products(rows, cols, c);
+  auto* room = static_cast<float*>(scratch);
   const std::int64_t group = group_cols();
   // Read once, b need not be packed: that would only add to it.
   const bool as_it_is = rows <= variant_->block_rows && shape_.b_dtype == Dtype::f32 && !shape_.b_transposed;
@@ -183,11 +92,11 @@ void GemmKernel::run_portable(std::int64_t rows, std::int64_t cols, const float*
     for (std::int64_t col = 0; col < cols; col += group) {
       const KRange k = k_range(begin);
       const std::int64_t count = std::min(group, cols - col);
-      GemmPanel panels{scratch, k.size, count, 0};
+      GemmPanel panels{room, k.size, count, 0};
       if (as_it_is && count % variant_->lanes == 0)
         panels.data = static_cast<const float*>(b) + begin * shape_.ldb + col, panels.ld = shape_.ldb;
       else
-        pack_panels(k, col, count, b, nullptr, scratch);
+        pack_panels(k, col, count, b, nullptr, room);
       multiply_panels(rows, a, panels, k, part_of(c, 0, col, true));
     }
 }
@@ -233,29 +142,6 @@ void GemmKernel::run_packed(std::int64_t rows, std::int64_t cols, const float* a
   for (std::int64_t begin = 0; begin < shape_.k; begin += k_block_) {
     const KRange k = k_range(begin);
     multiply_panels(rows, a, {packed + begin * ld, k.size, cols, 0, packed + (begin + k.size) * ld}, k, c);
-  }
-}
-
-void GemmKernel::run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c,
-                             float* panel) const {
-  const JitGemm* code = code_.data() + col_slot_[at(cols)] * num_row_slots_ * kParts;
-  for (std::int64_t begin = 0; begin < shape_.k; begin += kJitKBlock) {
-    const KBlock block = k_block(begin);
-    const void* part = element(b, shape_.b_dtype, begin * shape_.ldb);
-    if (widens_b_) {
-      for (std::int64_t p = 0; p < block.size; ++p)
-        variant_->widen(cols, element(part, shape_.b_dtype, p * shape_.ldb), shape_.b_dtype,
-                        panel + p * shape_.tile_cols);
-      part = panel;
-    }
-    for (std::int64_t row = 0; row < rows;) {
-      std::int64_t count = rows - row;
-      if (row_slot_[at(count)] < 0)
-        count = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count)));
-      const JitGemm* of_rows = code + row_slot_[at(count)] * kParts;
-      of_rows[block.part](static_cast<const float*>(part), a + row * shape_.lda + begin, c + row * shape_.tile_cols);
-      row += count;
-    }
   }
 }
 

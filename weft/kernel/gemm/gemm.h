@@ -1,23 +1,17 @@
 // One tile of a matrix product: c = a * b, row-major, made from zero in f32. The executors call it for every
-// tile, so everything that takes time or a lock (choosing, JIT) happens in the constructor, and running
-// allocates nothing.
+// tile, so choosing happens in the constructor, and running allocates nothing.
 //
-// Two twins: a portable kernel that packs panels of b and keeps blocks of c in registers, and libxsmm's JIT
-// code. In both, an element is one chain of multiply-adds in order of k, so its bits depend on its row of a,
-// its column of b and k alone: not on the tile, the thread, nor which twin made it. The one difference left is
-// the machine: with fma (avx2, avx512) each k rounds once; without (baseline) twice, the bits of gemm_naive.
+// It packs panels of b and keeps blocks of c in registers. An element is one chain of multiply-adds in order of k, so
+// its bits depend on its row of a, its column of b and k alone: not on the tile nor the thread. The one difference left
+// is the machine: with fma (avx2, avx512) each k rounds once; without (baseline) twice, the bits of gemm_naive.
 //
 // Tiles that share columns of b can share their packed panels: pack() once, then run_packed() for each.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "weft/base/dtype.h"
-#include "weft/kernel/gemm/gemm_libxsmm.h"
 #include "weft/kernel/isa.h"
 
 namespace weft {
@@ -30,9 +24,8 @@ struct GemmShape {
   std::int64_t lda, ldb;       // elements from row to row of a and b
   Dtype b_dtype = Dtype::f32;  // f32 or bf16; a and c are f32
   // b is given as its transpose, (n, k) row-major with ldb >= k, as linear layers keep their weights; panels are packed
-  // from it, always by the portable kernel. Where b (k, cols) is said below, `b` points at row 0 of (cols, k) then.
+  // from it. Where b (k, cols) is said below, `b` points at row 0 of (cols, k) then.
   bool b_transposed = false;
-  bool any_rows = false;  // tiles of every height from 1 to tile_rows occur
   // Rows of b at a time; 0: what suits the processor. Partial sums wait in the target meanwhile: a target that is its
   // own addend needs a block of all k.
   std::int64_t k_block = 0;
@@ -51,42 +44,22 @@ struct GemmTarget {
 
 class GemmKernel {  // const after construction and shared by threads
  public:
-  enum class Kind {
-    automatic,  // the one found to be the quicker on this instruction set
-    portable,
-    libxsmm,  // bad_input where there is none
-  };
-
-  // `row_sizes` and `col_sizes` are the heights and widths of tiles that will occur, bad_input beyond the
-  // tile. Code is made for these; other sizes, and widths that libxsmm would sum in another order (1 to 16
-  // columns beyond a multiple of 64), are run by the portable kernel. `isa` is that of the portable kernel.
-  GemmKernel(const GemmShape& shape, std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes,
-             Kind kind = Kind::automatic, Isa isa = best_isa());
+  explicit GemmKernel(const GemmShape& shape, Isa isa = best_isa());
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }  // for each thread; best on a 64-byte boundary
 
-  // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols. libxsmm serves targets
-  // with ld == tile_cols (a scratch tile), no addend and no twin, the portable kernel all others.
+  // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols.
   void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
            void* scratch) const;
 
   // The same in two parts. A tile's columns of b take packed_floats(cols) floats when packed. Worth it where
-  // several tiles need them and `packs()`; otherwise libxsmm reads b as it is.
-  bool packs() const { return !jit_; }
+  // several tiles need them.
   std::int64_t packed_floats(std::int64_t cols) const;
   // While packing, memory is asked for `next`, the b that will be packed after this one, if it is not null.
   void pack(std::int64_t cols, const void* b, float* packed, const void* next = nullptr) const;
   void run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed, const GemmTarget& c) const;
 
-  std::string_view name() const;  // "libxsmm", or "portable" where there is no JIT code at all
-
  private:
-  struct KBlock {
-    std::int64_t begin, size;
-    int part;  // which of the kParts pieces of code of a tile size serves it
-  };
-  static constexpr int kParts = 4;  // (a full block or the rest of k) x (the first, from zero, or a later one)
-
   struct KRange {
     std::int64_t begin, size;
     bool last;
@@ -98,23 +71,11 @@ class GemmKernel {  // const after construction and shared by threads
                    float* panels) const;
   void multiply_panels(std::int64_t rows, const float* a, const GemmPanel& panels, const KRange& k,
                        const GemmTarget& c) const;
-  KBlock k_block(std::int64_t begin) const;
-  bool dispatch(std::span<const std::int64_t> row_sizes, std::span<const std::int64_t> col_sizes);
-  bool dispatch_size(std::int64_t rows, std::int64_t cols, JitGemm* code) const;
-  void run_portable(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
-                    float* panel) const;
-  void run_libxsmm(std::int64_t rows, std::int64_t cols, const float* a, const void* b, float* c, float* panel) const;
 
   GemmShape shape_;
   const Variant* variant_;
   std::int64_t k_block_;
   std::size_t scratch_bytes_ = 0;
-  bool jit_ = false;
-  bool widens_b_ = false;               // for libxsmm, which takes f32 only
-  std::vector<std::int32_t> row_slot_;  // (tile_rows + 1) -> slot, -1: no code for this height
-  std::vector<std::int32_t> col_slot_;  // (tile_cols + 1) -> slot, -1: no code for this width
-  std::int32_t num_row_slots_ = 0;
-  std::vector<JitGemm> code_;  // (col slot, row slot, part)
 };
 
 }  // namespace weft

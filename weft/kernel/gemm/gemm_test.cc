@@ -15,20 +15,6 @@
 namespace weft {
 namespace {
 
-struct Choice {
-  GemmKernel::Kind kind;
-  Isa isa;
-};
-
-std::vector<Choice> choices() {
-  std::vector<Choice> all;
-  for (Isa isa : reachable_isas()) all.push_back({GemmKernel::Kind::portable, isa});
-#ifndef WEFT_SANITIZED
-  if (have_libxsmm()) all.push_back({GemmKernel::Kind::libxsmm, best_isa()});
-#endif
-  return all;
-}
-
 constexpr float kUntouched = 12345.0f;
 
 struct Problem {
@@ -74,9 +60,9 @@ struct Problem {
   std::vector<char> b;
 };
 
-std::string describe(const Problem& problem, const Choice& choice) {
-  return fmt::format("{} {} {}x{}x{} {}", choice.kind == GemmKernel::Kind::libxsmm ? "libxsmm" : "portable",
-                     to_string(choice.isa), problem.rows, problem.cols, problem.k, to_string(problem.b_dtype));
+std::string describe(const Problem& problem, Isa isa) {
+  return fmt::format("{} {}x{}x{} {}", to_string(isa), problem.rows, problem.cols, problem.k,
+                     to_string(problem.b_dtype));
 }
 
 TEST(Gemm, AgreesWithTheReferenceOnEveryVariant) {
@@ -84,11 +70,10 @@ TEST(Gemm, AgreesWithTheReferenceOnEveryVariant) {
                                     {3, 97, 255}, {61, 67, 256}, {17, 33, 257}, {64, 16, 700}, {5, 48, 1031}};
   for (const auto& s : shapes)
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
-      for (const Choice& choice : choices()) {
+      for (Isa isa : reachable_isas()) {
         const Problem problem(s[0], s[1], s[2], dtype);
-        const std::int64_t rows[] = {problem.rows}, cols[] = {problem.cols};
-        const GemmKernel kernel(problem.shape(s[0], s[1] + 3), rows, cols, choice.kind, choice.isa);
-        problem.expect_right(problem.run(kernel, s[1] + 3), s[1] + 3, describe(problem, choice));
+        const GemmKernel kernel(problem.shape(s[0], s[1] + 3), isa);
+        problem.expect_right(problem.run(kernel, s[1] + 3), s[1] + 3, describe(problem, isa));
       }
 }
 
@@ -107,61 +92,54 @@ TEST(Gemm, TheTransposeOfBGivesTheBitsOfB) {
           for (std::int64_t j = 0; j < problem.cols; ++j)
             std::memcpy(&turned[at(j * ldb + p) * size], &problem.b[at(p * problem.ldb + j) * size], size);
         GemmShape shape = problem.shape(s[0], s[1]);
-        const std::vector<float> want =
-            problem.run(GemmKernel(shape, {}, {}, GemmKernel::Kind::portable, isa), problem.cols);
+        const std::vector<float> want = problem.run(GemmKernel(shape, isa), problem.cols);
         shape.b_transposed = true, shape.ldb = ldb;
-        const GemmKernel kernel(shape, {}, {}, GemmKernel::Kind::automatic, isa);
+        const GemmKernel kernel(shape, isa);
         std::vector<char> scratch(kernel.scratch_bytes());
         std::vector<float> got(want.size()), packed(num(kernel.packed_floats(problem.cols)));
         kernel.run(problem.rows, problem.cols, problem.a.data(), turned.data(), {got.data(), problem.cols},
                    scratch.data());
-        ASSERT_TRUE(same_bits(want, got)) << describe(problem, {GemmKernel::Kind::portable, isa});
+        ASSERT_TRUE(same_bits(want, got)) << describe(problem, isa);
         kernel.pack(problem.cols, turned.data(), packed.data());
         kernel.run_packed(problem.rows, problem.cols, problem.a.data(), packed.data(), {got.data(), problem.cols});
-        ASSERT_TRUE(same_bits(want, got)) << describe(problem, {GemmKernel::Kind::portable, isa}) << " packed";
+        ASSERT_TRUE(same_bits(want, got)) << describe(problem, isa) << " packed";
       }
 }
 
 TEST(Gemm, NoInnerDimensionGivesZeros) {
-  for (const Choice& choice : choices()) {
+  for (Isa isa : reachable_isas()) {
     const Problem problem(5, 7, 0, Dtype::f32);
-    const std::int64_t rows[] = {5}, cols[] = {7};
-    const GemmKernel kernel(problem.shape(5, 7), rows, cols, choice.kind, choice.isa);
-    problem.expect_right(problem.run(kernel, 7), 7, describe(problem, choice));
+    const GemmKernel kernel(problem.shape(5, 7), isa);
+    problem.expect_right(problem.run(kernel, 7), 7, describe(problem, isa));
   }
 }
 
-TEST(Gemm, SizesNotAnnouncedAndOtherLeadingDimensionsAreRightToo) {
-  for (const Choice& choice : choices()) {
-    const std::int64_t announced[] = {16};
+TEST(Gemm, SmallerTilesAndOtherLeadingDimensionsAreRightToo) {
+  for (Isa isa : reachable_isas()) {
     for (std::int64_t rows : {16, 9, 1})
       for (std::int64_t cols : {16, 11}) {
         const Problem problem(rows, cols, 300, Dtype::f32);
-        const GemmKernel kernel(problem.shape(16, 16), announced, announced, choice.kind, choice.isa);
-        problem.expect_right(problem.run(kernel, 16), 16, describe(problem, choice));
-        problem.expect_right(problem.run(kernel, 21), 21, describe(problem, choice));
+        const GemmKernel kernel(problem.shape(16, 16), isa);
+        problem.expect_right(problem.run(kernel, 16), 16, describe(problem, isa));
+        problem.expect_right(problem.run(kernel, 21), 21, describe(problem, isa));
       }
   }
 }
 
-TEST(Gemm, AnyRowsServesEveryHeight) {
-  for (const Choice& choice : choices())
+TEST(Gemm, ATileServesEveryHeight) {
+  for (Isa isa : reachable_isas())
     for (std::int64_t rows = 0; rows <= 37; ++rows) {
       const Problem problem(rows, 24, 270, Dtype::bf16);
-      GemmShape shape = problem.shape(37, 24);
-      shape.any_rows = true;
-      const std::int64_t cols[] = {24};
-      const GemmKernel kernel(shape, {}, cols, choice.kind, choice.isa);
-      problem.expect_right(problem.run(kernel, 24), 24, describe(problem, choice));
+      const GemmKernel kernel(problem.shape(37, 24), isa);
+      problem.expect_right(problem.run(kernel, 24), 24, describe(problem, isa));
     }
 }
 
 // 96 rows as tiles of 32 from the top, and as the same tiles made by three threads at once.
 TEST(Gemm, ATileHasTheSameBitsWhoeverMakesItAndWhen) {
   const Problem problem(96, 40, 513, Dtype::f32);
-  for (const Choice& choice : choices()) {
-    const std::int64_t rows[] = {32}, cols[] = {40};
-    const GemmKernel kernel(problem.shape(32, 40), rows, cols, choice.kind, choice.isa);
+  for (Isa isa : reachable_isas()) {
+    const GemmKernel kernel(problem.shape(32, 40), isa);
     const auto make = [&](std::vector<float>& c, std::int64_t tile) {
       std::vector<char> scratch(kernel.scratch_bytes());
       kernel.run(32, 40, problem.a.data() + tile * 32 * problem.lda, problem.b.data(), {c.data() + tile * 32 * 40, 40},
@@ -172,16 +150,16 @@ TEST(Gemm, ATileHasTheSameBitsWhoeverMakesItAndWhen) {
     std::vector<std::thread> threads;
     for (std::int64_t tile : {2, 1, 0}) threads.emplace_back([&, tile] { make(by_threads, tile); });
     for (std::thread& thread : threads) thread.join();
-    EXPECT_TRUE(same_bits(in_order, by_threads)) << describe(problem, choice);
+    EXPECT_TRUE(same_bits(in_order, by_threads)) << describe(problem, isa);
   }
 }
 
-// The portable kernel promises more: how rows and columns are cut into tiles does not show.
-TEST(Gemm, PortableBitsDoNotDependOnTheTile) {
+// How rows and columns are cut into tiles does not show.
+TEST(Gemm, BitsDoNotDependOnTheTile) {
   const Problem problem(29, 75, 600, Dtype::f32);
   for (Isa isa : reachable_isas()) {
-    const GemmKernel whole(problem.shape(29, 75), {}, {}, GemmKernel::Kind::portable, isa);
-    const GemmKernel cut(problem.shape(11, 13), {}, {}, GemmKernel::Kind::portable, isa);
+    const GemmKernel whole(problem.shape(29, 75), isa);
+    const GemmKernel cut(problem.shape(11, 13), isa);
     std::vector<char> scratch(cut.scratch_bytes());
     std::vector<float> c(29 * 75);
     for (std::int64_t i = 0; i < 29; i += 11)
@@ -198,7 +176,7 @@ TEST(Gemm, BaselineHasTheBitsOfTheNaiveLoop) {
   std::vector<float> naive(19 * 37);
   gemm_naive(19, 37, 600, {problem.a.data(), problem.lda, Dtype::f32}, {problem.b.data(), problem.ldb, Dtype::bf16},
              naive.data(), 37);
-  const GemmKernel kernel(problem.shape(19, 37), {}, {}, GemmKernel::Kind::portable, Isa::baseline);
+  const GemmKernel kernel(problem.shape(19, 37), Isa::baseline);
   EXPECT_TRUE(same_bits(problem.run(kernel, 37), naive));
 }
 
@@ -215,7 +193,7 @@ std::vector<float> fused_chain(const Problem& problem) {
   return c;
 }
 
-// Heights and widths on both sides of every block size of libxsmm and of ours: no tile may show in the bits.
+// Heights and widths on both sides of every block size: no tile may show in the bits.
 TEST(Gemm, EveryKernelWithFmaIsOneChainInOrderOfK) {
   if (machine_isa() == Isa::baseline) GTEST_SKIP() << "no fma here";
   for (std::int64_t rows : {1, 2, 5, 8, 11, 12, 31})
@@ -223,11 +201,10 @@ TEST(Gemm, EveryKernelWithFmaIsOneChainInOrderOfK) {
       for (std::int64_t k : {5, 300}) {
         const Problem problem(rows, cols, k, k == 5 ? Dtype::f32 : Dtype::bf16);
         const std::vector<float> chain = fused_chain(problem);
-        for (const Choice& choice : choices()) {
-          if (choice.isa == Isa::baseline) continue;
-          const std::int64_t heights[] = {rows}, widths[] = {cols};
-          const GemmKernel kernel(problem.shape(rows, cols), heights, widths, choice.kind, choice.isa);
-          ASSERT_TRUE(same_bits(problem.run(kernel, cols), chain)) << describe(problem, choice);
+        for (Isa isa : reachable_isas()) {
+          if (isa == Isa::baseline) continue;
+          const GemmKernel kernel(problem.shape(rows, cols), isa);
+          ASSERT_TRUE(same_bits(problem.run(kernel, cols), chain)) << describe(problem, isa);
         }
       }
 }
@@ -237,9 +214,9 @@ TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
   for (std::int64_t rows : {1, 4, 9})
     for (std::int64_t cols : {5, 64, 150})
       for (std::int64_t k : {0, 33, 1100})
-        for (const Choice& choice : choices()) {
+        for (Isa isa : reachable_isas()) {
           const Problem problem(rows, cols, k, k == 33 ? Dtype::bf16 : Dtype::f32);
-          const GemmKernel kernel(problem.shape(rows, cols), {}, {}, choice.kind, choice.isa);
+          const GemmKernel kernel(problem.shape(rows, cols), isa);
           const std::vector<float> addend = random_floats(rows * (cols + 2), 3);
           std::vector<float> expected = problem.run(kernel, cols + 1);
           for (std::int64_t i = 0; i < rows; ++i)
@@ -252,12 +229,12 @@ TEST(Gemm, PackedColumnsAndAddendsGiveTheSameBitsAsTheirParts) {
           std::vector<float> c(expected.size(), kUntouched), whole = c, twin = c;
           kernel.run_packed(rows, cols, problem.a.data(), packed.data(),
                             {c.data(), cols + 1, addend.data(), cols + 2, twin.data(), cols + 1});
-          EXPECT_TRUE(same_bits(c, expected)) << describe(problem, choice);
-          EXPECT_TRUE(same_bits(twin, expected)) << describe(problem, choice);
+          EXPECT_TRUE(same_bits(c, expected)) << describe(problem, isa);
+          EXPECT_TRUE(same_bits(twin, expected)) << describe(problem, isa);
           std::vector<char> scratch(kernel.scratch_bytes());
           kernel.run(rows, cols, problem.a.data(), problem.b.data(), {whole.data(), cols + 1, addend.data(), cols + 2},
                      scratch.data());
-          EXPECT_TRUE(same_bits(whole, expected)) << describe(problem, choice);
+          EXPECT_TRUE(same_bits(whole, expected)) << describe(problem, isa);
         }
 }
 
@@ -269,7 +246,7 @@ TEST(Gemm, ChunksOfRowsAndBlocksOfKDoNotShow) {
     GemmShape shape = problem.shape(203, 150);
     const auto made = [&](std::int64_t k_block) {
       shape.k_block = k_block;
-      return problem.run(GemmKernel(shape, {}, {}, GemmKernel::Kind::portable, isa), 153);
+      return problem.run(GemmKernel(shape, isa), 153);
     };
     const std::vector<float> whole = made(301);
     problem.expect_right(whole, 153, to_string(isa));
@@ -282,7 +259,7 @@ TEST(Gemm, ChunksOfRowsAndBlocksOfKDoNotShow) {
 TEST(Gemm, TargetsThatBeginWithinALineAreRight) {
   const Problem problem(64, 64, 40, Dtype::f32);
   for (Isa isa : reachable_isas()) {
-    const GemmKernel kernel(problem.shape(64, 64), {}, {}, GemmKernel::Kind::portable, isa);
+    const GemmKernel kernel(problem.shape(64, 64), isa);
     const std::vector<float> want = problem.run(kernel, 64);
     std::vector<float> packed(num(kernel.packed_floats(64))), c(64 * 77 + 5, kUntouched);
     kernel.pack(64, problem.b.data(), packed.data());
@@ -293,35 +270,20 @@ TEST(Gemm, TargetsThatBeginWithinALineAreRight) {
   }
 }
 
-TEST(Gemm, NameSaysWhatRuns) {
-  const Problem problem(64, 64, 64, Dtype::f32);
-  const std::int64_t sizes[] = {64};
-  EXPECT_EQ(GemmKernel(problem.shape(64, 64), sizes, sizes, GemmKernel::Kind::portable).name(), "portable");
-  if (!have_libxsmm()) {
-    EXPECT_THROW(GemmKernel(problem.shape(64, 64), sizes, sizes, GemmKernel::Kind::libxsmm), Error);
-    GTEST_SKIP() << "no libxsmm here";
-  }
-  EXPECT_EQ(GemmKernel(problem.shape(64, 64), sizes, sizes, GemmKernel::Kind::libxsmm).name(), "libxsmm");
-}
-
 TEST(Gemm, RefusesWhatItCannotRunAndSaysWhy) {
-  const auto message = [](const GemmShape& shape, std::vector<std::int64_t> rows) -> std::string {
+  const auto message = [](const GemmShape& shape) -> std::string {
     try {
-      GemmKernel(shape, rows, {});
+      const GemmKernel kernel(shape);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::bad_input);
       return error.what();
     }
     return "";
   };
-  EXPECT_NE(message({.tile_rows = 0, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}, {}).find("0 x 4"), std::string::npos);
-  EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}, {5}).find("5 rows"),
+  EXPECT_NE(message({.tile_rows = 0, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4}).find("0 x 4"), std::string::npos);
+  EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 8, .lda = 4, .ldb = 4}).find("lda >= k"), std::string::npos);
+  EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .b_dtype = Dtype::i32}).find("i32"),
             std::string::npos);
-  EXPECT_NE(message({.tile_rows = 4, .tile_cols = 4, .k = 8, .lda = 4, .ldb = 4}, {}).find("lda >= k"),
-            std::string::npos);
-  EXPECT_NE(
-      message({.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .b_dtype = Dtype::i32}, {}).find("i32"),
-      std::string::npos);
 }
 
 }  // namespace

@@ -76,8 +76,7 @@ void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
                            .lda = rows.ldx,
                            .ldb = l.ldw,
                            .b_dtype = l.dtype,
-                           .b_transposed = true},
-                          {}, {});
+                           .b_transposed = true});
   std::atomic<std::int64_t> next{0};
   threads.run([&](int) {
     void* scratch = scratch_of(kernel.scratch_bytes());
