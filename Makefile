@@ -7,8 +7,8 @@ SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc'
 
 help:
 	@echo "make run      build what the ledger needs and print it"
-	@echo "make test     the folder law and the tests: release, ASan + UBSan, TSan"
-	@echo "make test-long  whole models, virtual hosts, thousands of plans under sanitizers"
+	@echo "make test     the folder law and the tests: release, and up to weft/world with ASan + UBSan"
+	@echo "make test-long  whole models, virtual hosts; the rest with ASan + UBSan, threads with TSan"
 	@echo "make test-gpu  the CUDA executor on an H100 or H200: tests, sanitizers, figures"
 	@echo "make bench    measure this machine and write the tables in docs/results/"
 	@echo "make lint     layout, folder law, clang-tidy"

@@ -52,9 +52,10 @@ function(weft_folder name)
 endfunction()
 
 # weft_test(name SOURCES ... LINK ... LABELS ...): a GoogleTest program, each of its tests known to ctest.
-# Labels: `threads` for ranks that are threads (run under TSan too), `slow` for what sanitizers need not repeat, `heavy`
-# for what they repeat in `make test-long` only; `heavy-threads` is both, since ctest -L takes a pattern. The targets
-# thread_tests and heavy_tests build all of their label.
+# LABELS: `threads` for ranks that are threads (run under TSan), `slow` for what no sanitizer need repeat, `heavy` for what
+# they repeat in `make test-long` only: thousands of plans, and all that stands above weft/world. The others are `light`.
+# Two words are one label (`heavy-threads`), since ctest -L takes a pattern. The targets light_tests, heavy_tests and
+# threads_tests build all that are labelled so.
 function(weft_test name)
   cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -67,18 +68,18 @@ function(weft_test name)
   if(NOT ARG_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  foreach(pair threads:thread_tests heavy:heavy_tests)
-    string(REPLACE ":" ";" pair ${pair})
-    list(GET pair 0 label)
-    list(GET pair 1 group)
+  if(NOT ARG_LABELS MATCHES "heavy|slow")
+    string(JOIN - ARG_LABELS light ${ARG_LABELS})
+  endif()
+  foreach(label light heavy threads)
     if(ARG_LABELS MATCHES ${label})
-      if(NOT TARGET ${group})
-        add_custom_target(${group})
+      if(NOT TARGET ${label}_tests)
+        add_custom_target(${label}_tests)
       endif()
-      add_dependencies(${group} ${name})
+      add_dependencies(${label}_tests ${name})
     endif()
   endforeach()
-  # WEFT_CLUSTER: not what a user has calibrated this machine to. Labels may be empty, so they come last.
+  # WEFT_CLUSTER: not what a user has calibrated this machine to.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
-                       LABELS "${ARG_LABELS}")
+                       LABELS ${ARG_LABELS})
 endfunction()
