@@ -11,7 +11,7 @@
 #include "weft/base/statistics.h"
 #include "weft/base/units.h"
 #include "weft/draw/heat_map.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 #include "weft/world/world.h"
 
 #include "cli/table.h"

@@ -14,7 +14,7 @@
 #include "weft/plan/program.h"
 #include "weft/plan/text/print.h"
 #include "weft/plan/text/save.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 #include "weft/study/proof.h"
 
 #include "cli/command.h"

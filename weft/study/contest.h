@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "weft/study/baseline/modules.h"
-#include "weft/study/check.h"
 #include "weft/study/clock.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/check.h"
+#include "weft/study/input/inputs.h"
 #include "weft/study/op_spec.h"
 #include "weft/study/panels.h"
 #include "weft/study/rounds.h"

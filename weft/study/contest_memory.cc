@@ -7,7 +7,7 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 #include "weft/transport/local/memory.h"
 
 namespace weft {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 
 namespace weft {
 namespace {

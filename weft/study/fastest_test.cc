@@ -6,8 +6,8 @@
 
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
-#include "weft/study/check.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/check.h"
+#include "weft/study/input/inputs.h"
 #include "weft/study/paired.h"
 #include "weft/world/world.h"
 

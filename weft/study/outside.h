@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/study/baseline/modules.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 #include "weft/study/panels.h"
 
 namespace weft {

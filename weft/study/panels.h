@@ -9,7 +9,7 @@
 
 #include "weft/base/index.h"
 #include "weft/plan/price/estimate.h"
-#include "weft/study/check.h"
+#include "weft/study/input/check.h"
 #include "weft/study/op_spec.h"
 #include "weft/world/op.h"
 #include "weft/world/split_sum.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
-#include "weft/study/values.h"
+#include "weft/study/input/values.h"
 #include "weft/world/world.h"
 
 namespace weft {

@@ -7,8 +7,8 @@
 
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/sum.h"
+#include "weft/study/input/values.h"
 #include "weft/study/ledger/stages.h"
-#include "weft/study/values.h"
 namespace weft {
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/study/check.h"
 #include "weft/study/clock.h"
+#include "weft/study/input/check.h"
 #include "weft/study/op_spec.h"
 #include "weft/study/panels.h"
 #include "weft/world/op.h"

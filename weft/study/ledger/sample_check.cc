@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/mesh/box.h"
-#include "weft/study/values.h"
+#include "weft/study/input/values.h"
 #include "weft/world/world.h"
 
 namespace weft {

@@ -7,8 +7,8 @@
 
 #include "weft/base/error.h"
 #include "weft/kernel/reference.h"
+#include "weft/study/input/values.h"
 #include "weft/study/ledger/sample_check.h"
-#include "weft/study/values.h"
 
 namespace weft {
 namespace {

@@ -7,8 +7,8 @@
 #include "weft/base/error.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/study/clock.h"
+#include "weft/study/input/values.h"
 #include "weft/study/proof.h"
-#include "weft/study/values.h"
 #include "weft/world/world.h"
 
 namespace weft {

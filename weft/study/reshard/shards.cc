@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/index.h"
+#include "weft/plan/price/traffic.h"
 #include "weft/reshard/build/shards.h"
 #include "weft/study/reshard/values.h"
 
@@ -11,8 +12,6 @@ namespace weft {
 namespace {
 
 using resharding::shard_of;
-
-std::int64_t bytes_of(const Box& box, Dtype dtype) { return box.volume() * static_cast<std::int64_t>(size_of(dtype)); }
 
 }  // namespace
 

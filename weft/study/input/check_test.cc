@@ -1,5 +1,5 @@
 // The judge of a contest must itself be right: it agrees with the reference executor and notices a single bad element.
-#include "weft/study/check.h"
+#include "weft/study/input/check.h"
 
 #include <chrono>
 #include <cmath>
@@ -14,9 +14,9 @@
 #include "weft/cluster/cluster.h"
 #include "weft/exec/ref/ref.h"
 #include "weft/mesh/box.h"
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
+#include "weft/study/input/values.h"
 #include "weft/study/panels.h"
-#include "weft/study/values.h"
 #include "weft/world/world.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "weft/study/inputs.h"
+#include "weft/study/input/inputs.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "weft/base/dtype.h"
 #include "weft/base/index.h"
 #include "weft/mesh/box.h"
-#include "weft/study/values.h"
+#include "weft/study/input/values.h"
 
 namespace weft {
 namespace {

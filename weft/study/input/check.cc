@@ -1,4 +1,4 @@
-#include "weft/study/check.h"
+#include "weft/study/input/check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "weft/base/dtype.h"
 #include "weft/mesh/box.h"
-#include "weft/study/values.h"
+#include "weft/study/input/values.h"
 
 namespace weft {
 namespace {
