@@ -31,9 +31,9 @@ using netsim::HotLink;
 using netsim::NetResult;
 
 struct NetFlags {
-  std::string plan, network, beside, steps, packet, trace;
+  std::string plan, beside, steps, trace;
+  NetworkFlags network;
   StepFlags step;
-  std::vector<std::string> slow_rank, slow_link;
   std::int64_t burst = 0;
   int links = 5, trace_ranks = 16, trace_links = 64;
   bool every_rank = false, unproved = false, json = false;
@@ -51,39 +51,6 @@ struct NetReport {
   double hidden_s() const { return std::max(comm_s() - result.exposed_seconds(), 0.0); }
 };
 
-double factor_of(const std::string& flag, const std::string& text, std::size_t equals) {
-  if (equals != std::string::npos && equals > 0) {
-    const std::string number = text.substr(equals + 1);
-    check_finite(flag, number);
-    return std::stod(number);
-  }
-  bad_input("{} {} has no factor; give {}", flag, text, flag == "--slow-rank" ? "RANK=FACTOR" : "FROM>TO=FACTOR");
-}
-
-Topology network_of(const NetFlags& flags) {
-  if (flags.network.empty())
-    bad_input("no network to run on; give --network NAME|FILE, as --network torus-16x8 (clusters/topologies)");
-  Topology out = load_topology(flags.network);
-  if (flags.packet == "whole")
-    out.packet_bytes = kWholeMessage;
-  else if (!flags.packet.empty())
-    out.packet_bytes = parse_bytes(flags.packet);
-  for (const std::string& one : flags.slow_rank) {
-    const std::size_t equals = one.find('=');
-    const double factor = factor_of("--slow-rank", one, equals);
-    check_whole("--slow-rank", one.substr(0, equals), 0, 1 << 20);
-    slow_rank(&out, std::stoi(one.substr(0, equals)), factor, "--slow-rank " + one);
-  }
-  for (const std::string& one : flags.slow_link) {
-    const std::size_t equals = one.rfind('='), arrow = one.find('>');
-    const double factor = factor_of("--slow-link", one, equals);
-    if (arrow == std::string::npos || arrow > equals)
-      bad_input("--slow-link {} names no two ends; give FROM>TO=FACTOR, as \"rank 3>rank 4=2\"", one);
-    slow_wire(&out, one.substr(0, arrow), one.substr(arrow + 1, equals - arrow - 1), factor, "--slow-link " + one);
-  }
-  return out;
-}
-
 netsim::StepSeconds seconds_of(const NetFlags& flags, const Plan& plan) {
   if (!flags.step.cluster.empty() + !flags.step.chip.empty() + !flags.steps.empty() > 1)
     bad_input("steps take their time from one place; give one of --cluster, --chip and --steps");
@@ -97,7 +64,7 @@ netsim::StepSeconds seconds_of(const NetFlags& flags, const Plan& plan) {
 
 NetReport run_jobs(const NetFlags& flags) {
   NetReport report;
-  report.topology = network_of(flags);
+  report.topology = network_of(flags.network);
   report.plan = load_plan(flags.plan);
   if (!flags.beside.empty()) report.beside = load_plan(flags.beside);
   if (report.beside && (!flags.step.chip.empty() || !flags.step.cluster.empty() || !flags.steps.empty()))
@@ -182,7 +149,7 @@ void print_text(const NetReport& r, int most_links) {
 int run_workload(const NetFlags& flags) {
   if (!flags.beside.empty() || !flags.steps.empty() || flags.burst != 0)
     bad_input("--beside, --steps and --burst are for plans; \"{}\" is a workload, leave them out", flags.plan);
-  const Topology topology = network_of(flags);
+  const Topology topology = network_of(flags.network);
   const Workload workload = load_workload(flags.plan);
   netsim::StepRunOptions options;
   options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
@@ -232,19 +199,13 @@ void add_net(CLI::App* command, Run* chosen) {
                   "a plan, as `weft plan OP --save FILE` writes it, or a workload: a name of workloads/ or a file")
       ->type_name("PLAN|WORKLOAD")
       ->required();
-  net->add_option("--network", flags->network, "a name of clusters/topologies or clusters/networks, or a file")
-      ->type_name("NAME|FILE");
+  add_network_flags(net, &flags->network);
   net->add_option("--cluster", flags->step.cluster, "steps take the time of this cluster's rates (else none)")
       ->type_name("FILE");
   net->add_option("--chip", flags->step.chip, "steps take the time of this chip's rates")->type_name("NAME|FILE");
   net->add_option("--steps", flags->steps, "steps take the times of this table: seconds_per_tile by rule")
       ->type_name("FILE");
   net->add_option("--beside", flags->beside, "another plan on the same ranks at the same time")->type_name("PLAN");
-  net->add_option("--slow-rank", flags->slow_rank, "a rank whose steps take longer")->type_name("RANK=FACTOR");
-  net->add_option("--slow-link", flags->slow_link, "a link with less rate, by the names of its ends")
-      ->type_name("FROM>TO=FACTOR");
-  net->add_option("--packet", flags->packet, "what a switch waits for before it sends on: bytes, or whole")
-      ->type_name("BYTES");
   add_number(*net, "--burst", &flags->burst, "tiles that travel together (0: chosen)", std::int64_t{0});
   add_number(*net, "--links", &flags->links, "links to list (5)", 0);
   add_step_flags(net, &flags->step);

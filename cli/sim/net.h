@@ -1,5 +1,8 @@
-// `weft sim net`: plans on a network.
+// `weft sim net` and `weft sim scale`: plans and steps on a network.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "weft/sim/net/run.h"
 
@@ -8,6 +11,16 @@
 namespace weft::cli::sim {
 
 void add_net(CLI::App* command, Run* chosen);
+void add_scale(CLI::App* command, Run* chosen);
+
+struct NetworkFlags {
+  std::string network, packet;
+  std::vector<std::string> slow_rank, slow_link;
+};
+void add_network_flags(CLI::App* command, NetworkFlags* flags);
+Topology load_network(const NetworkFlags& flags);               // without what is slow
+void slow_down(const NetworkFlags& flags, Topology* topology);  // that
+Topology network_of(const NetworkFlags& flags);                 // both
 
 // The hottest links, as a table.
 void print_links(const netsim::NetResult& result, const Topology& topology, int most);

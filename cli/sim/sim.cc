@@ -234,4 +234,5 @@ void weft::cli::add_sim(CLI::App& app, Run* chosen) {
   sim::add_fit(command, chosen);
   sim::add_sweep(command, chosen);
   sim::add_net(command, chosen);
+  sim::add_scale(command, chosen);
 }

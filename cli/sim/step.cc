@@ -111,6 +111,7 @@ netsim::TrainingOptions options_of(const StepFlags& flags) {
   out.reduction = reduction_of(flags.reduction);
   out.flops_per_s = rates.flops_per_s, out.bytes_per_s = rates.read_bytes_per_s;
   out.fused_factor = flags.fused_factor, out.update_factor = flags.update_factor;
+  out.update_parts = flags.update_parts;
   out.plans.route = parse_route(flags.route);
   out.plans.pieces = flags.pieces;
   return out;
@@ -131,6 +132,7 @@ void add_step_flags(CLI::App* command, StepFlags* flags) {
   command->add_option("--reduction", flags->reduction, "all_reduce, or reduce_scatter and all_gather (all_reduce)");
   command->add_option("--route", flags->route, "of all_reduce (ring)");
   command->add_option("--fused-factor", flags->fused_factor, "on the time of a producer that is fused (1)");
+  add_number(*command, "--update-parts", &flags->update_parts, "dlrm: the exchange of gradients and the update (1)", 1);
   command->add_option("--update-factor", flags->update_factor, "dlrm: on the traffic of a table's update (1)");
 }
 

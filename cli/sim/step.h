@@ -14,7 +14,7 @@
 namespace weft::cli::sim {
 
 struct StepFlags {
-  int tp = 0, pp = 0, dp = 0, ep = 0, micro_batches = 0, panels = 4, pieces = 8;
+  int tp = 0, pp = 0, dp = 0, ep = 0, micro_batches = 0, panels = 4, pieces = 8, update_parts = 1;
   std::int64_t micro_batch = 0;
   std::string schedule, forward = "bulk", backward = "bulk", reduction = "all_reduce", route = "auto", cluster, chip;
   double fused_factor = 1, update_factor = 1;

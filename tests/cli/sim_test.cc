@@ -159,6 +159,29 @@ TEST(SimNetCommand, AWorkloadIsATrainingStep) {
   std::remove(trace.c_str());
 }
 
+TEST(SimScaleCommand, OverRanksOverRatesAndOverWhatIsNotKnown) {
+  const std::vector<std::string> base{"sim",        "scale",  "t-nlg",     "--network",
+                                      "torus-16x8", "--chip", "h200-like", "--json"};
+  const auto rows = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = base;
+    all.insert(all.end(), more.begin(), more.end());
+    const Ended ended = weft(all);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return Json::parse(ended.out)["rows"];
+  };
+  const Json sizes = rows({"--from", "8", "--to", "32"});
+  ASSERT_EQ(sizes.size(), 3u);
+  EXPECT_EQ(sizes[2]["ranks"], 32);
+  EXPECT_LT(sizes[2]["fused_us"], sizes[2]["time_us"]);
+  const Json rates = rows({"--sensitivity", "--dp", "2"});
+  EXPECT_EQ(rates.size(), 11u);
+  const Json slow = rows({"--from", "16", "--to", "16", "--slow-rank", "3=2"});
+  EXPECT_EQ(slow[0]["simulated_ranks"], 16);
+  const Ended bad = weft({"sim", "scale", "t-nlg", "--network", "torus-16x8", "--chip", "h200-like", "--band"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("has no tables"), std::string::npos) << bad.err;
+}
+
 TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
   const std::string plan = ::testing::TempDir() + "/weft_net_bad.json";
   ASSERT_EQ(weft({"plan", "ar", "--ranks", "32", "--m", "64", "--n", "64", "--save", plan}).code, 0);

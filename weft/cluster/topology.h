@@ -87,6 +87,10 @@ struct NamedWire {
 Topology graph_topology(std::vector<std::string> ranks, std::vector<std::string> switches,
                         const std::vector<NamedWire>& wires);
 
+// The same kind of network with the same links for another number of ranks: more or fewer hosts, leaves or places. A
+// torus grows where it is smallest. Exceptions are left behind. Throws bad_input where the kind has no such rule.
+Topology resized(const Topology& topology, int ranks);
+
 // Exceptions. A wire goes by the names of its ends; its rate is divided by the factor.
 void slow_wire(Topology* topology, std::string_view from, std::string_view to, double factor, std::string_view where);
 void slow_rank(Topology* topology, int rank, double factor, std::string_view where);

@@ -1,5 +1,6 @@
 // A step of a recommendation model: tables dealt to all ranks, dense layers the same on all, each with its own samples.
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/sim/step/block_writer.h"
@@ -39,15 +40,18 @@ class DlrmWriter {
     add_dense(forward_, "top");
     add_dense(backward_, "top");
     add_dense(backward_, "cross");
-    add_gradients();
-    const Needs gradients = flow_.front;
+    std::vector<Needs> gradients;
+    for (int part = 0; part < options_.update_parts; ++part)
+      gradients.push_back(add_gradients(part == 0 ? Needs{} : gradients.back()));
     flow_.front = {};
     add_dense(backward_, "bottom");
     const double update_bytes = 2 * static_cast<double>(update_.m) * static_cast<double>(update_.k) *
                                 static_cast<double>(update_.dim * row_bytes_) * options_.update_factor;
-    flow_.front = gradients;
-    Exchange update = exchange("table update", update_bytes / options_.bytes_per_s, Overlap::bulk);
-    add_exchange(update, options_, &graph_, &flow_, {});
+    for (const Needs& part : gradients) {
+      flow_.front = part;
+      const double seconds = update_bytes / options_.bytes_per_s / options_.update_parts;
+      add_exchange(exchange("table update", seconds, Overlap::bulk), options_, &graph_, &flow_, {});
+    }
     for (const auto& [sum, weights] : sums_)
       flow_.last = flow_.program.compute(graph_.name("update"),
                                          weights * 3 * static_cast<double>(row_bytes_) / options_.bytes_per_s,
@@ -78,12 +82,19 @@ class DlrmWriter {
     }
   }
 
-  // What meets the dense part gives every table's rows their gradients: read and written once.
-  void add_gradients() {
-    const double bytes = 2 * static_cast<double>(exchanged_bytes());
-    Exchange out = exchange("interaction_bwd", bytes / options_.bytes_per_s, options_.backward);
-    out.after = Collective::all_to_all, out.after_bytes = exchanged_bytes();
-    add_exchange(out, options_, &graph_, &flow_, flow_.front);
+  // What meets the dense part gives every table's rows their gradients: read and written once. Parts go one after the
+  // other, or all would come last. Returns what a part of the update waits for.
+  Needs add_gradients(const Needs& before) {
+    const Needs from = flow_.front;
+    const std::int64_t bytes = exchanged_bytes() / options_.update_parts;
+    Exchange out =
+        exchange("interaction_bwd", 2 * static_cast<double>(bytes) / options_.bytes_per_s, options_.backward);
+    out.after = Collective::all_to_all, out.after_bytes = bytes;
+    Needs input = from;
+    input.insert(input.end(), before.begin(), before.end());
+    flow_.front = input;
+    add_exchange(out, options_, &graph_, &flow_, input);
+    return std::exchange(flow_.front, from);
   }
 
   const TrainingOptions& options_;

@@ -125,6 +125,8 @@ void check_rates(const TrainingOptions& options) {
       bad_input("a rank of {} flop/s and {} bytes/s; give a chip or a cluster with positive rates", options.flops_per_s,
                 options.bytes_per_s);
   if (options.panels < 1 || options.panels > 64) bad_input("{} panels; use 1 to 64", options.panels);
+  if (options.update_parts < 1 || options.update_parts > 64)
+    bad_input("an update in {} parts; use 1 to 64", options.update_parts);
   if (!(options.fused_factor >= 0.1 && options.fused_factor <= 10))
     bad_input("a fused producer takes {} of its time; use 0.1 to 10", options.fused_factor);
 }

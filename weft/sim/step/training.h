@@ -25,6 +25,7 @@ struct TrainingOptions {
   double flops_per_s = 0, bytes_per_s = 0;  // of a rank: arithmetic, memory
   double fused_factor = 1;                  // on the time of a producer that is fused: it leaves room for communication
   double update_factor = 1;  // dlrm: on the traffic of a table's update, 2 * pooled rows for each row of a gradient
+  int update_parts = 1;      // dlrm: the gradients' exchange and the update go in so many parts, one beside the next
   PlanOptions plans;
 };
 
