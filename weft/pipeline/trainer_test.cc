@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/pipeline/golden_losses_test.h"
 #include "weft/pipeline/small_training_test.h"
 
 namespace weft::pipeline {
@@ -16,6 +17,13 @@ TEST(Trainer, LossFalls) {
   const SmallResult result = train_small(config);
   EXPECT_NEAR(result.losses.front(), std::log(61.0), 0.05);
   EXPECT_LT(result.losses.back(), 0.8 * result.losses.front());
+}
+
+TEST(Trainer, AgreesWithPyTorch) {
+  TrainConfig config = small_config();
+  config.steps = 20;
+  const std::vector<double> golden(std::begin(kGoldenLosses), std::end(kGoldenLosses));
+  expect_close(train_small(config).losses, golden, 1e-4);
 }
 
 TEST(Trainer, MicroBatchesChangeOnlyRounding) {
