@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/clock.h"
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/os/new_file.h"
 
@@ -66,6 +67,10 @@ int on_rank(World& world, const Flags& flags) {
   const pipeline::TokenData data = pipeline::load_data(&config);
   const bool speaks = world.rank() == 0;
   const int threads = flags.ranks.threads > 0 ? flags.ranks.threads : threads_sharing_cores(world.size());
+  // A core of its own for each rank: or they would meet on one now and then, and a round of theirs count double.
+  if (world.transport() == "shm" && threads == 1 && world.size() > 1 && world.size() <= int_size(own_cores()))
+    pin_to_core(world.rank());
+  if (flags.compare) return compare_on_rank(world, flags, config, data, threads);
   pipeline::TrainResult result;
   {
     Teller teller(flags, config.steps, speaks);
@@ -78,8 +83,13 @@ int on_rank(World& world, const Flags& flags) {
   return 0;
 }
 
-int run(const Flags& flags) {
+int run(Flags flags) {
   pipeline::TrainConfig config = config_of(flags);
+  if (!flags.paced_us.empty()) {
+    if (flags.paced_us.size() != 2 || flags.paced_us[0] < 0 || flags.paced_us[1] < 0)
+      bad_input("--paced-us takes two numbers, microseconds of forward and of backward, as 20000,40000");
+    flags.pace = {1e-6 * flags.paced_us[0], 1e-6 * flags.paced_us[1]};
+  }
   RankFlags ranks = flags.ranks;
   ranks.count = config.num_ranks();
   ranks.threads = 1;  // an op's: layers are computed by threads of their own
@@ -103,6 +113,15 @@ void add_flags(CLI::App* command, Flags* f) {
   command->add_option("--out", f->out, "instead of the file's folder")->type_name("DIR");
   command->add_flag("--no-overlap", f->no_overlap, "stages stop for transfers instead of computing meanwhile");
   command->add_flag("--resume", f->resume, "go on from the latest checkpoint in the folder, made on any mesh");
+  command->add_flag("--compare", f->compare,
+                    "six ways to carry the transfers of this model, which take turns step by step");
+  add_number(*command, "--rounds", &f->rounds, "of --compare (7)", 1)->type_name("N");
+  command
+      ->add_option("--paced-us", f->paced_us,
+                   "with --compare: what forward and backward of a micro-batch take at least, for more stages than "
+                   "cores")
+      ->delimiter(',')
+      ->type_name("F,B");
   add_threads_flag(*command, &f->ranks, "threads of each rank (the cores there are, shared)");
   add_ranks_per_host_flag(*command, &f->ranks);
   add_transport_flag(*command, &f->ranks);
@@ -124,6 +143,7 @@ void weft::cli::add_train(CLI::App& app, Run* chosen) {
       "Example:\n"
       "  weft train --config examples/train.json\n"
       "  weft generate --model trained --prompt \"The\" --max-tokens 40\n"
-      "  weft train --config examples/train.json --resume --steps 2000");
+      "  weft train --config examples/train.json --resume --steps 2000\n"
+      "  weft train --config bench/train_u.json --compare --link 1gbit,50us,nic");
   command->callback([=] { *chosen = [flags] { return train::run(*flags); }; });
 }

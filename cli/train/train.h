@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/pipeline/train.h"
 
@@ -13,8 +14,14 @@ struct Flags {
   std::string config, schedule, out, metrics, svg;
   std::int64_t steps = -1;
   RankFlags ranks{.threads = 0};
-  bool resume = false, no_overlap = false, json = false;
+  bool resume = false, no_overlap = false, compare = false, json = false;
+  int rounds = 7;                // of --compare
+  std::vector<double> paced_us;  // forward and backward
+  pipeline::ComputePace pace;    // the same
 };
+
+int compare_on_rank(World& world, const Flags& flags, const pipeline::TrainConfig& config,
+                    const pipeline::TokenData& data, int threads);
 
 std::string step_line(const pipeline::StepReport& step, std::int64_t of);
 std::string metrics_line(const pipeline::StepReport& step);  // JSON, with its end of line

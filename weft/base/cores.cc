@@ -86,4 +86,12 @@ double usable_cores() {
   return std::max(0.01, std::min(count, cpu_quota()));
 }
 
+bool pin_to_core(int index) {
+  const std::vector<int> cores = own_cores();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(index) % cores.size()]), &one);
+  return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
 }  // namespace weft

@@ -25,6 +25,7 @@ struct Exchange::Lane {
   std::vector<Op> ops;                        // by slot
   std::vector<std::vector<float>> gradients;  // by slot: what is sent, until it is
   std::int64_t posted = 0, used = 0;          // micro-batches, where it receives ahead
+  double planned_s = 0;
   Op& op(std::int64_t g) { return ops[at(g % std::ssize(ops))]; }
 };
 
@@ -64,8 +65,12 @@ void Exchange::add_lane(World& world, const Places& places, const Crossing& cros
     rows = places.stage(crossing.from).data * places.stage(crossing.to).data, cols = 1;
   ReshardOptions how;
   how.schedule.strategy = options_.transfers.strategy;
-  const Plan plan =
-      build(places.reshard(crossing, backward, rows, cols, options_.dtype), world.network(), world.with_costs(how));
+  how = world.with_costs(how);
+  const Reshard reshard = places.reshard(crossing, backward, rows, cols, options_.dtype);
+  const Network network = world.network();
+  const weft::Schedule moves = choose(reshard, tasks(reshard), network, how);
+  lane->planned_s = moves.makespan_s;
+  const Plan plan = build(reshard, moves, network, how);
   const int slots = backward ? kGradientSlots : options_.peak_activations[at(crossing.to)] + 1;
   for (int slot = 0; slot < slots; ++slot) lane->ops.push_back(world.compile(plan));
   if (backward && lane->sends) lane->gradients.resize(num(slots), std::vector<float>(num(local_rows_ * options_.cols)));
@@ -147,6 +152,20 @@ bool Exchange::add_gradients(std::int64_t value, std::int64_t g, float* into, In
     post_ahead(*lane);
   }
   return any;
+}
+
+void Exchange::drain() {
+  const auto lock = pump_->lock();
+  for (auto& lane : lanes_)
+    if (lane->sends || lane->receives)
+      for (Op& op : lane->ops) op.view("dst0");
+}
+
+double Exchange::planned_s(const Crossing& crossing, bool backward) const {
+  for (const auto& lane : lanes_)
+    if (lane->backward == backward && lane->crossing.value == crossing.value && lane->crossing.to == crossing.to)
+      return lane->planned_s;
+  return 0;
 }
 
 void Exchange::gap(const WorkItem* next, std::int64_t g) {

@@ -49,7 +49,11 @@ class Exchange {
   // Between two work items, without overlap: `next` may be null.
   void gap(const WorkItem* next, std::int64_t g);
 
+  void drain();  // waits until nothing of this rank is under way, so that ops may be used without the lock
+
   double waited_s() const { return waited_s_; }  // for values and gradients, and in gaps
+  // What one micro-batch of a crossing takes as planned, if nothing else is on the links.
+  double planned_s(const Crossing& crossing, bool backward) const;
 
  private:
   struct Lane;

@@ -47,7 +47,7 @@ inline SmallResult train_small(TrainConfig config, const WorldOptions& options =
   World::local(
       config.num_ranks(),
       [&](World& world) {
-        Trainer trainer(world, config, data, threads);
+        Trainer trainer(world, config, data, {.threads = threads, .pace = {}});
         SmallResult mine;
         while (trainer.steps() < config.steps) {
           const StepReport step = trainer.step();

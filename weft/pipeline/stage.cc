@@ -1,7 +1,10 @@
 #include "weft/pipeline/stage.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/nn/cross_entropy.h"
@@ -74,6 +77,15 @@ const float* Stage::summed(const float* partial) {
   return rows_sum_->sum_of(partial);
 }
 
+// Time that passed without waiting for other stages.
+double Stage::busy_s() const { return seconds_since(0) - exchange_->waited_s(); }
+
+// Until a block's share of `seconds` has passed since it began.
+void Stage::dwell(double begin_s, double seconds) const {
+  const double rest = seconds / static_cast<double>(blocks_.size()) - (busy_s() - begin_s);
+  if (rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(rest));
+}
+
 // What enters the block: its value and, where the model has one, the skip, which may come from another stage.
 const float* Stage::enter(Slot& slot, std::int64_t layer) {
   const std::int64_t first = options_.place.first_layer, skip = options_.model.skip_into(layer);
@@ -97,6 +109,7 @@ void Stage::block_forward(Slot& slot, std::int64_t layer, const float* weights) 
   TransformerBlock& block = *blocks_[index];
   Layer& here = slot.layers[index];
   const float* mine = weights + parameters_->block(layer);
+  const double begin_s = busy_s();
   block.keep_in(&here.block);
   const float* x = enter(slot, layer);
   block.attend(mine, x, partial_.data());
@@ -105,6 +118,7 @@ void Stage::block_forward(Slot& slot, std::int64_t layer, const float* weights) 
   block.feed(mine, here.x1.data(), partial_.data());
   float* out = own_value(slot, layer + 1);
   add(*pool_, values_count(), here.x1.data(), summed(partial_.data()), out);
+  dwell(begin_s, options_.pace.forward_s);
   exchange_->send(layer + 1, slot.g, out);
 }
 
@@ -168,20 +182,30 @@ void Stage::block_backward(Slot& slot, std::int64_t layer, const float* weights,
   const float *mine = weights + parameters_->block(layer), *dout = gradient_[index + 1].data();
   float *to = gradients + parameters_->block(layer), *middle = middle_[index].data(), *dx = gradient_[index].data();
   block.keep_in(&slot.layers[index].block);
+  double begin_s = busy_s();
   if (part != BackwardPart::weights) {
     block.feed_backward(mine, dout, partial_.data(), to, BackwardPart::input);
     add(*pool_, values_count(), summed(partial_.data()), dout, middle);
     block.attend_backward(mine, middle, partial_.data(), to, BackwardPart::input);
     add(*pool_, values_count(), summed(partial_.data()), middle, dx);
-    const std::int64_t skip = options_.model.skip_into(layer);
-    if (skip >= 0 && skip != options_.place.first_layer && exchange_->takes(skip))
-      exchange_->send_gradient(skip, slot.g, dx);
-    add_others(slot, layer);
-    if (layer == options_.place.first_layer && exchange_->takes(layer)) exchange_->send_gradient(layer, slot.g, dx);
+    dwell(begin_s, options_.pace.backward_s / 2);
+    if (part == BackwardPart::input) send_gradients(slot, layer);
   }
   if (part == BackwardPart::input) return;
+  begin_s = busy_s();
   block.feed_backward(mine, dout, partial_.data(), to, BackwardPart::weights);
   block.attend_backward(mine, middle, partial_.data(), to, BackwardPart::weights);
+  dwell(begin_s, options_.pace.backward_s / 2);
+  if (part == BackwardPart::whole) send_gradients(slot, layer);
+}
+
+// What enters the block has its gradient: that of a skip from another stage leaves, and what others have is added.
+void Stage::send_gradients(Slot& slot, std::int64_t layer) {
+  const std::int64_t first = options_.place.first_layer, skip = options_.model.skip_into(layer);
+  const float* dx = gradient_[at(layer - first)].data();
+  if (skip >= 0 && skip != first && exchange_->takes(skip)) exchange_->send_gradient(skip, slot.g, dx);
+  add_others(slot, layer);
+  if (layer == first && exchange_->takes(layer)) exchange_->send_gradient(layer, slot.g, dx);
 }
 
 void Stage::backward(std::int64_t g, const float* weights, float* gradients, BackwardPart part,

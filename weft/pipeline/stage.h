@@ -17,11 +17,18 @@
 
 namespace weft::pipeline {
 
+// What the work of a micro-batch takes at least: a stage that is quicker sleeps before it sends what it has made. So a
+// small model on few cores shows what large stages on many would do. 0: as quick as it is.
+struct ComputePace {
+  double forward_s = 0, backward_s = 0;  // half of a backward is for the weights
+};
+
 struct StageOptions {
   GptShape model;
   StagePlace place;
   std::int64_t sequences = 1;  // of a micro-batch, on this rank
   float scale = 1;             // of the loss: 1 / tokens of a whole step
+  ComputePace pace;
 };
 
 class Stage {
@@ -72,6 +79,9 @@ class Stage {
   void head_backward(Slot& slot, const float* weights, float* gradients, BackwardPart part);
   void block_backward(Slot& slot, std::int64_t layer, const float* weights, float* gradients, BackwardPart part);
   void add_others(Slot& slot, std::int64_t layer);
+  void send_gradients(Slot& slot, std::int64_t layer);
+  double busy_s() const;
+  void dwell(double begin_s, double seconds) const;
   const float* summed(const float* partial);
   Norm final_norm(const float* weights) const;
 

@@ -16,7 +16,7 @@ TokenData load_data(TrainConfig* config) {
 TrainResult train(World& world, const TrainConfig& config, const TokenData& data, const TrainOptions& options,
                   const std::function<void(const StepReport&)>& tell) {
   TrainResult result;
-  Trainer trainer(world, config, data, options.threads);
+  Trainer trainer(world, config, data, {.threads = options.threads, .pace = {}});
   if (options.resume)
     if (const auto latest = latest_checkpoint(config.out)) {
       load_checkpoint(*latest, config, trainer);

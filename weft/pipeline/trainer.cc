@@ -33,11 +33,12 @@ ExchangeOptions exchange_options(const TrainConfig& config, const Schedule& sche
           .transfers = config.transfers};
 }
 
-StageOptions stage_options(const TrainConfig& config, const StagePlace& place) {
+StageOptions stage_options(const TrainConfig& config, const StagePlace& place, const ComputePace& pace) {
   return {.model = config.model,
           .place = place,
           .sequences = config.sequences() / place.data,
-          .scale = 1.0f / static_cast<float>(config.batch * config.model.sequence)};
+          .scale = 1.0f / static_cast<float>(config.batch * config.model.sequence),
+          .pace = pace};
 }
 
 BackwardPart part_of(Work work) {
@@ -56,10 +57,11 @@ const Places& fitting(const Places& places, const World& world, const TrainConfi
 }  // namespace
 
 Schedule schedule_of(const TrainConfig& config) {
-  return build({.kind = config.schedule,
-                .stages = config.num_stages(),
-                .micro_batches = config.micro_batches,
-                .backward = config.transfers.overlap ? Backward::split : Backward::whole});
+  return build(
+      {.kind = config.schedule,
+       .stages = config.num_stages(),
+       .micro_batches = config.micro_batches,
+       .backward = config.transfers.overlap && config.transfers.delay_weights ? Backward::split : Backward::whole});
 }
 
 struct Trainer::State {
@@ -80,7 +82,9 @@ struct Trainer::State {
   Stage stage;
   std::int64_t steps = 0, done = 0;  // of the training, and of those by this object
 
-  State(World& world_in, const TrainConfig& config_in, const TokenData& data_in, int threads);
+  double work_s[kNumWorks] = {};  // without waiting, by kind of work, from the second step on
+
+  State(World& world_in, const TrainConfig& config_in, const TokenData& data_in, const TrainerOptions& options);
 
   const StagePlace& here() const { return places.stage(place.stage); }
   Stage::Tokens tokens_of(int micro_batch) const;
@@ -91,7 +95,8 @@ struct Trainer::State {
   const float* seen_weights() const { return rounded.empty() ? weights.data() : rounded.data(); }
 };
 
-Trainer::State::State(World& world_in, const TrainConfig& config_in, const TokenData& data_in, int threads)
+Trainer::State::State(World& world_in, const TrainConfig& config_in, const TokenData& data_in,
+                      const TrainerOptions& options)
     : world(world_in),
       config(config_in),
       data(data_in),
@@ -99,7 +104,7 @@ Trainer::State::State(World& world_in, const TrainConfig& config_in, const Token
       place(fitting(places, world, config).of(world.rank())),
       schedule(schedule_of(config)),
       list(config.model, here(), place.tensor),
-      pool(threads),
+      pool(options.threads),
       weights(num(list.size())),
       gradients(num(list.size())),
       optimiser(list.size(), config.adamw),
@@ -110,7 +115,8 @@ Trainer::State::State(World& world_in, const TrainConfig& config_in, const Token
                 2 * (here().end_layer - here().first_layer) * config.model.hidden),
       data_sum(world, places.data_group(world.rank()), list.size()),
       totals_sum(world, 4),
-      stage(stage_options(config, here()), &list, &exchange, &pump, here().tensor > 1 ? &rows_sum : nullptr, &pool) {
+      stage(stage_options(config, here(), options.pace), &list, &exchange, &pump,
+            here().tensor > 1 ? &rows_sum : nullptr, &pool) {
   list.fill_first_values(config.model, config.seed, weights);
   round_weights();
 }
@@ -138,12 +144,15 @@ double Trainer::State::run_items() {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const WorkItem& item = items[i];
     exchange.gap(&item, number(item));
+    const double begin = seconds_since(0) - exchange.waited_s();
     if (item.work == Work::forward)
       loss += stage.forward(number(item), seen_weights(), tokens_of(item.micro_batch));
     else
       stage.backward(number(item), seen_weights(), gradients.data(), part_of(item.work), [](std::int64_t) {});
+    if (done > 0) work_s[static_cast<int>(item.work)] += seconds_since(0) - exchange.waited_s() - begin;
   }
   exchange.gap(nullptr, 0);
+  exchange.drain();
   ++done;
   return loss;
 }
@@ -171,8 +180,8 @@ double Trainer::State::squared_norm() const {
   return sum;
 }
 
-Trainer::Trainer(World& world, const TrainConfig& config, const TokenData& data, int threads)
-    : state_(std::make_unique<State>(world, config, data, threads)) {}
+Trainer::Trainer(World& world, const TrainConfig& config, const TokenData& data, const TrainerOptions& options)
+    : state_(std::make_unique<State>(world, config, data, options)) {}
 Trainer::~Trainer() = default;
 
 StepReport Trainer::step() {
@@ -212,6 +221,33 @@ std::vector<double> Trainer::peak_activations() {
   const auto lock = s.pump.lock();
   RankSum(s.world, std::ssize(peaks)).add_up(peaks.data());
   return {peaks.begin(), peaks.end()};
+}
+
+Costs Trainer::costs() {
+  State& s = *state_;
+  const int stages = s.places.num_stages();
+  std::vector<float> sums(num(3 * stages));
+  const double count = static_cast<double>((s.done - 1) * s.config.micro_batches);
+  const auto average = [&](Work work) { return s.work_s[static_cast<int>(work)] / count; };
+  if (s.place.data == 0 && s.place.tensor == 0 && s.done > 1) {
+    const auto whole = static_cast<float>(average(Work::backward));
+    float* mine = sums.data() + 3 * s.place.stage;
+    mine[0] = static_cast<float>(average(Work::forward));
+    mine[1] = static_cast<float>(average(Work::backward_input)) + whole / 2;
+    mine[2] = static_cast<float>(average(Work::backward_weight)) + whole / 2;
+  }
+  RankSum(s.world, std::ssize(sums)).add_up(sums.data());
+  Costs costs;
+  for (int i = 0; i < stages; ++i) {
+    const float* of = sums.data() + 3 * i;
+    costs.stages.push_back({.forward_s = of[0], .backward_input_s = of[1], .backward_weight_s = of[2]});
+  }
+  for (const Crossing& crossing : s.places.crossings()) {
+    costs.stages[at(crossing.from)].send_forward_s += s.exchange.planned_s(crossing, false);
+    costs.stages[at(crossing.to)].send_backward_s += s.exchange.planned_s(crossing, true);
+  }
+  costs.transfers = s.config.transfers.overlap ? Transfers::overlapped : Transfers::blocking;
+  return costs;
 }
 
 std::int64_t Trainer::steps() const { return state_->steps; }

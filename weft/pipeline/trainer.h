@@ -12,7 +12,9 @@
 
 #include "weft/pipeline/config.h"
 #include "weft/pipeline/parameters.h"
+#include "weft/pipeline/stage.h"
 #include "weft/pipeline/token_data.h"
+#include "weft/schedule/costs.h"
 #include "weft/world/world.h"
 
 namespace weft::pipeline {
@@ -25,16 +27,24 @@ struct StepReport {
   double seconds = 0, tokens_per_s = 0;
 };
 
+struct TrainerOptions {
+  int threads = 1;  // of each rank, that compute
+  ComputePace pace;
+};
+
 class Trainer {
  public:
-  // Collective. The config is settled and has as many ranks as the world; `threads` of each rank compute. Weights have
-  // their first values.
-  Trainer(World& world, const TrainConfig& config, const TokenData& data, int threads);
+  // Collective. The config is settled and has as many ranks as the world. Weights have their first values.
+  Trainer(World& world, const TrainConfig& config, const TokenData& data, const TrainerOptions& options = {});
   ~Trainer();
 
   StepReport step();  // collective; the same loss on all ranks
   std::int64_t steps() const;
   std::vector<double> peak_activations();  // per stage, as counted; collective
+
+  // Per stage, of one micro-batch: what its work took on the first of its ranks without waiting for other stages, on
+  // average since the second step, and what its transfers to its neighbours take as planned. Collective.
+  Costs costs();
 
   const ParameterList& parameters() const;
   // This rank's, for checkpoints and tests.
@@ -47,7 +57,7 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-// The schedule of a config: backward is split where transfers overlap, so that gradients leave first.
+// The schedule of a config: backward is split where transfers overlap and weights are delayed.
 Schedule schedule_of(const TrainConfig& config);
 
 }  // namespace weft::pipeline
