@@ -1,5 +1,5 @@
-// `weft sim net PLAN|WORKLOAD --network NAME|FILE`: how long a plan or a training step takes on a network, what of it
-// computing hides, and which links are hottest. The figures are weft/sim's.
+// `weft sim net PLAN|WORKLOAD|TRACE --network NAME|FILE`: how long a plan, a training step or a trace takes on a
+// network, what of it computing hides, and which links are hottest. The figures are weft/sim's.
 #include "cli/sim/net.h"
 
 #include <chrono>
@@ -18,6 +18,8 @@
 #include "weft/sim/net/report.h"
 #include "weft/sim/net/run.h"
 #include "weft/sim/net/step_times.h"
+#include "weft/sim/step/chakra.h"
+#include "weft/study/sim/step_picture.h"
 
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
@@ -31,7 +33,7 @@ using netsim::HotLink;
 using netsim::NetResult;
 
 struct NetFlags {
-  std::string plan, beside, steps, trace;
+  std::string plan, beside, steps, trace, chakra, svg;
   NetworkFlags network;
   StepFlags step;
   std::int64_t burst = 0;
@@ -145,27 +147,36 @@ void print_text(const NetReport& r, int most_links) {
   print_links(x, r.topology, most_links);
 }
 
-// A training step of a workload.
-int run_workload(const NetFlags& flags) {
+// Files of PREFIX.RANK.et, and their groups.
+void write_chakra(const std::string& prefix, const netsim::StepGraph& graph) {
+  for (int rank = 0; rank < graph.num_ranks; ++rank)
+    write_file(fmt::format("{}.{}.et", prefix, rank), netsim::chakra_text(graph, rank));
+  write_file(prefix + ".groups.json", netsim::chakra_groups(graph));
+}
+
+// A training step of a workload, or a trace.
+int run_graph(const NetFlags& flags) {
   if (!flags.beside.empty() || !flags.steps.empty() || flags.burst != 0)
-    bad_input("--beside, --steps and --burst are for plans; \"{}\" is a workload, leave them out", flags.plan);
+    bad_input("--beside, --steps and --burst are for plans; \"{}\" is none, leave them out", flags.plan);
   const Topology topology = network_of(flags.network);
-  const Workload workload = load_workload(flags.plan);
+  StepFlags step = flags.step;
+  step.prove = !flags.unproved;
   netsim::StepRunOptions options;
   options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
   options.keep_slices = !flags.trace.empty();
-  netsim::TrainingOptions how = options_of(flags.step);
-  how.plans.prove = !flags.unproved;
-  const StepReport report =
-      run_step(training_step(workload, training_of(workload, flags.step), how), topology, options);
+  const StepReport report = run_step(load_step(flags.plan, step, topology.num_ranks), topology, options);
   if (!flags.trace.empty())
     write_file(flags.trace, step_trace(report.result, report.graph, topology, {flags.trace_ranks, flags.trace_links}));
+  if (!flags.chakra.empty()) write_chakra(flags.chakra, report.graph);
+  if (!flags.svg.empty()) write_file(flags.svg, operators_svg(report.result, report.graph.name));
   print_step(report, flags.links, flags.json);
   return 0;
 }
 
 int run_net(const NetFlags& flags) {
-  if (is_workload(flags.plan)) return run_workload(flags);
+  if (subject_of(flags.plan) != Subject::plan) return run_graph(flags);
+  if (!flags.chakra.empty() || !flags.svg.empty())
+    bad_input("--chakra and --svg are of steps and traces; \"{}\" is a plan, leave them out", flags.plan);
   const NetReport report = run_jobs(flags);
   if (!flags.trace.empty()) {
     std::vector<const Plan*> plans{&report.plan};
@@ -196,8 +207,9 @@ void add_net(CLI::App* command, Run* chosen) {
       "net", "a plan or a training step on a network of up to thousands of ranks, link by link");
   auto flags = std::make_shared<NetFlags>();
   net->add_option("plan", flags->plan,
-                  "a plan, as `weft plan OP --save FILE` writes it, or a workload: a name of workloads/ or a file")
-      ->type_name("PLAN|WORKLOAD")
+                  "a plan, as `weft plan OP --save FILE` writes it; a workload: a name of workloads/ or a file; a "
+                  "trace: the PREFIX of Chakra's PREFIX.RANK.et, or a text workload (.txt)")
+      ->type_name("PLAN|WORKLOAD|TRACE")
       ->required();
   add_network_flags(net, &flags->network);
   net->add_option("--cluster", flags->step.cluster, "steps take the time of this cluster's rates (else none)")
@@ -214,6 +226,9 @@ void add_net(CLI::App* command, Run* chosen) {
   add_out_file(*net, "--trace", &flags->trace, "a timeline, for ui.perfetto.dev");
   add_number(*net, "--trace-ranks", &flags->trace_ranks, "ranks on it (16)", 0);
   add_number(*net, "--trace-links", &flags->trace_links, "links on it, the hottest (64)", 0);
+  net->add_option("--chakra", flags->chakra, "write the step as a Chakra trace, PREFIX.RANK.et and PREFIX.groups.json")
+      ->type_name("PREFIX");
+  add_out_file(*net, "--svg", &flags->svg, "a chart of the operators: computing, exposed, hidden");
   net->add_flag("--json", flags->json, "one JSON object on standard output");
   net->footer(
       "Example:\n  weft plan ar --ranks 128 --m 4096 --n 4096 --route ring --save ar.json\n"

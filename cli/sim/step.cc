@@ -14,6 +14,8 @@
 #include "weft/sim/chip/chip.h"
 #include "weft/sim/net/report.h"
 #include "weft/sim/net/step_times.h"
+#include "weft/sim/step/chakra.h"
+#include "weft/sim/step/text_workload.h"
 
 #include "cli/flag_values.h"
 #include "cli/sim/net.h"
@@ -77,15 +79,40 @@ void print_operators(const StepReport& r) {
 
 }  // namespace
 
-bool is_workload(const std::string& name_or_path) {
+Subject subject_of(const std::string& name) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(name_or_path, error))
-    return name_or_path.find('/') == std::string::npos && !name_or_path.ends_with(".json");
+  if (name.ends_with(".et") || std::filesystem::is_regular_file(name + ".0.et", error)) return Subject::chakra;
+  if (name.ends_with(".txt")) return Subject::text;
+  if (!std::filesystem::is_regular_file(name, error))
+    return name.find('/') == std::string::npos && !name.ends_with(".json") ? Subject::workload : Subject::plan;
   try {
-    return find_field(load_json(name_or_path), "scale_down", name_or_path) != nullptr;
+    return find_field(load_json(name), "scale_down", name) != nullptr ? Subject::workload : Subject::plan;
   } catch (const Error&) {
-    return false;  // what is wrong with it, the loader of plans says
+    return Subject::plan;  // what is wrong with it, the loader of plans says
   }
+}
+
+netsim::StepGraph load_step(const std::string& name, const StepFlags& flags, int network_ranks) {
+  const Subject subject = subject_of(name);
+  if (subject == Subject::workload) {
+    if (!flags.fuse.empty() || !flags.groups.empty())
+      bad_input("--fuse and --groups are for traces; \"{}\" is a workload, give --forward and --backward", name);
+    const Workload workload = load_workload(name);
+    netsim::TrainingOptions how = options_of(flags);
+    how.plans.prove = flags.prove;
+    return training_step(workload, training_of(workload, flags), how);
+  }
+  netsim::TextOptions text{.ranks = network_ranks, .model_ranks = flags.tp};
+  text.trace.fuse = flags.fuse;
+  text.trace.plans = {parse_route(flags.route), flags.pieces, flags.prove};
+  if (!flags.cluster.empty() || !flags.chip.empty()) {
+    const netsim::TrainingOptions rates = options_of(flags);
+    text.trace.flops_per_s = rates.flops_per_s, text.trace.bytes_per_s = rates.bytes_per_s;
+  }
+  if (subject == Subject::text) return netsim::load_text_workload(name, text);
+  std::string prefix = name;
+  if (prefix.ends_with(".0.et")) prefix.resize(prefix.size() - 5);
+  return netsim::load_chakra(prefix, flags.groups, text.trace);
 }
 
 Training training_of(const Workload& workload, const StepFlags& flags) {
@@ -124,6 +151,10 @@ void add_step_flags(CLI::App* command, StepFlags* flags) {
   add_number(*command, "--ep", &flags->ep, "ranks that share experts", 1);
   add_number(*command, "--micro-batches", &flags->micro_batches, "of a replica per step", 1);
   add_number(*command, "--micro-batch", &flags->micro_batch, "sequences; dlrm: samples of a rank", std::int64_t{1});
+  command->add_option("--fuse", flags->fuse, "TRACE: compute nodes to fuse with the collective that needs them")
+      ->type_name("PATTERN");
+  command->add_option("--groups", flags->groups, "TRACE: groups of ranks by name, as {\"0\": [0, 1]}")
+      ->type_name("FILE");
   command->add_option("--schedule", flags->schedule, "gpipe, 1f1b, eager_1f1b, interleaved_1f1b or zero_bubble");
   command->add_option("--forward", flags->forward, "producers and their collectives: bulk, panels or fused (bulk)");
   command->add_option("--backward", flags->backward, "the same in the backward pass (bulk)");

@@ -18,10 +18,18 @@ struct StepFlags {
   std::int64_t micro_batch = 0;
   std::string schedule, forward = "bulk", backward = "bulk", reduction = "all_reduce", route = "auto", cluster, chip;
   double fused_factor = 1, update_factor = 1;
+  std::vector<std::string> fuse;  // traces
+  std::string groups;
+  bool prove = true;
 };
 void add_step_flags(CLI::App* command, StepFlags* flags);
 
-bool is_workload(const std::string& name_or_path);  // rather than a plan
+// What `weft sim net` is given, by its name and content. A trace is a prefix of PREFIX.0.et, a file .et of rank 0, or a
+// text workload (.txt).
+enum class Subject { plan, workload, chakra, text };
+Subject subject_of(const std::string& name_or_path);
+// The graph of anything but a plan.
+netsim::StepGraph load_step(const std::string& name_or_path, const StepFlags& flags, int network_ranks);
 Training training_of(const Workload& workload, const StepFlags& flags);
 netsim::TrainingOptions options_of(const StepFlags& flags);
 

@@ -159,6 +159,32 @@ TEST(SimNetCommand, AWorkloadIsATrainingStep) {
   std::remove(trace.c_str());
 }
 
+TEST(SimNetCommand, AStepBecomesATraceAndIsReadAgain) {
+  const std::string prefix = ::testing::TempDir() + "/weft_step", svg = prefix + ".svg";
+  std::vector<std::string> words{"sim",  "net",    "t-nlg",    "--network", "ring-16", "--chip", "h200-like",
+                                 "--tp", "4",      "--pp",     "2",         "--dp",    "2",      "--micro-batches",
+                                 "2",    "--json", "--chakra", prefix,      "--svg",   svg};
+  const Ended written_one = weft(words);
+  ASSERT_EQ(written_one.code, 0) << written_one.err;
+  EXPECT_NE(text_of_file(svg).find("<svg"), std::string::npos);
+  const Ended read =
+      weft({"sim", "net", prefix, "--network", "ring-16", "--groups", prefix + ".groups.json", "--json"});
+  ASSERT_EQ(read.code, 0) << read.err;
+  EXPECT_EQ(Json::parse(read.out)["time_us"], Json::parse(written_one.out)["time_us"]);
+  const Ended fused = weft({"sim", "net", prefix + ".0.et", "--network", "ring-16", "--groups", prefix + ".groups.json",
+                            "--fuse", "fc2", "--json"});
+  ASSERT_EQ(fused.code, 0) << fused.err;
+  const Ended cut = weft({"sim", "net", prefix, "--network", "ring-16"});
+  EXPECT_EQ(cut.code, 2);
+  EXPECT_NE(cut.err.find("give it with --groups"), std::string::npos) << cut.err;
+  const std::string text = written("weft_step.txt", "DATA\n1\nlayer -1 100 NONE 0 100 NONE 0 100 ALLREDUCE 4096 1\n");
+  const Ended layers = weft({"sim", "net", text, "--network", "ring-16", "--json"});
+  ASSERT_EQ(layers.code, 0) << layers.err;
+  EXPECT_EQ(Json::parse(layers.out)["simulated_ranks"], 1);
+  for (int rank = 0; rank < 16; ++rank) std::remove((prefix + "." + std::to_string(rank) + ".et").c_str());
+  for (const std::string& path : {prefix + ".groups.json", svg, text}) std::remove(path.c_str());
+}
+
 TEST(SimScaleCommand, OverRanksOverRatesAndOverWhatIsNotKnown) {
   const std::vector<std::string> base{"sim",        "scale",  "t-nlg",     "--network",
                                       "torus-16x8", "--chip", "h200-like", "--json"};
@@ -202,7 +228,7 @@ TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
       {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like"}, "has 128; use a larger network"},
       {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--schedule", "later"}, "\"later\""},
       {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--forward", "mixed"}, "unknown overlap \"mixed\""},
-      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--burst", "2"}, "is a workload, leave them out"}};
+      {{"gpt-3", "--network", "torus-16x8", "--chip", "h200-like", "--burst", "2"}, "is none, leave them out"}};
   for (const auto& [words, text] : cases) {
     std::vector<std::string> all{"sim", "net"};
     all.insert(all.end(), words.begin(), words.end());

@@ -35,7 +35,7 @@ bool ProtoReader::next(ProtoField& field) {
   field.type = static_cast<int>(tag & 7);
   field.number = static_cast<std::uint32_t>(tag >> 3);
   if (field.number == 0 || tag >> 32 != 0)
-    bad_input("{}: a field of number {}; this is no sentencepiece model", where_, tag >> 3);
+    bad_input("{}: a field of number {}; this is no {}", where_, tag >> 3, kind_);
   if (field.type == 0) {
     field.value = varint();
   } else if (field.type == 2) {
@@ -44,8 +44,14 @@ bool ProtoReader::next(ProtoField& field) {
     const std::string_view bytes = take(field.type == 1 ? 8 : 4);
     for (std::size_t i = bytes.size(); i-- > 0;) field.value = field.value << 8 | static_cast<unsigned char>(bytes[i]);
   } else {
-    bad_input("{}: field {} has wire type {}; this is no sentencepiece model", where_, field.number, field.type);
+    bad_input("{}: field {} has wire type {}; this is no {}", where_, field.number, field.type, kind_);
   }
+  return true;
+}
+
+bool ProtoReader::next_message(std::string_view& message) {
+  if (rest_.empty()) return false;
+  message = take(varint());
   return true;
 }
 
@@ -56,7 +62,7 @@ std::uint64_t ProtoReader::varint() {
     value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
     if (byte < 0x80) return value;
   }
-  bad_input("{}: a number of more than 10 bytes; this is no sentencepiece model", where_);
+  bad_input("{}: a number of more than 10 bytes; this is no {}", where_, kind_);
 }
 
 std::string_view ProtoReader::take(std::uint64_t bytes) {

@@ -1,5 +1,5 @@
-// The encoding of protocol buffers, as much as reading a sentencepiece model needs: fields in order, each a number,
-// four or eight bytes, or a stretch of bytes. Nothing beyond the text's end is read, whatever the lengths in it say.
+// The encoding of protocol buffers, as much as reading models and traces needs: fields in order, each a number, four or
+// eight bytes, or a stretch of bytes. Nothing beyond the text's end is read, whatever the lengths in it say.
 #pragma once
 
 #include <bit>
@@ -24,16 +24,20 @@ struct ProtoField {
 
 class ProtoReader {
  public:
-  ProtoReader(std::string_view text, std::string_view where) : rest_(text), where_(where) {}
+  // `kind`: what the file should be, for messages.
+  ProtoReader(std::string_view text, std::string_view where, std::string_view kind = "sentencepiece model")
+      : rest_(text), where_(where), kind_(kind) {}
 
   bool next(ProtoField& field);  // false at the end; throws bad_input on a malformed field
+  // Of a file of messages, each behind its length.
+  bool next_message(std::string_view& message);
 
  private:
   std::uint64_t varint();
   std::string_view take(std::uint64_t bytes);
 
   std::string_view rest_;
-  std::string_view where_;
+  std::string_view where_, kind_;
 };
 
 }  // namespace weft

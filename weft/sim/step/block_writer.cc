@@ -22,7 +22,7 @@ void add_fused(const Exchange& e, const TrainingOptions& options, GraphWriter* g
   const bool first = e.before != Collective::none;
   const std::int64_t bytes = first ? e.before_bytes : e.after_bytes;
   const std::int32_t shape =
-      graph->shape({first ? e.before : e.after, e.ranks, bytes, e.seconds * options.fused_factor, first});
+      graph->shape({space_of(first ? e.before : e.after), e.ranks, bytes, e.seconds * options.fused_factor, first});
   const std::string name = fmt::format("{} + {}", e.name, to_string(first ? e.before : e.after));
   flow->front = {flow->program.collective(graph->name(name), shape, e.communicator, joined(input, flow->last))};
 }
@@ -30,7 +30,7 @@ void add_fused(const Exchange& e, const TrainingOptions& options, GraphWriter* g
 void add_panels(const Exchange& e, const TrainingOptions& options, GraphWriter* graph, Flow* flow, const Needs& input) {
   const int parts = e.overlap == Overlap::panels ? options.panels : 1;
   const auto collective = [&](Collective kind, std::int64_t bytes, const Needs& needs) {
-    const std::int32_t shape = graph->shape({kind, e.ranks, std::max<std::int64_t>(bytes / parts, 1)});
+    const std::int32_t shape = graph->shape({space_of(kind), e.ranks, std::max<std::int64_t>(bytes / parts, 1)});
     return flow->program.collective(graph->name(fmt::format("{} {}", e.name, to_string(kind))), shape, e.communicator,
                                     needs);
   };

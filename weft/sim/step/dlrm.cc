@@ -76,7 +76,7 @@ class DlrmWriter {
                    &flow_, flow_.front);
       if (!layer.name.ends_with("_wgrad") || ranks_ == 1) continue;
       const std::int64_t weights = layer.m * layer.n;
-      const std::int32_t shape = graph_.shape({Collective::all_reduce, ranks_, weights * row_bytes_});
+      const std::int32_t shape = graph_.shape({SpaceKind::all_reduce, ranks_, weights * row_bytes_});
       sums_.push_back({flow_.program.collective(graph_.name("dense all_reduce"), shape, 0, {flow_.last}),
                        static_cast<double>(weights)});
     }

@@ -54,7 +54,8 @@ struct Communicator {
 struct StepShape {
   std::string name;
   Plan plan;
-  double seconds = 0;  // that its steps take together on a rank; 0: a collective alone
+  double seconds = 0;      // that its steps take together on a rank; 0: a collective alone
+  std::int64_t bytes = 0;  // as CollectiveShape has them (writer.h)
 };
 
 struct StepGraph {

@@ -17,7 +17,7 @@ StepGraph pair_graph() {
   StepGraph& graph = writer.graph();
   graph.num_ranks = 2;
   graph.communicators.push_back(communicator_of("all", 2, {{0, 1}}));
-  const std::int32_t shape = writer.shape({Collective::all_reduce, 2, 4000});
+  const std::int32_t shape = writer.shape({SpaceKind::all_reduce, 2, 4000});
   for (int rank = 0; rank < 2; ++rank) {
     ProgramWriter program;
     const std::int32_t make = program.compute(writer.name("make"), 1e-6, {});

@@ -71,7 +71,7 @@ class StageWriter {
       if (ranks > 1) {
         const auto bytes = static_cast<std::int64_t>(weights) * static_cast<std::int64_t>(size_of(micro_.dtype));
         sum = out_.program.collective(graph_.name("gradients all_reduce"),
-                                      graph_.shape({Collective::all_reduce, ranks, bytes}), communicator, {out_.last});
+                                      graph_.shape({SpaceKind::all_reduce, ranks, bytes}), communicator, {out_.last});
       }
       sums_.push_back({sum, weights});
     }

@@ -14,26 +14,34 @@ constexpr Names<Overlap, 3> kOverlaps{
     {{Overlap::bulk, "bulk"}, {Overlap::panels, "panels"}, {Overlap::fused, "fused"}}};
 constexpr std::int64_t kWord = 4;
 
-Space space_for(Collective kind, int ranks, Route route) {
-  const Mesh mesh({{"group", ranks}});
-  const SpaceOptions ring{.route = Route::ring}, chosen{.route = route == Route::automatic ? Route::ring : route},
-      direct{.route = Route::direct};
-  switch (kind) {
+Space space_for(SpaceKind kind, int ranks, Route route) {
+  Space out;
+  out.kind = kind;
+  out.mesh = Mesh({{"group", ranks}});
+  out.axis = "group";
+  if (kind == SpaceKind::all_reduce) out.options.route = route == Route::automatic ? Route::ring : route;
+  if (kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_gather) out.options.route = Route::ring;
+  if (kind == SpaceKind::all_to_all) out.options.route = Route::direct;
+  return out;
+}
+
+}  // namespace
+
+SpaceKind space_of(Collective collective) {
+  switch (collective) {
     case Collective::all_reduce:
-      return all_reduce(mesh, "group", chosen);
+      return SpaceKind::all_reduce;
     case Collective::reduce_scatter:
-      return reduce_scatter(mesh, "group", ring);
+      return SpaceKind::reduce_scatter;
     case Collective::all_gather:
-      return all_gather(mesh, "group", ring);
+      return SpaceKind::all_gather;
     case Collective::all_to_all:
-      return all_to_all(mesh, "group", direct);
+      return SpaceKind::all_to_all;
     case Collective::none:
       break;
   }
   fail(Code::internal, "no collective has no space");
 }
-
-}  // namespace
 
 std::string_view to_string(Overlap overlap) { return weft::name_of(kOverlaps, overlap); }
 Overlap parse_overlap(std::string_view name) { return parse_name(kOverlaps, "overlap", name); }
@@ -53,7 +61,7 @@ std::int32_t GraphWriter::name(std::string_view text) {
 // A row per rank and chunk. An all_gather's ranks have one row each.
 Plan GraphWriter::build_alone(const CollectiveShape& shape) const {
   const std::int64_t cols = std::max<std::int64_t>(1, ceil_div(shape.bytes, kWord * shape.ranks));
-  const std::int64_t rows = shape.kind == Collective::all_gather ? 1 : shape.ranks;
+  const std::int64_t rows = shape.kind == SpaceKind::all_gather ? 1 : shape.ranks;
   return build(copy({.rows = rows, .cols = cols, .tile = {1, cols}}),
                space_for(shape.kind, shape.ranks, options_.route));
 }
@@ -65,7 +73,7 @@ Plan GraphWriter::build_fused(const CollectiveShape& shape) const {
   if (shape.gathers_first) {  // each rank's rows are `pieces` rows of cols words; what it makes of them is its own
     return build(space, gemm({.m = chunk, .n = 1, .k = cols, .tile = {1, 1}}));
   }
-  const std::int64_t rows = shape.kind == Collective::all_gather ? chunk : chunk * shape.ranks;
+  const std::int64_t rows = shape.kind == SpaceKind::all_gather ? chunk : chunk * shape.ranks;
   return build(gemm({.m = rows, .n = cols, .k = 1, .tile = {1, cols}}), space);
 }
 
@@ -79,7 +87,7 @@ std::int32_t GraphWriter::shape(const CollectiveShape& shape) {
   StepShape out;
   out.name = key;
   out.plan = shape.seconds > 0 ? build_fused(shape) : build_alone(shape);
-  out.seconds = shape.seconds;
+  out.seconds = shape.seconds, out.bytes = shape.bytes;
   if (options_.prove) require_runnable(out.plan);
   graph_.shapes.push_back(std::move(out));
   return shapes_[key] = int_size(graph_.shapes) - 1;

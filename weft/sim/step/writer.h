@@ -26,6 +26,8 @@ enum class Overlap {
 std::string_view to_string(Overlap overlap);
 Overlap parse_overlap(std::string_view name);
 
+SpaceKind space_of(Collective collective);  // throws for none
+
 struct PlanOptions {
   Route route = Route::automatic;  // of all_reduce; auto: ring
   int pieces = 8;
@@ -34,7 +36,7 @@ struct PlanOptions {
 
 // What a shape is made of.
 struct CollectiveShape {
-  Collective kind = Collective::none;
+  SpaceKind kind = SpaceKind::keep;
   int ranks = 0;
   std::int64_t bytes = 0;      // of what one rank gives (all_gather: of what it has in the end)
   double seconds = 0;          // fused: of the producer; 0: alone
