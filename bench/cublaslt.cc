@@ -74,7 +74,7 @@ struct CublasLtGemm::Impl {
   int run(const void* x, const void* w, void* y, std::size_t which) {
     const float one = 1, zero = 0;
     return library().matmul(library().handle, desc, &one, w, a, x, b, &zero, y, c, y, c, &proposals[which].algorithm,
-                            workspace.data(), kWorkspaceBytes, nullptr);
+                            workspace.data(), kWorkspaceBytes, device_queue());
   }
 };
 

@@ -8,6 +8,8 @@ namespace {
 
 constexpr int kBlocks = 132, kThreads = 512, kMost = 8, kSlices = 512;
 
+cudaStream_t queue() { return static_cast<cudaStream_t>(device_queue()); }
+
 struct Arguments {
   const uint4* partial[kMost];
   uint4* outputs[kMost];
@@ -113,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ 
 }  // namespace
 
 void fill_random(DeviceMemory& memory, std::uint32_t seed) {
-  fill_kernel<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(memory.data()),
+  fill_kernel<<<1024, 256, 0, queue()>>>(reinterpret_cast<__nv_bfloat16*>(memory.data()),
                              static_cast<std::size_t>(memory.bytes() / 2), seed);
 }
 
@@ -145,7 +147,7 @@ void DeviceReduceScatter::direct() {
     p.partial[r] = static_cast<const uint4*>(partial_[r]);
     p.outputs[r] = pointer<uint4>(outputs_[r]);
   }
-  direct_kernel<<<kBlocks, kThreads>>>(p);
+  direct_kernel<<<kBlocks, kThreads, 0, queue()>>>(p);
 }
 
 void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
@@ -162,7 +164,7 @@ void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
     p.flags[r] = pointer<std::uint32_t>(flags_[r]);
     p.stamps[r] = pointer<unsigned long long>(stamps_[r]);
   }
-  ring_kernel<<<kBlocks, kThreads>>>(p);
+  ring_kernel<<<kBlocks, kThreads, 0, queue()>>>(p);
 }
 
 }  // namespace weft

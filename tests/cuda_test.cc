@@ -31,10 +31,17 @@ struct OnDevice {
 
   explicit OnDevice(const std::vector<Operands>& from) {
     for (const Operands& o : from) {
-      memory.push_back(on_device(o.x));
-      memory.push_back(on_device(o.w));
-      operands.push_back({memory[memory.size() - 2].data(), memory.back().data()});
+      const void *x = kept(o.x), *w = kept(o.w), *bias = kept(o.bias), *residual = kept(o.residual);
+      operands.push_back({x, w, static_cast<const float*>(bias), static_cast<const float*>(residual)});
     }
+  }
+
+ private:
+  template <typename T>
+  const void* kept(const std::vector<T>& values) {
+    if (values.empty()) return nullptr;
+    memory.push_back(on_device(values));
+    return memory.back().data();
   }
 };
 
@@ -81,6 +88,66 @@ TEST_F(Cuda, AgreesWithTheReferenceWhateverTheShapeRouteAndLayout) {
       c.layout = layout;
       run_case(c);
     }
+}
+
+TEST_F(Cuda, TriggersGathersCopiesAndEpiloguesAgreeToo) {
+  for (const CudaCase& c : testing_cuda::other_cases()) run_case(c);
+}
+
+// Rows that nobody writes keep their zeros: one run each.
+TEST_F(Cuda, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
+  for (const auto& [route, space] :
+       {std::pair{Route::direct, SpaceKind::all_to_all}, std::pair{Route::staged, SpaceKind::all_to_all},
+        std::pair{Route::ring, SpaceKind::reduce_scatter}, std::pair{Route::two_shot, SpaceKind::all_reduce},
+        std::pair{Route::ring, SpaceKind::all_reduce}}) {
+    const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
+    const Plan plan = testing_cuda::plan_of(c);
+    const std::vector<std::int64_t> peers{0, 77, 260};
+    Counts counts;
+    if (space == SpaceKind::all_to_all)
+      counts.peers = peers;
+    else
+      counts.rows = 300;
+    const std::vector<Counts> all(3, counts);
+    const auto operands = all_operands(c, 1);
+    const OnDevice there(operands);
+    CudaExecutor executor(plan, {});
+    executor.limit(all);
+    executor.start(there.operands);
+    executor.finish();
+    auto expected = testing_cuda::reference_of(plan, operands, all);
+    for (int r = 0; r < 3; ++r) EXPECT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r;
+    executor.limit({});  // all rows again
+    executor.start(there.operands);
+    executor.finish();
+    expected = testing_cuda::reference_of(plan, operands);
+    for (int r = 0; r < 3; ++r) EXPECT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r;
+  }
+}
+
+// Five launches of three runs each: the number of a run is on the device, so what is recorded once goes on counting.
+TEST_F(Cuda, RunsAreRecordedOnceAndLaunchedAsAGraph) {
+  CudaCase c{"", 1024, 512, 72, {128, 256}, 4, Route::ring, WeightLayout::nk, SpaceKind::all_reduce};
+  c.depth = 2;
+  const Plan plan = testing_cuda::plan_of(c);
+  const Expander expander(plan);
+  const auto operands = all_operands(c, 3);
+  const OnDevice there(operands);
+  CudaExecutor executor(plan, {});
+  executor.start(there.operands);
+  executor.finish();
+  DeviceGraph graph([&] {
+    for (int run = 0; run < 3; ++run) executor.start(there.operands);
+  });
+  for (int launch = 0; launch < 5; ++launch) graph.launch();
+  executor.finish();
+  const auto expected = testing_cuda::reference_of(plan, operands);
+  for (int r = 0; r < c.ranks; ++r) {
+    EXPECT_LE(error_of(executor, r, expected[at(r)]), 0.02);
+    const auto counters = executor.counters(r);
+    for (const std::uint32_t i : testing_cuda::signalled(executor.tables(), r))
+      ASSERT_EQ(counters[i], 16 * expander.counter_total(static_cast<int>(i), r)) << "counter " << i;
+  }
 }
 
 TEST_F(Cuda, SevenAndEightRanksShareOneGpu) {
@@ -191,6 +258,12 @@ TEST_F(Cuda, RefusesSharedNicsAndOperandsOfOtherRanks) {
             "links of a GPU's ranks are paced one by one; leave out \",nic\"");
   CudaExecutor executor(plan, {});
   EXPECT_EQ(refusal([&] { executor.start({}); }), "operands of 0 ranks are given, but the plan has 2");
+  const std::vector<Counts> counts(3);
+  EXPECT_EQ(refusal([&] { executor.limit(counts); }), "counts of 3 ranks are given, but the plan has 2");
+  const float bias = 0;
+  const std::vector<CudaOperands> two(2, {.bias = &bias});
+  EXPECT_EQ(refusal([&] { executor.start(two); }),
+            "plan \"gemm reduce_scatter ring\" has not a bias, but rank 0 gives one");
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ Plan staged_exchange(const Producer& p, const Space& space) {
   const Expr all = x.parts.sent(r, N), width = up(x.columns.size(r), tn);
   const BoxRule whole{{0, 0}, {all, x.columns.size(r)}};
   Buffer stage;
-  stage.name = "stage", stage.shape = {all, x.columns.size(r)};
+  stage.name = "stage", stage.shape = {all, x.columns.size(r)}, stage.dtype = p.y();
   const int staged = x.draft.buffer(stage);
   const int made = x.draft.counter("made", up(all, tm) * width, 1);
   Rule make = x.draft.step("make", whole);

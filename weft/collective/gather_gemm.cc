@@ -10,6 +10,7 @@ GatherGemm::GatherGemm(Draft begun) : draft(std::move(begun)) {
   draft.param("k", draft.producer.k);
   draft.param("strips", ceil_div(draft.producer.m, draft.producer.tile[0]));
   Buffer buffer;
+  buffer.dtype = draft.producer.x();
   buffer.name = "x", buffer.role = Role::input, buffer.shape = {m, k};
   x = draft.buffer(buffer);
   buffer.name = "a", buffer.role = Role::internal, buffer.shape = {N * m, k};

@@ -47,10 +47,11 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
 }
 
 void check_operands(const Producer& p) {
+  const bool narrow = p.kind == ProducerKind::gemm || p.kind == ProducerKind::copy;
   for (const auto& [name, dtype] : {std::pair{"x", p.input}, std::pair{"y", p.output}}) {
-    if (dtype == Dtype::f32 || (dtype == Dtype::bf16 && p.kind == ProducerKind::gemm)) continue;
+    if (dtype == Dtype::f32 || (dtype == Dtype::bf16 && narrow)) continue;
     bad_input("\"{}\" is {}, but the {} of a {} is f32{} in this Weft; give f32", name, to_string(dtype), name,
-              to_string(p.kind), p.kind == ProducerKind::gemm ? " or bf16" : "");
+              to_string(p.kind), narrow ? " or bf16" : "");
   }
   if (p.weights != WeightLayout::kn && p.kind != ProducerKind::gemm)
     bad_input("\"layout\" is {}, but only a gemm has a choice; leave it out of a {}", to_string(p.weights),
@@ -135,6 +136,7 @@ Producer copy(const CopyOptions& o) {
   Producer p;
   p.kind = ProducerKind::copy;
   p.m = o.rows, p.n = o.cols, p.tile = o.tile, p.addend = o.addend;
+  p.input = p.output = o.dtype;
   return p;
 }
 

@@ -35,7 +35,7 @@ struct Producer {
   std::array<std::int64_t, 2> tile{0, 0};   // 0: chosen from the shape
   Dtype weight = Dtype::f32;                // of w: f32 or bf16
   Dtype input = Dtype::f32;                 // of x, and
-  Dtype output = Dtype::f32;                // of y: f32, or of a gemm bf16 too
+  Dtype output = Dtype::f32;                // of y: f32, or of a gemm and a copy bf16 too
   WeightLayout weights = WeightLayout::kn;  // how w of a gemm lies
   std::int64_t dim = 0;                     // embedding_bag
   std::int64_t rows = 0;                    // embedding_bag: rows of each table
@@ -85,6 +85,7 @@ struct CopyOptions {
   std::int64_t rows = 0, cols = 0;
   std::array<std::int64_t, 2> tile{0, 0};
   bool addend = false;
+  Dtype dtype = Dtype::f32;  // of x and y: f32 or bf16
 };
 
 struct WindowOptions {

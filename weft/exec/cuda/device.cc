@@ -56,6 +56,43 @@ void download(const void* from, void* to, std::int64_t bytes) {
   check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost), "copy from the device");
 }
 
+void* device_queue() {
+  static const cudaStream_t queue = [] {
+    cudaStream_t made = nullptr;
+    check_cuda(cudaStreamCreate(&made), "make a queue");
+    return made;
+  }();
+  return queue;
+}
+
+DeviceGraph::DeviceGraph(const std::function<void()>& enqueue) {
+  const auto queue = static_cast<cudaStream_t>(device_queue());
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "record a graph");
+  try {
+    enqueue();
+  } catch (...) {
+    cudaStreamEndCapture(queue, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check_cuda(cudaStreamEndCapture(queue, &graph), "record a graph");
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&made, graph, 0);
+  cudaGraphDestroy(graph);
+  check_cuda(status, "make a graph");
+  made_ = made;
+}
+
+DeviceGraph::~DeviceGraph() {
+  if (made_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(made_));
+}
+
+void DeviceGraph::launch() {
+  check_cuda(cudaGraphLaunch(static_cast<cudaGraphExec_t>(made_), static_cast<cudaStream_t>(device_queue())),
+             "launch a graph");
+}
+
 DeviceTimer::DeviceTimer() {
   for (void*& event : events_) {
     cudaEvent_t made = nullptr;
@@ -68,11 +105,14 @@ DeviceTimer::~DeviceTimer() {
   for (void* event : events_) cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
 
-void DeviceTimer::begin() { check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[0])), "record an event"); }
+void DeviceTimer::begin() {
+  check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[0]), static_cast<cudaStream_t>(device_queue())),
+             "record an event");
+}
 
 double DeviceTimer::end_us() {
   const auto first = static_cast<cudaEvent_t>(events_[0]), last = static_cast<cudaEvent_t>(events_[1]);
-  check_cuda(cudaEventRecord(last), "record an event");
+  check_cuda(cudaEventRecord(last, static_cast<cudaStream_t>(device_queue())), "record an event");
   check_cuda(cudaEventSynchronize(last), "run what was enqueued");
   float ms = 0;
   check_cuda(cudaEventElapsedTime(&ms, first, last), "measure time");

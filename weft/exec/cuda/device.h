@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,24 @@ std::vector<T> from_device(const void* from, std::size_t count) {
   download(from, out.data(), static_cast<std::int64_t>(count * sizeof(T)));
   return out;
 }
+
+// The queue in which all work of Weft on the GPU stands, a cudaStream_t. What is in the default stream waits for it, and
+// it for that.
+void* device_queue();
+
+// Work that is enqueued once, while this is made, and then again at every launch: without the host's part of it.
+// Arguments are those of the first time.
+class DeviceGraph {
+ public:
+  explicit DeviceGraph(const std::function<void()>& enqueue);
+  ~DeviceGraph();
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+  void launch();
+
+ private:
+  void* made_ = nullptr;
+};
 
 // Time between two moments of the GPU's queue.
 class DeviceTimer {

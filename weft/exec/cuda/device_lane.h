@@ -10,6 +10,7 @@ inline constexpr int kCudaTileRows = 128, kCudaTileCols = 256;  // the most that
 inline constexpr int kStripCols = 64, kStripBytes = kCudaTileRows * kStripCols * 2;
 inline constexpr int kImageBytes = kCudaTileRows * kCudaTileCols * 2;
 inline constexpr int kMaxCudaRanks = 8;
+inline constexpr int kMaxMatrices = 4;  // of a rank, in rows: x, what is gathered or staged, and y
 
 struct DeviceWait {
   std::uint32_t counter;  // of the waiting rank
@@ -19,9 +20,11 @@ struct DeviceWait {
 
 struct DevicePlace {
   std::int32_t rank;
-  std::int32_t image;     // 1: an image at `offset`; 0: rows of the output from (row, col) on
-  std::int32_t row, col;  // of the output
-  std::int64_t offset;    // in bytes, in that rank's segment
+  std::int32_t matrix;      // rows of that matrix of the rank from (row, col) on; -1: an image at `offset`
+  std::int32_t row, col;    // of the matrix
+  std::int64_t offset;      // of an image, in bytes, in that rank's segment
+  std::int64_t copy_bytes;  // run e uses the copy at offset + e % depth * copy_bytes
+  std::int32_t depth;
 };
 
 struct DeviceSignal {
@@ -31,11 +34,18 @@ struct DeviceSignal {
 };
 
 struct DeviceLane {
-  std::int32_t row, col;    // of the producer's output: rows of x, columns of w
+  std::int32_t row, col;    // of a product: rows of the matrix `reads`, columns of w
   std::int32_t rows, cols;  // of the tile; 0: none is kept
   std::int32_t first_wait, first_source, first_target, first_signal;  // in the rank's arrays
   std::int16_t waits, sources, targets, signals;                      // how many of each
-  std::int32_t action, lane;                                          // of the rank's Program; lane -1: fills a pair
+  std::int16_t product;     // 1: (sources) + x * w; 0: the sources alone
+  std::int16_t finish;      // 1: bias, activation and residual before it is stored
+  std::int16_t reads;       // matrix of the rank whose rows a product takes; 0: x
+  std::int16_t limit;       // which of the rank's counts shortens it; -1: none
+  std::int32_t limit_from;  // rows that count: counts[limit] - limit_from
+  std::int32_t parts;       // of a copy: how many of them signal together, the last to end
+  std::int32_t part;        // and where those that have ended are counted
+  std::int32_t action, lane;  // of the rank's Program; lane -1: fills a pair
 };
 
 struct DeviceFailure {

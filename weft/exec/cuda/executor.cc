@@ -3,6 +3,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <climits>
+#include <tuple>
 #include <utility>
 
 #include "weft/base/index.h"
@@ -37,10 +39,17 @@ CUtensorMap map_of(const void* data, std::int64_t rows, std::int64_t cols, std::
 
 // What a rank has on the device.
 struct RankMemory {
-  DeviceMemory segment, lanes, triggers, waits, sources, targets, signals, fired;
+  DeviceMemory segment, lanes, triggers, waits, sources, targets, signals, fired, ended, counts;
 };
 
-RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout) {
+std::vector<std::int32_t> counts_of(const Counts& counts, int num_ranks) {
+  std::vector<std::int32_t> out(num(num_ranks) + 1, INT32_MAX);
+  if (counts.rows >= 0) out[0] = static_cast<std::int32_t>(counts.rows);
+  for (std::size_t p = 0; p < counts.peers.size(); ++p) out[p + 1] = static_cast<std::int32_t>(counts.peers[p]);
+  return out;
+}
+
+RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num_ranks) {
   RankMemory out;
   out.segment = DeviceMemory(layout.bytes + 1);
   out.lanes = on_device(table.lanes);
@@ -50,6 +59,8 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout) {
   out.targets = on_device(table.targets);
   out.signals = on_device(table.signals);
   out.fired = DeviceMemory(std::max<std::int64_t>(int_size(table.triggers), 1) * 4);
+  out.ended = DeviceMemory(std::max<std::int64_t>(table.parted, 1) * 4);
+  out.counts = on_device(counts_of({}, num_ranks));
   return out;
 }
 
@@ -63,7 +74,7 @@ struct CudaExecutor::Impl {
   FusedGemm gemm;
   std::vector<RankMemory> memory;
   std::vector<CudaOperands> operands;  // whose maps the arguments hold
-  DeviceMemory gave_up, links;
+  DeviceMemory gave_up, links, run;
   DeviceFailure* failure = nullptr;
   DeviceArguments arguments{};
   bool broken = false;
@@ -112,14 +123,17 @@ void CudaExecutor::Impl::share_device() {
 void CudaExecutor::Impl::fill_rank(int r) {
   const LaneTable& table = device.tables[at(r)];
   const DeviceLayout& layout = device.layout[at(r)];
-  memory.push_back(memory_of(table, layout));
+  memory.push_back(memory_of(table, layout, plan.num_ranks));
   const RankMemory& m = memory.back();
   DeviceRank& to = arguments.ranks[r];
-  const DeviceBuffer& y = layout.buffers[at(device.output)];
   to.segment = reinterpret_cast<std::uint8_t*>(m.segment.data());
-  to.output = to.segment + y.offset;
-  to.output_rows = static_cast<std::int32_t>(y.rows), to.output_cols = static_cast<std::int32_t>(y.cols);
-  to.y = map_of(to.output, y.rows, y.cols, kCudaTileRows);
+  for (std::size_t i = 0; i < layout.matrices.size(); ++i) {
+    const DeviceMatrixShape& matrix = layout.matrices[i];
+    to.matrix_rows[i] = static_cast<std::int32_t>(matrix.rows), to.matrix_cols[i] = static_cast<std::int32_t>(matrix.cols);
+    if (matrix.buffer < 0) continue;  // x: bound at each run
+    to.matrices[i] = to.segment + matrix.offset;
+    to.maps[i] = map_of(to.matrices[i], matrix.rows, matrix.cols, kCudaTileRows);
+  }
   to.counters = reinterpret_cast<std::uint32_t*>(to.segment + layout.counters);
   to.stamps = reinterpret_cast<unsigned long long*>(to.segment + layout.stamps);
   to.lanes = reinterpret_cast<const DeviceLane*>(m.lanes.data());
@@ -129,6 +143,8 @@ void CudaExecutor::Impl::fill_rank(int r) {
   to.targets = reinterpret_cast<const DevicePlace*>(m.targets.data());
   to.signals = reinterpret_cast<const DeviceSignal*>(m.signals.data());
   to.fired = reinterpret_cast<std::uint32_t*>(m.fired.data());
+  to.ended = reinterpret_cast<std::uint32_t*>(m.ended.data());
+  to.counts = reinterpret_cast<const std::int32_t*>(m.counts.data());
   to.pairs = int_size(table.lanes) / 2, to.num_triggers = int_size(table.triggers);
 }
 
@@ -148,10 +164,17 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
   const Producer& p = plan.producers[0];
   operands.resize(given.size());
   for (std::size_t r = 0; r < given.size(); ++r) {
-    if (given[r].x != operands[r].x) arguments.ranks[r].x = map_of(given[r].x, p.m, p.k, kCudaTileRows);
-    if (given[r].w != operands[r].w)
-      arguments.ranks[r].w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
-                                                            : map_of(given[r].w, p.k, p.n, kBlockDepth);
+    DeviceRank& to = arguments.ranks[r];
+    for (const auto& [name, wanted, found] : {std::tuple{"bias", p.bias, given[r].bias != nullptr},
+                                              std::tuple{"residual", p.residual, given[r].residual != nullptr}})
+      if (wanted != found)
+        bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name, r,
+                  found ? "gives" : "gives not");
+    if (given[r].x != operands[r].x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
+    if (p.has_w() && given[r].w != operands[r].w)
+      to.w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
+                                            : map_of(given[r].w, p.k, p.n, kBlockDepth);
+    to.bias = given[r].bias, to.residual = given[r].residual;
     operands[r] = given[r];
   }
 }
@@ -164,6 +187,7 @@ void CudaExecutor::Impl::launch() {
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
   config.attrs = &cooperative, config.numAttrs = 1;
+  config.stream = static_cast<cudaStream_t>(device_queue());
   void* given[] = {&arguments};
   check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
 }
@@ -184,7 +208,11 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
   check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&i.failure), sizeof(DeviceFailure), cudaHostAllocMapped),
              "allot pinned memory");
   *i.failure = {};
+  i.run = DeviceMemory(8);
   i.arguments.failure = i.failure;
+  i.arguments.run = reinterpret_cast<std::uint32_t*>(i.run.data());
+  i.arguments.columns = static_cast<std::int32_t>(plan.producers[0].n);
+  i.arguments.activation = plan.producers[0].activation;
   i.arguments.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
   i.arguments.links = reinterpret_cast<unsigned long long*>(i.links.data());
   i.arguments.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
@@ -197,7 +225,19 @@ void CudaExecutor::start(std::span<const CudaOperands> operands) {
   if (impl_->broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", impl_->plan.name);
   impl_->bind(operands);
   impl_->launch();
-  ++impl_->arguments.run;
+}
+
+void CudaExecutor::limit(std::span<const Counts> counts) {
+  if (!counts.empty() && counts.size() != num(impl_->plan.num_ranks))
+    bad_input("counts of {} ranks are given, but the plan has {}", counts.size(), impl_->plan.num_ranks);
+  for (int r = 0; r < impl_->plan.num_ranks; ++r) {
+    const auto values = counts_of(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks);
+    impl_->memory[at(r)].counts.upload(values.data(), std::ssize(values) * 4);  // after what is enqueued
+  }
+}
+
+std::int32_t* CudaExecutor::counts(int rank) {
+  return reinterpret_cast<std::int32_t*>(impl_->memory[at(rank)].counts.data());
 }
 
 void CudaExecutor::finish() {
@@ -210,7 +250,7 @@ void CudaExecutor::finish() {
 
 const std::byte* CudaExecutor::output(int rank) const {
   return impl_->memory[at(rank)].segment.data() +
-         impl_->device.layout[at(rank)].buffers[at(impl_->device.output)].offset;
+         impl_->device.layout[at(rank)].matrices[at(impl_->device.output)].offset;
 }
 
 std::vector<std::uint32_t> CudaExecutor::counters(int rank) const {

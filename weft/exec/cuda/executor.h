@@ -1,6 +1,7 @@
 // The CUDA executor: all ranks of a plan on one GPU, each on its own multiprocessors, in one cooperative launch per
 // run. So all of them are resident, and a wait for a peer ends. The plan is expanded once; a run enqueues a kernel and
-// returns. Runs follow one another in the GPU's queue without the host.
+// returns. The number of a run is kept on the device: runs follow one another in the GPU's queue without the host, and
+// may be launched as a DeviceGraph.
 #pragma once
 
 #include <chrono>
@@ -11,15 +12,19 @@
 #include <span>
 #include <vector>
 
+#include "weft/exec/bindings.h"
 #include "weft/exec/cuda/lane_table.h"
 #include "weft/transport/local/pace.h"
 
 namespace weft {
 
-// One rank's inputs in device memory: x (m, k) and w in the plan's layout, both bf16.
+// One rank's inputs in device memory: x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n) and
+// residual (as the rank's y) in f32, where the plan has them.
 struct CudaOperands {
   const void* x = nullptr;
   const void* w = nullptr;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
 };
 
 struct CudaOptions {
@@ -39,6 +44,11 @@ class CudaExecutor {
 
   // Enqueues one run of all ranks; operands must stay as they are until it has ended.
   void start(std::span<const CudaOperands> operands);
+  // Rows that count from the next run on (bindings.h), rank by rank; no counts: all rows.
+  void limit(std::span<const Counts> counts);
+  // The same in device memory, for those who find them there: rows of all, then for each peer.
+  std::int32_t* counts(int rank);
+
   // Waits for all runs. Throws deadline, naming rank, peer, tile, seen and expected, where a wait on the device took
   // too long; the executor is of no use then.
   void finish();

@@ -13,9 +13,13 @@ namespace weft {
 inline constexpr int kBlockDepth = 64;  // of x and w in one stage
 
 struct DeviceRank {
-  CUtensorMap x, w, y;  // boxes of 128 x 64, 128 x 64 (nk) or 64 x 64 (kn), and 128 x 64
+  CUtensorMap maps[kMaxMatrices];  // of the matrices, in boxes of 128 x 64; 0: x
+  CUtensorMap w;                   // boxes of 128 x 64 (nk) or 64 x 64 (kn)
+  std::uint8_t* matrices[kMaxMatrices];
+  std::int32_t matrix_rows[kMaxMatrices], matrix_cols[kMaxMatrices];
   std::uint8_t* segment;
-  std::uint8_t* output;  // y, in rows
+  const float* bias;  // null: none
+  const float* residual;
   std::uint32_t* counters;
   unsigned long long* stamps;
   const DeviceLane* lanes;
@@ -24,21 +28,24 @@ struct DeviceRank {
   const DevicePlace* sources;
   const DevicePlace* targets;
   const DeviceSignal* signals;
-  std::uint32_t* fired;  // per trigger: runs in which it has
+  const std::int32_t* counts;  // rows that count: of all, then for each peer
+  std::uint32_t* fired;        // per trigger: runs in which it has
+  std::uint32_t* ended;        // per trigger that is cut: parts that have ended in this run
   std::int32_t pairs, num_triggers;
-  std::int32_t output_rows, output_cols;
 };
 
 struct DeviceArguments {
   DeviceRank ranks[kMaxCudaRanks];
   DeviceFailure* failure;     // on the host
   std::uint32_t* gave_up;     // on the device: some wait has
+  std::uint32_t* run;         // the number of this run, and how many CTAs have ended in it: the last one counts on
   unsigned long long* links;  // per host and host: until when the link is busy
   unsigned long long deadline_ns;
   float ns_per_byte, latency_ns;  // 0 and 0: links cost nothing
   std::int32_t ranks_per_host;
   std::int32_t clusters_per_rank, k_blocks;
-  std::uint32_t run;
+  std::int32_t columns;  // of the residual
+  Activation activation;
 };
 
 struct FusedGemm {

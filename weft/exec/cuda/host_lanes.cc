@@ -1,5 +1,7 @@
 #include "weft/exec/cuda/host_lanes.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/kernel/reference.h"
@@ -16,16 +18,17 @@ HostLanes::HostLanes(const Plan& plan, const DevicePlan& device, int clusters_pe
   }
 }
 
-std::string HostLanes::run(std::span<const HostOperands> operands) {
-  operands_ = operands;
+std::string HostLanes::run(std::span<const HostOperands> operands, std::span<const Counts> counts) {
+  operands_ = operands, counts_ = counts;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
-    if (!operands.empty() && rank.images.empty()) {
+    if (!operands.empty() && rank.matrices.empty()) {
       const DeviceLayout& layout = device_.layout[r];
-      const DeviceBuffer& y = layout.buffers[at(device_.output)];
       rank.images.resize(num(layout.counters / 2));
-      rank.output.resize(num(y.rows * y.cols));
+      for (const DeviceMatrixShape& matrix : layout.matrices)
+        rank.matrices.emplace_back(matrix.buffer < 0 ? 0 : num(matrix.rows * matrix.cols));
     }
+    rank.ended.assign(num(device_.tables[r].parted), 0);
     rank.next.assign(clusters_, 0);
     rank.done.assign(device_.tables[r].lanes.size() + device_.tables[r].triggers.size(), 0);
   }
@@ -61,58 +64,101 @@ bool HostLanes::advance(int r, int cluster) {
   Rank& rank = ranks_[at(r)];
   const LaneTable& table = device_.tables[at(r)];
   bool moved = false;
-  const auto try_lane = [&](std::size_t i, const DeviceLane& lane, bool makes) {
+  const auto try_lane = [&](std::size_t i, const DeviceLane& lane) {
     if (rank.done[i] || !met(r, lane)) return;
-    do_lane(r, lane, makes);
+    do_lane(r, lane);
     rank.done[i] = 1;
     moved = true;
   };
   const std::size_t pair = rank.next[at(cluster)] * clusters_ + at(cluster);
   if (2 * pair < table.lanes.size()) {
-    for (const std::size_t i : {2 * pair, 2 * pair + 1}) try_lane(i, table.lanes[i], true);
+    for (const std::size_t i : {2 * pair, 2 * pair + 1}) try_lane(i, table.lanes[i]);
     if (rank.done[2 * pair] && rank.done[2 * pair + 1]) ++rank.next[at(cluster)];
   }
   for (std::size_t i = 0; cluster == 0 && i < table.triggers.size(); ++i)
-    try_lane(table.lanes.size() + i, table.triggers[i], false);
+    try_lane(table.lanes.size() + i, table.triggers[i]);
   return moved;
 }
 
-void HostLanes::do_lane(int r, const DeviceLane& lane, bool makes) {
-  const LaneTable& table = device_.tables[at(r)];
-  if (makes && !operands_.empty() && lane.rows > 0) {
-    const Producer& p = plan_.producers[0];
-    std::vector<float> made(num(std::int64_t{lane.rows} * lane.cols)), sum;
-    const HostOperands& in = operands_[at(r)];
-    const bool nk = p.layout() == WeightLayout::nk;
-    std::vector<bf16> turned;  // columns of w (n, k) as (k, columns)
-    for (std::int64_t i = 0; nk && i < p.k * lane.cols; ++i)
-      turned.push_back(in.w[(lane.col + i % lane.cols) * p.k + i / lane.cols]);
-    const ConstStrip w =
-        nk ? ConstStrip{turned.data(), lane.cols, Dtype::bf16} : ConstStrip{in.w + lane.col, p.n, Dtype::bf16};
-    gemm_naive(lane.rows, lane.cols, p.k, {in.x + lane.row * p.k, p.k, Dtype::bf16}, w, made.data(), lane.cols);
-    for (int s = 0; s < lane.sources; ++s) {
-      const bf16* from = image(table.sources[at(lane.first_source + s)]);
-      sum.resize(made.size(), 0.0f);
-      for (std::size_t i = 0; i < made.size(); ++i) {
-        const float value = to_float(from[i / num(lane.cols) * kCudaTileCols + i % num(lane.cols)]);
-        sum[i] = s == 0 ? value : sum[i] + value;
-      }
+int HostLanes::live_rows(int r, const DeviceLane& lane) const {
+  if (lane.limit < 0 || counts_.empty()) return lane.rows;
+  const Counts& counts = counts_[at(r)];
+  const std::int64_t count = lane.limit > 0          ? (counts.peers.empty() ? -1 : counts.peers[at(lane.limit - 1)])
+                             : counts.rows < 0 ? -1 : counts.rows;
+  return count < 0 ? lane.rows
+                   : static_cast<int>(std::clamp<std::int64_t>(count - lane.limit_from, 0, lane.rows));
+}
+
+HostLanes::Rows HostLanes::rows_of(const DevicePlace& place) const {
+  const Rank& rank = ranks_[at(place.rank)];
+  if (place.matrix < 0)
+    return {rank.images.data() + (place.offset + runs_ % num(place.depth) * num(place.copy_bytes)) / 2, kCudaTileCols};
+  const std::int64_t cols = device_.layout[at(place.rank)].matrices[at(place.matrix)].cols;
+  const bf16* first = place.matrix == 0 ? operands_[at(place.rank)].x : rank.matrices[at(place.matrix)].data();
+  return {first + place.row * cols + place.col, cols};
+}
+
+std::vector<float> HostLanes::product(int r, const DeviceLane& lane) const {
+  const Producer& p = plan_.producers[0];
+  std::vector<float> made(num(std::int64_t{lane.rows} * lane.cols));
+  const HostOperands& in = operands_[at(r)];
+  const bool nk = p.layout() == WeightLayout::nk;
+  std::vector<bf16> turned;  // columns of w (n, k) as (k, columns)
+  for (std::int64_t i = 0; nk && i < p.k * lane.cols; ++i)
+    turned.push_back(in.w[(lane.col + i % lane.cols) * p.k + i / lane.cols]);
+  const ConstStrip w =
+      nk ? ConstStrip{turned.data(), lane.cols, Dtype::bf16} : ConstStrip{in.w + lane.col, p.n, Dtype::bf16};
+  const Rows x = rows_of({r, lane.reads, lane.row, 0, 0, 0, 1});
+  gemm_naive(lane.rows, lane.cols, p.k, {x.first, x.ld, Dtype::bf16}, w, made.data(), lane.cols);
+  return made;
+}
+
+// ((s0 + s1) + ...) + tile.
+std::vector<float> HostLanes::values_of(int r, const DeviceLane& lane) const {
+  std::vector<float> sum(num(std::int64_t{lane.rows} * lane.cols));
+  for (int s = 0; s < lane.sources; ++s) {
+    const Rows from = rows_of(device_.tables[at(r)].sources[at(lane.first_source + s)]);
+    for (std::int64_t i = 0; i < std::ssize(sum); ++i) {
+      const float value = to_float(from.first[i / lane.cols * from.ld + i % lane.cols]);
+      sum[at(i)] = s == 0 ? value : sum[at(i)] + value;
     }
-    for (std::size_t i = 0; i < sum.size(); ++i) made[i] = sum[i] + made[i];
-    for (int t = 0; t < lane.targets; ++t) store(table.targets[at(lane.first_target + t)], lane, made);
   }
-  for (int s = 0; s < lane.signals; ++s) {
-    const DeviceSignal& signal = table.signals[at(lane.first_signal + s)];
-    ++ranks_[at(signal.rank)].counters[signal.counter];
+  if (lane.product == 0) return sum;
+  std::vector<float> made = product(r, lane);
+  for (std::size_t i = 0; lane.sources > 0 && i < sum.size(); ++i) made[i] = sum[i] + made[i];
+  return made;
+}
+
+void HostLanes::finish(int r, const DeviceLane& lane, std::vector<float>* values) const {
+  const Producer& p = plan_.producers[0];
+  const HostOperands& in = operands_[at(r)];
+  const DevicePlace& to = device_.tables[at(r)].targets[at(lane.first_target)];
+  for (std::int64_t i = 0; i < std::ssize(*values); ++i) {
+    const std::int64_t row = i / lane.cols, col = i % lane.cols;
+    float& value = (*values)[at(i)];
+    if (p.bias) value += in.bias[lane.col + col];
+    value = static_cast<float>(activation_f64(p.activation, value));
+    if (p.residual) value += in.residual[(to.row + row) * p.columns(r) + to.col + col];
   }
 }
 
-void HostLanes::store(const DevicePlace& place, const DeviceLane& lane, std::span<const float> values) {
-  const std::int64_t columns = device_.layout[at(place.rank)].buffers[at(device_.output)].cols;
-  bf16* to = place.image != 0 ? image(place) : ranks_[at(place.rank)].output.data() + place.row * columns + place.col;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::int64_t row = static_cast<std::int64_t>(i) / lane.cols, col = static_cast<std::int64_t>(i) % lane.cols;
-    to[row * (place.image != 0 ? kCudaTileCols : columns) + col] = to_bf16(values[i]);
+void HostLanes::do_lane(int r, const DeviceLane& given) {
+  const LaneTable& table = device_.tables[at(r)];
+  DeviceLane lane = given;
+  lane.rows = live_rows(r, lane);
+  if (!operands_.empty() && lane.rows > 0 && lane.targets > 0) {
+    std::vector<float> values = values_of(r, lane);
+    if (lane.finish != 0) finish(r, lane, &values);
+    for (int t = 0; t < lane.targets; ++t) {
+      const Rows to = rows_of(table.targets[at(lane.first_target + t)]);
+      for (std::int64_t i = 0; i < std::ssize(values); ++i)
+        const_cast<bf16*>(to.first)[i / lane.cols * to.ld + i % lane.cols] = to_bf16(values[at(i)]);
+    }
+  }
+  if (lane.parts > 1 && ++ranks_[at(r)].ended[at(lane.part)] < lane.parts) return;
+  for (int s = 0; s < lane.signals; ++s) {
+    const DeviceSignal& signal = table.signals[at(lane.first_signal + s)];
+    ++ranks_[at(signal.rank)].counters[signal.counter];
   }
 }
 

@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "weft/base/dtype.h"
+#include "weft/exec/bindings.h"
 #include "weft/exec/cuda/lane_table.h"
 
 namespace weft {
 
-// One rank's inputs: x (m, k) and w (k, n) or (n, k), both bf16.
+// One rank's inputs: x (m, k), or of a copy (m, n), and w (k, n) or (n, k), both bf16; bias (n) and residual (as y).
 struct HostOperands {
   const bf16* x = nullptr;
   const bf16* w = nullptr;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
 };
 
 class HostLanes {
@@ -26,31 +29,41 @@ class HostLanes {
   HostLanes(const Plan& plan, const DevicePlan& device, int clusters_per_rank);
 
   // One run of all ranks. Without operands only counters move. Returns what waits, or nothing where all was done.
-  std::string run(std::span<const HostOperands> operands = {});
+  std::string run(std::span<const HostOperands> operands = {}, std::span<const Counts> counts = {});
 
-  const std::vector<bf16>& output(int rank) const { return ranks_[at(rank)].output; }  // (rows, columns) of y
+  const std::vector<bf16>& output(int rank) const { return ranks_[at(rank)].matrices[at(device_.output)]; }
   const std::vector<std::uint32_t>& counters(int rank) const { return ranks_[at(rank)].counters; }
 
  private:
   struct Rank {
     std::vector<std::uint32_t> counters;
-    std::vector<bf16> images;  // of all packed buffers, each image in rows
-    std::vector<bf16> output;
-    std::vector<std::size_t> next;  // pair of each cluster
-    std::vector<char> done;         // per lane, then per trigger
+    std::vector<bf16> images;                 // of all packed buffers, each image in rows
+    std::vector<std::vector<bf16>> matrices;  // in rows; 0, which is x, is the caller's
+    std::vector<std::size_t> next;            // pair of each cluster
+    std::vector<char> done;                   // per lane, then per trigger
+    std::vector<std::int32_t> ended;          // parts of each trigger that is cut
   };
 
   bool met(int rank, const DeviceLane& lane) const;
   bool advance(int rank, int cluster);
-  void do_lane(int rank, const DeviceLane& lane, bool makes);
-  void store(const DevicePlace& place, const DeviceLane& lane, std::span<const float> values);
-  bf16* image(const DevicePlace& place) { return ranks_[at(place.rank)].images.data() + place.offset / 2; }
+  void do_lane(int rank, const DeviceLane& lane);
+  int live_rows(int rank, const DeviceLane& lane) const;
+  std::vector<float> values_of(int rank, const DeviceLane& lane) const;
+  std::vector<float> product(int rank, const DeviceLane& lane) const;
+  void finish(int rank, const DeviceLane& lane, std::vector<float>* values) const;
+  // The first element of a place, and the distance to its next row.
+  struct Rows {
+    const bf16* first;
+    std::int64_t ld;
+  };
+  Rows rows_of(const DevicePlace& place) const;
 
   const Plan& plan_;
   const DevicePlan& device_;
   std::size_t clusters_;
   std::vector<Rank> ranks_;
   std::span<const HostOperands> operands_;
+  std::span<const Counts> counts_;
   std::uint32_t runs_ = 0;
 };
 

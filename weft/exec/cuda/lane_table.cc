@@ -1,73 +1,16 @@
 #include "weft/exec/cuda/lane_table.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/exec/layout.h"
+#include "weft/exec/cuda/device_layout.h"
 #include "weft/plan/price/traffic.h"
 
 namespace weft {
 namespace {
-
-constexpr std::int64_t kAlignBytes = 1024;  // what a swizzled image asks for, and more than TMA does
-
-std::int64_t aligned_bytes(std::int64_t bytes) { return ceil_div(bytes, kAlignBytes) * kAlignBytes; }
-
-void check_producer(const Plan& plan) {
-  if (plan.producers.size() != 1 || plan.producers[0].kind != ProducerKind::gemm)
-    bad_input("plan \"{}\" is not one gemm; the CUDA executor runs those, use the CPU's for others", plan.name);
-  const Producer& p = plan.producers[0];
-  for (const auto& [name, dtype] : {std::pair{"x", p.x()}, std::pair{"w", p.weight}})
-    if (dtype != Dtype::bf16)
-      bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x, .weight and .y of that", name,
-                plan.name, to_string(dtype));
-  if (p.n % 8 != 0 || p.k % 8 != 0)
-    bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
-  if (p.addend || p.has_epilogue())
-    bad_input("plan \"{}\" has an addend or an epilogue; the CUDA executor has none yet", plan.name);
-  if (p.tile[0] > kCudaTileRows || p.tile[1] > kCudaTileCols || p.tile[1] % 8 != 0)
-    bad_input("tiles of {} x {} do not fit a GPU's; give the gemm .tile = {{{}, {}}}", p.tile[0], p.tile[1],
-              kCudaTileRows, kCudaTileCols);
-}
-
-void check_buffers(const Plan& plan) {
-  if (plan.num_ranks > kMaxCudaRanks)
-    bad_input("plan \"{}\" has {} ranks; one GPU is shared by at most {}", plan.name, plan.num_ranks, kMaxCudaRanks);
-  for (const Buffer& b : plan.buffers) {
-    if (b.role == Role::input)
-      bad_input("\"{}\" of plan \"{}\" is an input beside x and w; the CUDA executor takes none yet", b.name,
-                plan.name);
-    if (b.dtype != Dtype::bf16)
-      bad_input("\"{}\" of plan \"{}\" is {}; on a GPU partial sums and outputs are bf16", b.name, plan.name,
-                to_string(b.dtype));
-    if (b.depth != 1) bad_input("\"{}\" has {} copies; the CUDA executor keeps one", b.name, b.depth);
-  }
-}
-
-DeviceLayout layout_on_device(const Plan& plan, const Layout& host) {
-  DeviceLayout out;
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    const BufferLayout& from = host.buffers[b];
-    DeviceBuffer to;
-    to.offset = out.bytes;
-    to.rows = from.shape[0], to.cols = from.shape[1];
-    if (from.block_rows > 0) {
-      const std::int64_t tiles = ceil_div(to.rows, from.block_rows) * from.block_elements;
-      out.bytes += tiles / (from.tile_rows * from.tile_cols) * kImageBytes;
-    } else {
-      to.pitch = to.cols * 2;
-      out.bytes += aligned_bytes(to.rows * to.pitch);
-    }
-    out.buffers.push_back(to);
-  }
-  out.num_counters = host.num_counters;
-  out.counters = out.bytes;
-  out.stamps = out.counters + aligned_bytes(out.num_counters * 4);
-  out.bytes = out.stamps + aligned_bytes(out.num_counters * 8);
-  return out;
-}
 
 // The order in which the lanes of an action are made, two by two; -1: there is no tile below the last row.
 std::vector<std::array<std::int64_t, 2>> pairs_of(const Grid& grid) {
@@ -83,6 +26,22 @@ std::vector<std::array<std::int64_t, 2>> pairs_of(const Grid& grid) {
   return out;
 }
 
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+// Part of a box of a trigger that copies: from `row` and `col` of it on.
+struct Part {
+  std::int64_t row = 0, col = 0, rows = 0, cols = 0;
+};
+
+std::vector<Part> parts_of(const Box& box) {
+  std::vector<Part> out;
+  for (std::int64_t row = 0; row < box.size(0); row += kCudaTileRows)
+    for (std::int64_t col = 0; col < box.size(1); col += kCudaTileCols)
+      out.push_back({row, col, std::min<std::int64_t>(kCudaTileRows, box.size(0) - row),
+                     std::min<std::int64_t>(kCudaTileCols, box.size(1) - col)});
+  return out;
+}
+
 class TableMaker {
  public:
   TableMaker(const Plan& plan, const Expander& expander, int rank, const std::vector<Layout>& host, DevicePlan* device)
@@ -94,26 +53,32 @@ class TableMaker {
         out_(device->tables[at(rank)]) {}
 
   void make() {
+    for (std::size_t a = 0; a < program_.actions.size(); ++a)
+      if (program_.actions[a].kind == ActionKind::step) add_tiles(program_.actions[a], narrow(num_of(a)));
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
-      if (action.kind == ActionKind::step)
-        add_step(action, static_cast<std::int32_t>(a));
+      if (action.kind == ActionKind::step) continue;
+      if (action.targets.size() > 0 && (action.sources.size() > 1 || action.finish))
+        add_tiles(action, narrow(num_of(a)));
       else
-        for (std::int64_t lane = 0; lane < action.lanes; ++lane)
-          add_trigger(action, static_cast<std::int32_t>(a), lane);
+        for (std::int64_t lane = 0; lane < action.lanes; ++lane) add_trigger(action, narrow(num_of(a)), lane);
     }
   }
 
  private:
-  void add_step(const Action& action, std::int32_t index) {
-    if (action.reads.size() > 0)
-      bad_input("plan \"{}\" gathers rows before its gemm; the CUDA executor cannot yet", plan_.name);
-    if (action.lanes == 0) return;
+  static std::int64_t num_of(std::size_t a) { return static_cast<std::int64_t>(a); }
+
+  void add_tiles(const Action& action, std::int32_t index) {
+    if (action.lanes == 0 || action.box.empty()) return;
+    if (lane_box(action.box, action.tile, 0).size(0) > kCudaTileRows ||
+        lane_box(action.box, action.tile, 0).size(1) > kCudaTileCols)
+      bad_input("plan \"{}\" makes {} in tiles beyond a GPU's {} x {}", plan_.name, plan_.rules[action.rule].name,
+                kCudaTileRows, kCudaTileCols);
     for (const auto& pair : pairs_of(grid_of(action.box, action.tile))) {
-      out_.lanes.push_back(lane_of(action, index, pair[0]));
+      out_.lanes.push_back(tile_of(action, index, pair[0]));
       DeviceLane below = out_.lanes.back();
       if (pair[1] >= 0) {
-        below = lane_of(action, index, pair[1]);
+        below = tile_of(action, index, pair[1]);
       } else {
         below.rows = below.cols = 0;
         below.waits = below.sources = below.targets = below.signals = 0;
@@ -123,36 +88,69 @@ class TableMaker {
     }
   }
 
-  void add_trigger(const Action& action, std::int32_t index, std::int64_t lane) {
-    if (action.targets.size() > 0)
-      bad_input("plan \"{}\" has triggers that move data ({}); the CUDA executor has only steps that do", plan_.name,
-                plan_.rules[action.rule].name);
-    out_.triggers.push_back(lane_of(action, index, lane));
-  }
-
-  DeviceLane lane_of(const Action& action, std::int32_t index, std::int64_t lane) {
-    DeviceLane out{};
-    if (action.box.dims > 0) {
-      const Box box = lane_box(action.box, action.tile, lane);
-      out.row = static_cast<std::int32_t>(box.lo[0]), out.col = static_cast<std::int32_t>(box.lo[1]);
-      out.rows = static_cast<std::int32_t>(box.size(0)), out.cols = static_cast<std::int32_t>(box.size(1));
+  DeviceLane tile_of(const Action& action, std::int32_t index, std::int64_t lane) {
+    const Box box = lane_box(action.box, action.tile, lane);
+    DeviceLane out = begin_lane(action, index, lane, {0, 0, box.size(0), box.size(1)});
+    if (action.kind == ActionKind::step && plan_.producers[0].kind == ProducerKind::copy) {
+      out_.sources.push_back({program_.rank, 0, narrow(box.lo[0]), narrow(box.lo[1]), 0, 0, 1});
+    } else if (action.kind == ActionKind::step) {
+      out.product = 1;
+      if (const auto reads = program_.reads(action); !reads.empty()) {
+        const Box rows = lane_rows(reads[0].box, action, lane);
+        out.row = narrow(rows.lo[0]);
+        out.reads = static_cast<std::int16_t>(
+            device_.layout[at(reads[0].rank)].buffers[at(reads[0].buffer)].matrix);
+      }
     }
-    out.action = index, out.lane = static_cast<std::int32_t>(lane);
-    out.first_wait = int_size(out_.waits), out.first_source = int_size(out_.sources);
-    out.first_target = int_size(out_.targets), out.first_signal = int_size(out_.signals);
-    for (const Wait& wait : program_.of(action)) add_wait(wait, lane);
-    for (const Piece& piece : program_.sources(action)) out_.sources.push_back(place_of(action, piece, lane));
-    for (const Piece& piece : program_.targets(action)) out_.targets.push_back(place_of(action, piece, lane));
-    add_signals(action, out, lane);
-    out.waits = static_cast<std::int16_t>(int_size(out_.waits) - out.first_wait);
-    out.sources = static_cast<std::int16_t>(int_size(out_.sources) - out.first_source);
-    out.targets = static_cast<std::int16_t>(int_size(out_.targets) - out.first_target);
-    out.signals = static_cast<std::int16_t>(int_size(out_.signals) - out.first_signal);
+    end_lane(&out);
     return out;
   }
 
+  // A part of a lane, whose signals they share.
+  void add_trigger(const Action& action, std::int32_t index, std::int64_t lane) {
+    const bool copies = action.targets.size() > 0;
+    const auto parts = copies ? parts_of(lane_box(action.box, action.tile, lane)) : std::vector<Part>(1);
+    for (const Part& part : parts) {
+      DeviceLane out = begin_lane(action, index, lane, part);
+      out.parts = int_size(parts), out.part = out_.parted;
+      end_lane(&out);
+      out_.triggers.push_back(out);
+    }
+    out_.parted += parts.size() > 1;
+  }
+
+  DeviceLane begin_lane(const Action& action, std::int32_t index, std::int64_t lane, const Part& part) {
+    DeviceLane out{};
+    out.limit = -1, out.parts = 1;
+    if (action.box.dims > 0) {
+      const Box box = lane_box(action.box, action.tile, lane);
+      out.row = narrow(box.lo[0] + part.row), out.col = narrow(box.lo[1] + part.col);
+      out.rows = narrow(part.rows), out.cols = narrow(part.cols);
+      const std::int64_t within = out.row - action.box.lo[0];  // rows of the box above it
+      if (action.limit == Limit::rows) out.limit = 0, out.limit_from = out.row;
+      if (action.limit == Limit::peer)
+        out.limit = static_cast<std::int16_t>(1 + action.limit_peer), out.limit_from = narrow(within);
+    }
+    out.finish = action.finish;
+    out.action = index, out.lane = narrow(lane);
+    out.first_wait = int_size(out_.waits), out.first_source = int_size(out_.sources);
+    out.first_target = int_size(out_.targets), out.first_signal = int_size(out_.signals);
+    for (const Wait& wait : program_.of(action)) add_wait(wait, lane);
+    for (const Piece& piece : program_.sources(action)) out_.sources.push_back(place_of(action, piece, lane, part));
+    for (const Piece& piece : program_.targets(action)) out_.targets.push_back(place_of(action, piece, lane, part));
+    add_signals(action, out, lane);
+    return out;
+  }
+
+  void end_lane(DeviceLane* lane) const {
+    lane->waits = static_cast<std::int16_t>(int_size(out_.waits) - lane->first_wait);
+    lane->sources = static_cast<std::int16_t>(int_size(out_.sources) - lane->first_source);
+    lane->targets = static_cast<std::int16_t>(int_size(out_.targets) - lane->first_target);
+    lane->signals = static_cast<std::int16_t>(int_size(out_.signals) - lane->first_signal);
+  }
+
   void add_wait(const Wait& wait, std::int64_t lane) {
-    const auto counter = static_cast<std::int32_t>(wait.counter + (wait.per > 0 ? lane / wait.per : 0));
+    const std::int32_t counter = narrow(wait.counter + (wait.per > 0 ? lane / wait.per : 0));
     out_.waits.push_back(
         {static_cast<std::uint32_t>(counter), wait.at, expander_.counter_total(counter, program_.rank), wait.lag});
   }
@@ -167,28 +165,22 @@ class TableMaker {
         if (piece.rank == signal.rank && piece.rank != program_.rank && !covered)
           bytes += bytes_of(lane_box(piece.box, action.tile, number), plan_.buffers[piece.buffer].dtype);
       const std::int64_t counter = signal.counter + (signal.per > 0 ? number / signal.per : 0);
-      out_.signals.push_back({signal.rank, static_cast<std::uint32_t>(counter), static_cast<std::int32_t>(bytes)});
+      out_.signals.push_back({signal.rank, static_cast<std::uint32_t>(counter), narrow(bytes)});
     }
   }
 
-  DevicePlace place_of(const Action& action, const Piece& piece, std::int64_t lane) const {
+  DevicePlace place_of(const Action& action, const Piece& piece, std::int64_t lane, const Part& part) const {
     const Box box = lane_box(piece.box, action.tile, lane);
     const BufferLayout& host = host_[at(piece.rank)].buffers[piece.buffer];
     const DeviceBuffer& buffer = device_.layout[at(piece.rank)].buffers[piece.buffer];
-    DevicePlace out{piece.rank, 0, static_cast<std::int32_t>(box.lo[0]), static_cast<std::int32_t>(box.lo[1]),
-                    buffer.offset};
-    if (buffer.pitch > 0) {
-      if (piece.buffer != device_.output)
-        bad_input("plan \"{}\" keeps \"{}\" in rows; on a GPU only its output is", plan_.name,
-                  plan_.buffers[piece.buffer].name);
-      return out;
-    }
+    DevicePlace out{piece.rank, buffer.matrix, narrow(box.lo[0] + part.row), narrow(box.lo[1] + part.col), 0, 0, 1};
+    if (buffer.matrix >= 0) return out;
     const std::int64_t element = host.element(box.lo), tile = host.tile_rows * host.tile_cols;
     if (element % tile != 0)
       bad_input("plan \"{}\" cuts a tile of \"{}\" in two at {}; a GPU keeps tiles whole", plan_.name,
                 plan_.buffers[piece.buffer].name, to_string(box));
-    out.image = 1;
-    out.offset += element / tile * kImageBytes;
+    out.offset = buffer.offset + element / tile * kImageBytes;
+    out.copy_bytes = buffer.copy_bytes, out.depth = buffer.depth;
     return out;
   }
 
@@ -203,15 +195,14 @@ class TableMaker {
 }  // namespace
 
 DevicePlan device_plan(const Plan& plan, const Expander& expander) {
-  check_producer(plan);
-  check_buffers(plan);
+  check_device_plan(plan);
   DevicePlan out;
   std::vector<Layout> host;
   for (int r = 0; r < plan.num_ranks; ++r) {
     host.push_back(layout_of(plan, expander, r));
-    out.layout.push_back(layout_on_device(plan, host.back()));
+    out.layout.push_back(device_layout(plan, host.back()));
   }
-  out.output = plan.buffer("y");
+  out.output = out.layout[0].buffers[at(plan.buffer("y"))].matrix;
   out.tables.resize(num(plan.num_ranks));
   for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, host, &out).make();
   return out;

@@ -2,17 +2,22 @@
 // the ranks' device memory. No CUDA header is needed here, so tables are made and checked on any machine
 // (host_lanes.h); fused_gemm.cuh walks them on a GPU.
 //
-//   lane      one tile of a step. Lanes come in pairs, two tiles of one column of the same action, one below the other,
-//             which a cluster of two CTAs makes together. An action with an odd number of tile rows ends in lanes that
-//             make a tile again and keep nothing of it
-//   trigger   one lane of a trigger: waits and signals
-//   place     where a tile lies: an image (below) in a packed buffer, or rows of an output
+//   lane      one tile of a step, or of a trigger that sums or finishes: what the multiplying warps do. Lanes come in
+//             pairs, two tiles of one column of the same action, one below the other, which a cluster of two CTAs makes
+//             together. An action with an odd number of tile rows ends in lanes that make a tile again and keep nothing
+//             of it. A copy as producer makes no product: its tile of x is the last source
+//   trigger   one lane of a trigger that copies or only signals, or a part of one: a copy that is larger than a tile is
+//             cut into parts, and the last part to end signals for all
+//   place     where a tile lies: an image (below) in a packed buffer, or rows of a matrix
+//   matrix    what lies in rows on a rank: x, the output, rows that are gathered or staged
 //   image     a tile as the kernel keeps it in shared memory, 64 KB whatever its rows and columns: a strip of 64
 //             columns after the other, each of 128 rows of 128 bytes whose 16-byte parts are swizzled. It is the
 //             executor's own: a plan only says which tile goes where
+//   counts    rows that count in a run, in the rank's device memory: of all rows, then for each peer
 //
-// Order. Lanes of an action are permuted: pairs for the cluster, and groups of pairs that share columns of w in L2. A
-// plan promises something for lanes in listed order only, so an executor asks HostLanes whether its order ends.
+// Order. Lanes of an action are permuted: pairs for the cluster, and groups of pairs that share columns of w in L2.
+// Triggers that sum come last. A plan promises something for steps in listed order only, so an executor asks HostLanes
+// whether its order ends.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +34,24 @@ struct LaneTable {
   std::vector<DeviceWait> waits;
   std::vector<DevicePlace> sources, targets;
   std::vector<DeviceSignal> signals;
+  std::int32_t parted = 0;  // triggers that are cut into parts
 };
 
 // Where a rank's buffers and counters lie in its device memory.
 struct DeviceBuffer {
   std::int64_t offset = 0;
-  std::int64_t pitch = 0;  // bytes from row to row; 0: images
+  std::int64_t copy_bytes = 0;  // images: from one copy to the next
+  int depth = 1;
+  int matrix = -1;  // -1: images
+};
+struct DeviceMatrixShape {
+  int buffer = -1;            // -1: the operand x
+  std::int64_t offset = 0;    // in the segment; of no use where the caller has the memory
   std::int64_t rows = 0, cols = 0;
 };
 struct DeviceLayout {
   std::vector<DeviceBuffer> buffers;
+  std::vector<DeviceMatrixShape> matrices;  // 0: x
   std::int64_t counters = 0;  // a u32 each
   std::int64_t stamps = 0;    // a u64 per counter: paced, when its last signal is due
   std::int64_t num_counters = 0;
@@ -48,7 +61,7 @@ struct DeviceLayout {
 struct DevicePlan {
   std::vector<LaneTable> tables;     // one per rank
   std::vector<DeviceLayout> layout;  // one per rank
-  int output = -1;                   // the buffer that is kept in rows
+  int output = -1;                   // the matrix that the caller reads
 };
 
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.

@@ -9,6 +9,7 @@
 #include "weft/exec/cuda/host_lanes.h"
 #include "weft/exec/cuda/plans_test.h"
 #include "weft/plan/price/traffic.h"
+#include "weft/plan/verify/verify.h"
 
 namespace weft {
 namespace {
@@ -16,32 +17,123 @@ namespace {
 using testing_cuda::CudaCase;
 using testing_cuda::Operands;
 
+struct Given {
+  std::vector<Operands> operands;
+  std::vector<HostOperands> pointers;
+
+  Given(const CudaCase& c, std::uint64_t seed) {
+    for (int r = 0; r < c.ranks; ++r) operands.push_back(testing_cuda::operands_of(c, r, seed));
+    for (const Operands& o : operands)
+      pointers.push_back({o.x.data(), o.w.data(), o.bias.data(), o.residual.data()});
+  }
+};
+
+void expect_same(const CudaCase& c, const HostLanes& twin, const std::vector<std::vector<float>>& expected) {
+  for (int r = 0; r < c.ranks; ++r) {
+    ASSERT_EQ(twin.output(r).size(), expected[at(r)].size()) << c.name;
+    for (std::size_t i = 0; i < expected[at(r)].size(); ++i)
+      ASSERT_EQ(to_float(twin.output(r)[i]), expected[at(r)][i]) << c.name << " rank " << r << " element " << i;
+  }
+}
+
+void expect_totals(const CudaCase& c, const Expander& expander, const DevicePlan& device, const HostLanes& twin,
+                   std::uint32_t runs) {
+  for (int r = 0; r < c.ranks; ++r)
+    for (const std::uint32_t i : testing_cuda::signalled(device, r))
+      ASSERT_EQ(twin.counters(r)[i], runs * expander.counter_total(static_cast<int>(i), r)) << c.name;
+}
+
 // Runs after one another on 3 clusters per rank; one run on 1 and on 16, where the first gives the same bits.
+void expect_agreement(const CudaCase& c) {
+  const Plan plan = testing_cuda::plan_of(c);
+  const Expander expander(plan);
+  const DevicePlan device = device_plan(plan, expander);
+  HostLanes lanes(plan, device, 3), alone(plan, device, 1), many(plan, device, 16);
+  for (const std::uint32_t run : {1, 2}) {
+    const Given given(c, run);
+    const auto expected = testing_cuda::reference_of(plan, given.operands);
+    for (HostLanes* twin : {&lanes, &alone, &many}) {
+      if (run > 1 && twin != &lanes) continue;
+      ASSERT_EQ(twin->run(given.pointers), "") << c.name;
+      expect_same(c, *twin, expected);
+      expect_totals(c, expander, device, *twin, run);
+    }
+  }
+}
+
 TEST(LaneTable, HostLanesAgreeWithRefBitForBitAndCountersGrowByTheirTotals) {
-  for (const CudaCase& c : testing_cuda::small_cases()) {
+  for (const CudaCase& c : testing_cuda::small_cases()) expect_agreement(c);
+}
+
+TEST(LaneTable, TriggersGathersCopiesAndEpiloguesAgreeToo) {
+  for (const CudaCase& c : testing_cuda::other_cases()) {
     const Plan plan = testing_cuda::plan_of(c);
     const Expander expander(plan);
     const DevicePlan device = device_plan(plan, expander);
-    HostLanes lanes(plan, device, 3), alone(plan, device, 1), many(plan, device, 16);
+    for (const int clusters : {1, 16}) EXPECT_NO_THROW(require_ending(plan, device, clusters)) << c.name;
+    HostLanes twin(plan, device, 3);
     for (const std::uint32_t run : {1, 2}) {
-      std::vector<Operands> operands;
-      std::vector<HostOperands> given;
-      for (int r = 0; r < c.ranks; ++r) operands.push_back(testing_cuda::operands_of(c, r, run));
-      for (const Operands& o : operands) given.push_back({o.x.data(), o.w.data()});
-      const auto expected = testing_cuda::reference_of(plan, operands);
-      for (HostLanes* twin : {&lanes, &alone, &many}) {
-        if (run > 1 && twin != &lanes) continue;
-        ASSERT_EQ(twin->run(given), "") << c.name;
-        for (int r = 0; r < c.ranks; ++r) {
-          ASSERT_EQ(twin->output(r).size(), expected[at(r)].size()) << c.name;
-          for (std::size_t i = 0; i < expected[at(r)].size(); ++i)
-            ASSERT_EQ(to_float(twin->output(r)[i]), expected[at(r)][i]) << c.name << " rank " << r << " element " << i;
-          for (const std::uint32_t i : testing_cuda::signalled(device, r))
-            ASSERT_EQ(twin->counters(r)[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name;
-        }
-      }
+      const Given given(c, run);
+      ASSERT_EQ(twin.run(given.pointers), "") << c.name;
+      if (run == 1 && c.depth == 1) continue;
+      expect_same(c, twin, testing_cuda::reference_of(plan, given.operands));
+      expect_totals(c, expander, device, twin, run);
     }
   }
+}
+
+TEST(LaneTable, PlansForAGpuAreProved) {
+  for (const CudaCase& c : testing_cuda::other_cases()) {
+    const Verdict verdict = verify(testing_cuda::plan_of(c));
+    EXPECT_TRUE(verdict.ok()) << c.name << ": " << verdict.problems[0];
+  }
+}
+
+// Both begin with zeros, so that rows which nobody writes are the same.
+TEST(LaneTable, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
+  for (const auto& [route, space] : {std::pair{Route::direct, SpaceKind::all_to_all},
+                                     std::pair{Route::staged, SpaceKind::all_to_all},
+                                     std::pair{Route::ring, SpaceKind::reduce_scatter},
+                                     std::pair{Route::two_shot, SpaceKind::all_reduce},
+                                     std::pair{Route::ring, SpaceKind::all_reduce}}) {
+    const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
+    const Plan plan = testing_cuda::plan_of(c);
+    const Expander expander(plan);
+    const DevicePlan device = device_plan(plan, expander);
+    HostLanes twin(plan, device, 2);
+    const std::vector<std::int64_t> peers{0, 77, 260};
+    Counts counts;
+    if (space == SpaceKind::all_to_all)
+      counts.peers = peers;
+    else
+      counts.rows = 300;
+    const std::vector<Counts> all(3, counts);
+    const Given given(c, 1);
+    const auto expected = testing_cuda::reference_of(plan, given.operands, all);
+    ASSERT_EQ(twin.run(given.pointers, all), "") << c.name;
+    expect_same(c, twin, expected);
+    expect_totals(c, expander, device, twin, 1);
+    double left_out = 0;
+    for (const auto& values : expected)
+      for (const float value : values) left_out += value == 0;
+    EXPECT_GT(left_out, 1000);  // the counts did something
+  }
+}
+
+TEST(LaneTable, ALargeCopyIsCutIntoPartsThatSignalOnce) {
+  CudaCase c{"", 256, 256, 1024, {128, 256}, 2, Route::direct, WeightLayout::kn, SpaceKind::all_gather};
+  c.gathers = true;
+  const Plan plan = testing_cuda::plan_of(c);
+  const DevicePlan device = device_plan(plan, Expander(plan));
+  std::map<int, std::set<int>> columns;  // of each part
+  for (const DeviceLane& lane : device.tables[0].triggers) {
+    if (lane.targets == 0) continue;
+    EXPECT_EQ(lane.parts, 4);
+    EXPECT_EQ(lane.cols, 256);
+    columns[lane.part].insert(lane.col);
+  }
+  EXPECT_EQ(device.tables[0].parted, 2);
+  for (int part = 0; part < 2; ++part) EXPECT_EQ(columns[part], (std::set<int>{0, 256, 512, 768}));
 }
 
 TEST(LaneTable, EveryTileIsMadeOnceInPairsOfOneColumn) {
@@ -77,7 +169,7 @@ TEST(LaneTable, ImagesOfARankAreApartAndInsideItsSegment) {
   std::map<int, std::set<std::int64_t>> written;
   for (const LaneTable& table : device.tables)
     for (const DevicePlace& place : table.targets) {
-      if (place.image == 0) continue;
+      if (place.matrix >= 0) continue;
       EXPECT_EQ(place.offset % kImageBytes, 0);
       EXPECT_LE(place.offset + kImageBytes, device.layout[at(place.rank)].counters);
       EXPECT_TRUE(written[place.rank].insert(place.offset).second);
@@ -154,9 +246,13 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
             "w of plan \"gemm reduce_scatter ring\" is f32; tensor cores take bf16: give the gemm .x, .weight and .y "
             "of that");
   plan = testing_cuda::plan_of(good);
-  plan.producers[0].bias = true;
+  plan.producers[0].addend = true;
+  EXPECT_EQ(refused(plan), "plan \"gemm reduce_scatter ring\" has an addend; the CUDA executor has none yet");
+  plan = testing_cuda::plan_of(good);
+  plan.producers[0].kind = ProducerKind::gemv;
   EXPECT_EQ(refused(plan),
-            "plan \"gemm reduce_scatter ring\" has an addend or an epilogue; the CUDA executor has none yet");
+            "plan \"gemm reduce_scatter ring\" is not one gemm, or one copy; the CUDA executor runs those, use the "
+            "CPU's for others");
 }
 
 }  // namespace

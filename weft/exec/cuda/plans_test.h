@@ -1,8 +1,10 @@
 // Plans and inputs for tests of the CUDA executor, with and without a GPU.
 #pragma once
 
+#include <optional>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,39 +20,65 @@ namespace weft::testing_cuda {
 
 struct CudaCase {
   std::string name;
-  std::int64_t m, n, k;
+  std::int64_t m, n, k;  // k 0: a copy
   std::array<std::int64_t, 2> tile;
   int ranks;
   Route route;  // local: keep
   WeightLayout layout = WeightLayout::kn;
+  SpaceKind space = SpaceKind::reduce_scatter;
+  bool gathers = false;  // all_gather into the gemm
+  bool bias = false, residual = false;
+  Activation activation = Activation::none;
+  int slices = 0;
+  std::optional<Dtype> wire_sums = {};
+  std::vector<std::int64_t> rows = {};  // all_to_all, uneven
+  int depth = 1;                        // copies of inboxes
 };
 
+inline Space space_of(const CudaCase& c) {
+  Space space{c.space, Mesh({{"tp", c.ranks}}), "tp", {}};
+  space.options.route = c.route;
+  if (c.space == SpaceKind::reduce_scatter || c.space == SpaceKind::all_reduce) space.options.wire = Dtype::bf16;
+  space.options.slices = c.slices;
+  space.options.wire_sums = c.wire_sums;
+  space.options.rows = c.rows;
+  return space;
+}
+
 inline Plan plan_of(const CudaCase& c) {
-  const Producer p = gemm({.m = c.m,
-                           .n = c.n,
-                           .k = c.k,
-                           .weight = Dtype::bf16,
-                           .tile = c.tile,
-                           .x = Dtype::bf16,
-                           .y = Dtype::bf16,
-                           .layout = c.layout});
-  const Mesh mesh({{"tp", c.ranks}});
-  SpaceOptions options;
-  options.route = c.route;
-  options.wire = Dtype::bf16;
-  return c.route == Route::local ? build(p, keep()) : build(p, reduce_scatter(mesh, "tp", options));
+  const Producer p = c.k == 0 ? copy({.rows = c.m, .cols = c.n, .tile = c.tile, .dtype = Dtype::bf16})
+                              : gemm({.m = c.m,
+                                      .n = c.n,
+                                      .k = c.k,
+                                      .weight = Dtype::bf16,
+                                      .tile = c.tile,
+                                      .bias = c.bias,
+                                      .residual = c.residual,
+                                      .activation = c.activation,
+                                      .x = Dtype::bf16,
+                                      .y = Dtype::bf16,
+                                      .layout = c.layout});
+  Plan plan = c.route == Route::local ? build(p, keep())
+              : c.gathers             ? build(space_of(c), p)
+                                      : build(p, space_of(c));
+  for (Buffer& b : plan.buffers)
+    if (b.packing.tile_rows > 0) b.depth = c.depth;
+  return plan;
 }
 
 struct Operands {
   std::vector<bf16> x, w;  // w as the case's layout has it
+  std::vector<float> bias, residual;
 };
 
 inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
   std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(rank));
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   Operands out;
-  for (std::int64_t i = 0; i < c.m * c.k; ++i) out.x.push_back(to_bf16(uniform(random)));
+  for (std::int64_t i = 0; i < c.m * (c.k > 0 ? c.k : c.n); ++i) out.x.push_back(to_bf16(uniform(random)));
   for (std::int64_t i = 0; i < c.k * c.n; ++i) out.w.push_back(to_bf16(uniform(random)));
+  for (std::int64_t i = 0; c.bias && i < c.n; ++i) out.bias.push_back(uniform(random));
+  for (std::int64_t i = 0; c.residual && i < c.m * c.n; ++i) out.residual.push_back(uniform(random));
   return out;
 }
 
@@ -64,7 +92,8 @@ inline std::set<std::uint32_t> signalled(const DevicePlan& device, int rank) {
 }
 
 // What the reference executor gives on every rank.
-inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std::vector<Operands>& operands) {
+inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std::vector<Operands>& operands,
+                                                    std::span<const Counts> counts = {}) {
   RefExecutor ref(plan);
   std::vector<Bindings> bindings;
   for (const Operands& o : operands) {
@@ -72,10 +101,11 @@ inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std:
     b.producers.emplace_back();
     b.producers[0].narrow_x = o.x.data();
     b.producers[0].w = o.w.data();
-    b.buffers.assign(plan.buffers.size(), nullptr);
+    b.producers[0].bias = o.bias.data(), b.producers[0].residual = o.residual.data();
+    b.buffers.assign(plan.buffers.size(), o.x.data());
     bindings.push_back(std::move(b));
   }
-  ref.run(bindings);
+  ref.run(bindings, counts);
   std::vector<std::vector<float>> out;
   for (int r = 0; r < plan.num_ranks; ++r) out.push_back(ref.output(r));
   return out;
@@ -97,6 +127,61 @@ inline std::vector<CudaCase> small_cases() {
             {fmt::format("{} {}x{}x{} on {} in {}x{}", to_string(route), s.m, s.n, s.k, ranks, s.tile[0], s.tile[1]),
              s.m, s.n, s.k, s.tile, ranks, route});
       }
+  return out;
+}
+
+// All that a plan may ask for beside a reduce-scatter: triggers that copy and sum, rows that are gathered, copies as
+// producers, epilogues, uneven parts, several copies of an inbox.
+inline std::vector<CudaCase> other_cases() {
+  std::vector<CudaCase> out;
+  const auto add = [&](std::string name, CudaCase c) {
+    c.name = fmt::format("{} {}x{}x{} on {}", name, c.m, c.n, c.k, c.ranks);
+    out.push_back(std::move(c));
+  };
+  for (const int ranks : {2, 3, 4}) {
+    for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
+      for (const std::int64_t k : {16, 0}) {
+        CudaCase c{"", 400, 264, k, {128, 256}, ranks, route, WeightLayout::kn, SpaceKind::all_reduce};
+        add(fmt::format("all_reduce {}", to_string(route)), c);
+        if (ranks != 3) continue;
+        c.m = 808, c.n = 328, c.slices = 2, c.layout = WeightLayout::nk;
+        if (k > 0) c.bias = true, c.residual = true, c.activation = Activation::silu;
+        add(fmt::format("all_reduce {} in slices", to_string(route)), c);
+        if (route == Route::one_shot) continue;
+        c.wire_sums = Dtype::bf16;
+        add(fmt::format("all_reduce {} of narrow sums", to_string(route)), c);
+      }
+    for (const Route route : {Route::ring, Route::direct, Route::staged}) {
+      CudaCase c{"", 200, 264, 72, {128, 256}, ranks, route, WeightLayout::kn, SpaceKind::all_gather};
+      c.gathers = true;
+      add(fmt::format("all_gather {} into a gemm", to_string(route)), c);
+      if (ranks != 3) continue;
+      c.m = 256, c.n = 72, c.k = 600, c.layout = WeightLayout::nk, c.bias = true, c.activation = Activation::gelu;
+      add(fmt::format("all_gather {} into a gemm with an epilogue", to_string(route)), c);
+    }
+    for (const Route route : {Route::ring, Route::direct})
+      for (const std::int64_t k : {16, 0})
+        add(fmt::format("all_gather {}", to_string(route)),
+            {"", 200, 264, k, {128, 256}, ranks, route, WeightLayout::kn, SpaceKind::all_gather});
+    for (const Route route : {Route::direct, Route::staged})
+      for (const std::int64_t k : {16, 0}) {
+        CudaCase c{"", 520, 264, k, {128, 256}, ranks, route, WeightLayout::kn, SpaceKind::all_to_all};
+        add(fmt::format("all_to_all {}", to_string(route)), c);
+        for (int i = 0; i < ranks * ranks; ++i) c.rows.push_back(i % 3 * 60);
+        add(fmt::format("all_to_all {}, uneven", to_string(route)), c);
+      }
+    add("broadcast", {"", 200, 264, 16, {128, 256}, ranks, Route::chain, WeightLayout::kn, SpaceKind::broadcast});
+  }
+  for (const Route route : {Route::ring, Route::direct}) {
+    CudaCase c{"", 400, 264, 16, {128, 256}, 4, route};
+    c.bias = c.residual = true, c.activation = Activation::relu, c.depth = 2;
+    add(fmt::format("reduce_scatter {} with an epilogue, two inboxes", to_string(route)), c);
+    c.bias = c.residual = false, c.activation = Activation::none, c.k = 0;
+    add(fmt::format("reduce_scatter {} of x", to_string(route)), c);
+  }
+  CudaCase c{"", 300, 264, 16, {128, 256}, 1, Route::local};
+  c.bias = c.residual = true, c.activation = Activation::gelu;
+  add("keep with an epilogue", c);
   return out;
 }
 

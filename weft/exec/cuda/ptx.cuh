@@ -53,6 +53,11 @@ __device__ __forceinline__ std::uint32_t cta_in_cluster() {
   return rank;
 }
 
+// Of `threads` threads that use barrier `id` of the CTA.
+__device__ __forceinline__ void group_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // Bulk copies. Loads complete on an mbarrier, stores in the calling thread's bulk groups.
 
 __device__ __forceinline__ void load_box(void* to, const CUtensorMap* from, std::uint64_t* bar, int x, int y) {
@@ -109,6 +114,11 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* p) {
 }
 __device__ __forceinline__ void add_release(std::uint32_t* p, std::uint32_t v) {
   asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ std::uint32_t add_acquire_release(std::uint32_t* p, std::uint32_t v) {
+  std::uint32_t old;
+  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+  return old;
 }
 __device__ __forceinline__ unsigned long long load_relaxed(const unsigned long long* p) {
   unsigned long long v;

@@ -279,14 +279,16 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
   const Producer& p = plan.producers[action.producer];
   const Inputs& in = bindings[rank.program.rank].producers[action.producer];
   const std::int64_t rows = tile.size(0), cols = tile.size(1), n = p.columns(rank.program.rank);
-  const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * (p.k > 0 ? p.k : n);
+  const std::int64_t width = p.k > 0 ? p.k : n;  // of a row of x
+  const float* x = in.x == nullptr ? nullptr : in.x + tile.lo[0] * width;
   std::vector<float> wide;  // rows of bf16
   const auto widen = [&](const bf16* from) {
-    for (std::int64_t i = 0; i < rows * p.k; ++i) wide.push_back(to_float(from[i]));
+    for (std::int64_t i = 0; i < rows * width; ++i) wide.push_back(to_float(from[i]));
     return wide.data();
   };
-  if (p.x() == Dtype::bf16 && in.narrow_x != nullptr) x = widen(in.narrow_x + tile.lo[0] * p.k);
-  if (const auto reads = rank.program.reads(action); !reads.empty()) {
+  const auto reads = rank.program.reads(action);
+  if (reads.empty() && p.x() == Dtype::bf16 && in.narrow_x != nullptr) x = widen(in.narrow_x + tile.lo[0] * width);
+  if (!reads.empty()) {
     const Box box = lane_rows(reads[0].box, action, lane);
     const auto& memory = rank.memory[reads[0].buffer];
     const bool given = plan.buffers[reads[0].buffer].role == Role::input;

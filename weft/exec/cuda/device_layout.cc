@@ -1,0 +1,91 @@
+#include "weft/exec/cuda/device_layout.h"
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kAlignBytes = 1024;  // what a swizzled image asks for, and more than TMA does
+
+std::int64_t aligned_bytes(std::int64_t bytes) { return ceil_div(bytes, kAlignBytes) * kAlignBytes; }
+
+void check_device_producer(const Plan& plan) {
+  if (plan.producers.size() != 1 ||
+      (plan.producers[0].kind != ProducerKind::gemm && plan.producers[0].kind != ProducerKind::copy))
+    bad_input("plan \"{}\" is not one gemm, or one copy; the CUDA executor runs those, use the CPU's for others",
+              plan.name);
+  const Producer& p = plan.producers[0];
+  for (const auto& [name, dtype] : {std::pair{"x", p.x()}, std::pair{"w", p.has_w() ? p.weight : p.x()}})
+    if (dtype != Dtype::bf16)
+      bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x, .weight and .y of that", name,
+                plan.name, to_string(dtype));
+  if (!p.n_of.empty()) bad_input("plan \"{}\" has outputs of different widths; a GPU's are one n wide", plan.name);
+  if (p.n % 8 != 0 || p.k % 8 != 0)
+    bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
+  if (p.addend) bad_input("plan \"{}\" has an addend; the CUDA executor has none yet", plan.name);
+  if (p.tile[0] > kCudaTileRows || p.tile[1] > kCudaTileCols || p.tile[1] % 8 != 0)
+    bad_input("tiles of {} x {} do not fit a GPU's; give the {} .tile = {{{}, {}}}", p.tile[0], p.tile[1],
+              to_string(p.kind), kCudaTileRows, kCudaTileCols);
+}
+
+void check_device_buffers(const Plan& plan) {
+  if (plan.num_ranks > kMaxCudaRanks)
+    bad_input("plan \"{}\" has {} ranks; one GPU is shared by at most {}", plan.name, plan.num_ranks, kMaxCudaRanks);
+  for (const Buffer& b : plan.buffers) {
+    if (b.role == Role::input && b.name != "x")
+      bad_input("\"{}\" of plan \"{}\" is an input beside x and w; the CUDA executor takes none", b.name, plan.name);
+    if (b.dtype != Dtype::bf16)
+      bad_input("\"{}\" of plan \"{}\" is {}; on a GPU partial sums and outputs are bf16", b.name, plan.name,
+                to_string(b.dtype));
+    if (b.depth != 1 && b.packing.tile_rows == 0)
+      bad_input("\"{}\" of plan \"{}\" lies in rows and has {} copies; the CUDA executor keeps one", b.name, plan.name,
+                b.depth);
+    if (b.shape.size() != 2)
+      bad_input("\"{}\" of plan \"{}\" has {} dimensions; the CUDA executor takes matrices", b.name, plan.name,
+                b.shape.size());
+  }
+}
+
+}  // namespace
+
+void check_device_plan(const Plan& plan) {
+  check_device_producer(plan);
+  check_device_buffers(plan);
+}
+
+DeviceLayout device_layout(const Plan& plan, const Layout& host) {
+  const Producer& p = plan.producers[0];
+  DeviceLayout out;
+  out.matrices.push_back({-1, 0, p.m, p.has_w() ? p.k : p.n});
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const BufferLayout& from = host.buffers[b];
+    DeviceBuffer to;
+    to.offset = out.bytes;
+    to.depth = from.depth;
+    if (from.block_rows > 0) {
+      const std::int64_t elements = ceil_div(from.shape[0], from.block_rows) * from.block_elements;
+      to.copy_bytes = elements / (from.tile_rows * from.tile_cols) * kImageBytes;
+      out.bytes += to.copy_bytes * to.depth;
+    } else if (from.role == Role::input) {
+      to.matrix = 0;
+    } else {
+      if (int_size(out.matrices) == kMaxMatrices)
+        bad_input("plan \"{}\" keeps more than {} buffers in rows; a GPU's ranks have no more", plan.name,
+                  kMaxMatrices - 1);
+      to.matrix = int_size(out.matrices);
+      out.matrices.push_back({static_cast<int>(b), to.offset, from.shape[0], from.shape[1]});
+      out.bytes += aligned_bytes(from.shape[0] * from.shape[1] * 2);
+    }
+    out.buffers.push_back(to);
+  }
+  out.num_counters = host.num_counters;
+  out.counters = out.bytes;
+  out.stamps = out.counters + aligned_bytes(out.num_counters * 4);
+  out.bytes = out.stamps + aligned_bytes(out.num_counters * 8);
+  return out;
+}
+
+}  // namespace weft

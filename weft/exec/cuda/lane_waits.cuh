@@ -1,0 +1,99 @@
+// What a lane of the kernel (fused_gemm.cu) waits for, raises, and has to do in this run.
+#pragma once
+
+#include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/ptx.cuh"
+
+namespace weft {
+
+// Whose part of the work a CTA does.
+struct Seat {
+  int rank, slot;  // of the rank's clusters
+  std::uint32_t cta;
+  std::uint32_t run;
+};
+
+// Rows of a tile that count in this run.
+__device__ __forceinline__ int live_rows(const DeviceRank& rank, const DeviceLane& lane) {
+  if (lane.limit < 0) return lane.rows;
+  return ::min(lane.rows, ::max(0, rank.counts[lane.limit] - lane.limit_from));
+}
+// What a lane comes to in this run. One without rows still goes round as an empty strip, so that its signals come after
+// its waits; one that only fills a pair does not.
+struct Work {
+  int rows, strips, sources;
+};
+__device__ __forceinline__ Work work_of(const DeviceRank& rank, const DeviceLane& lane) {
+  const int rows = live_rows(rank, lane);
+  if (rows > 0) return {rows, (lane.cols + kStripCols - 1) / kStripCols, lane.sources};
+  return {0, lane.waits + lane.signals > 0 ? 1 : 0, 0};
+}
+// The two CTAs of a cluster share what they load: they multiply both or neither. The upper tile ends last.
+__device__ __forceinline__ bool multiplies(const DeviceRank& rank, int pair) {
+  const DeviceLane& upper = rank.lanes[2 * pair];
+  return upper.product != 0 && live_rows(rank, upper) > 0;
+}
+
+__device__ __forceinline__ std::uint8_t* image_at(const DeviceRank& rank, const DevicePlace& place, std::uint32_t run) {
+  return rank.segment + place.offset + (place.depth > 1 ? run % place.depth * place.copy_bytes : 0);
+}
+
+__device__ __forceinline__ bool is_met(const DeviceArguments& a, const DeviceRank& rank, const DeviceWait& wait,
+                                       std::uint32_t run, std::uint32_t* seen) {
+  if (run < static_cast<std::uint32_t>(wait.lag)) return true;
+  const std::uint32_t need = (run - wait.lag) * wait.total + wait.at;
+  *seen = load_acquire(rank.counters + wait.counter);
+  if (static_cast<std::int32_t>(*seen - need) < 0) return false;
+  // The stamp was raised before the counter was, and the counter acquired.
+  return a.ns_per_byte == 0 || global_ns() >= load_relaxed(rank.stamps + wait.counter);
+}
+
+struct Waiter {
+  int rank, trigger, index, wait;
+};
+
+__device__ __noinline__ void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
+                                     std::uint32_t run, std::uint32_t seen, unsigned long long waited) {
+  if (atomicExch(a.gave_up, 1u) != 0) return;
+  DeviceFailure* f = a.failure;
+  f->rank = who.rank, f->trigger = who.trigger, f->index = who.index, f->wait = who.wait;
+  f->seen = seen, f->started = (run - wait.lag) * wait.total;
+  f->waited_ns = waited;
+  __threadfence_system();
+  *reinterpret_cast<volatile std::uint32_t*>(&f->failed) = 1;
+}
+
+__device__ __forceinline__ void await(const DeviceArguments& a, const DeviceRank& rank, const DeviceWait& wait,
+                                      std::uint32_t run, const Waiter& who) {
+  std::uint32_t seen = 0;
+  if (is_met(a, rank, wait, run, &seen)) return;
+  const unsigned long long begin = global_ns();
+  while (!is_met(a, rank, wait, run, &seen)) {
+    const unsigned long long waited = global_ns() - begin;
+    if (waited > a.deadline_ns) return give_up(a, who, wait, run, seen, waited);
+    if (waited > 100000 && load_acquire(a.gave_up) != 0) return;
+  }
+}
+
+// Takes the next free time of the link between two hosts: when the bytes have passed. A clock that is behind is brought
+// up to now first, and what others add meanwhile only moves it on: so there is nothing to try again. (A loop of
+// compare-and-swap managed one signal per microsecond and link, and held up the gemm.)
+__device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a, int from, int to, int bytes) {
+  unsigned long long* clock = a.links + from * kMaxCudaRanks + to;
+  const auto took = static_cast<unsigned long long>(static_cast<float>(bytes) * a.ns_per_byte + 0.5f);
+  atomicMax_system(clock, global_ns());
+  return atomicAdd_system(clock, took) + took;
+}
+
+__device__ __forceinline__ void raise(const DeviceArguments& a, int from, const DeviceSignal& signal) {
+  const DeviceRank& to = a.ranks[signal.rank];
+  const int host = from / a.ranks_per_host, other = signal.rank / a.ranks_per_host;
+  if (a.ns_per_byte > 0 && host != other) {
+    const unsigned long long due =
+        pass_link(a, host, other, signal.bytes) + static_cast<unsigned long long>(a.latency_ns);
+    atomicMax_system(to.stamps + signal.counter, due);
+  }
+  add_release(to.counters + signal.counter, 1);
+}
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// A CTA's shared memory, and how its warps take turns in it (fused_gemm.cu).
+#pragma once
+
+#include <cstdint>
+
+#include "weft/exec/cuda/fused_gemm.h"
+
+namespace weft {
+
+inline constexpr int kStages = 3, kSlots = 4;
+inline constexpr int kXBytes = kCudaTileRows * kBlockDepth * 2, kWBytes = kCudaTileCols * kBlockDepth * 2;
+inline constexpr int kHalfWBytes = kWBytes / 2, kWBlockBytes = kBlockDepth * kStripCols * 2;
+
+struct GemmMemory {
+  std::uint8_t stages[kStages][kXBytes + kWBytes];
+  std::uint8_t slots[kSlots][kStripBytes];
+  std::uint8_t copy[kStripBytes];  // of warp 3
+  std::uint64_t full[kStages], empty[kStages];
+  std::uint64_t loaded[kSlots], summed[kSlots], free[kSlots];
+  std::uint64_t copied;
+};
+inline constexpr int kSharedBytes = sizeof(GemmMemory) + 1024;  // swizzled blocks begin at multiples of 1024
+
+// A place in a ring of barriers: which, and the parity of its turn.
+template <int kCount>
+struct Turn {
+  int at = 0, parity = 0;
+  __device__ __forceinline__ void next() {
+    if (++at == kCount) at = 0, parity ^= 1;
+  }
+};
+
+}  // namespace weft
