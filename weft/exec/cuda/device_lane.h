@@ -38,14 +38,25 @@ struct DeviceLane {
   std::int32_t rows, cols;  // of the tile; 0: none is kept
   std::int32_t first_wait, first_source, first_target, first_signal;  // in the rank's arrays
   std::int16_t waits, sources, targets, signals;                      // how many of each
-  std::int16_t product;     // 1: (sources) + x * w; 0: the sources alone
-  std::int16_t finish;      // 1: bias, activation and residual before it is stored
-  std::int16_t reads;       // matrix of the rank whose rows a product takes; 0: x
-  std::int16_t limit;       // which of the rank's counts shortens it; -1: none
-  std::int32_t limit_from;  // rows that count: counts[limit] - limit_from
-  std::int32_t parts;       // of a copy: how many of them signal together, the last to end
-  std::int32_t part;        // and where those that have ended are counted
+  std::int16_t product;                                               // 1: (sources) + x * w; 0: the sources alone
+  std::int16_t finish;        // 1: bias, activation and residual before it is stored
+  std::int16_t reads;         // matrix of the rank whose rows a product takes; 0: x
+  std::int16_t limit;         // which of the rank's counts shortens it; -1: none
+  std::int32_t limit_from;    // rows that count: counts[limit] - limit_from
+  std::int32_t parts;         // of a copy: how many of them signal together, the last to end
+  std::int32_t part;          // and where those that have ended are counted
   std::int32_t action, lane;  // of the rank's Program; lane -1: fills a pair
+};
+
+// What the multiplying warps must know of a lane before they begin it, in one load.
+struct alignas(16) DeviceWork {
+  std::int32_t limit_from;  // as the lane's
+  std::int32_t pair_from;   // as that of the upper lane of its pair: both are multiplied, or neither
+  std::uint16_t cols;
+  std::uint8_t rows, sources;
+  std::int8_t limit;
+  std::uint8_t product, finish;
+  std::uint8_t tells;  // 1: goes round even without rows, so that its signals come after its waits
 };
 
 struct DeviceFailure {

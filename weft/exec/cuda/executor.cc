@@ -3,9 +3,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <climits>
 #include <tuple>
 #include <utility>
+
+#include <climits>
 
 #include "weft/base/index.h"
 #include "weft/exec/cuda/cuda_check.h"
@@ -39,7 +40,7 @@ CUtensorMap map_of(const void* data, std::int64_t rows, std::int64_t cols, std::
 
 // What a rank has on the device.
 struct RankMemory {
-  DeviceMemory segment, lanes, triggers, waits, sources, targets, signals, fired, ended, counts;
+  DeviceMemory segment, lanes, works, triggers, waits, sources, targets, signals, fired, ended, counts;
 };
 
 std::vector<std::int32_t> counts_of(const Counts& counts, int num_ranks) {
@@ -53,6 +54,7 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num
   RankMemory out;
   out.segment = DeviceMemory(layout.bytes + 1);
   out.lanes = on_device(table.lanes);
+  out.works = on_device(table.works);
   out.triggers = on_device(table.triggers);
   out.waits = on_device(table.waits);
   out.sources = on_device(table.sources);
@@ -84,7 +86,7 @@ struct CudaExecutor::Impl {
         expander(plan),
         options(options_in),
         device(std::move(tables)),
-        gemm(fused_gemm_of(plan.producers[0].layout())) {}
+        gemm(fused_gemm_of(plan.producers[0].layout(), plan.producers[0].has_epilogue())) {}
   ~Impl() {
     if (failure != nullptr) {
       cudaDeviceSynchronize();  // kernels read this memory
@@ -129,7 +131,8 @@ void CudaExecutor::Impl::fill_rank(int r) {
   to.segment = reinterpret_cast<std::uint8_t*>(m.segment.data());
   for (std::size_t i = 0; i < layout.matrices.size(); ++i) {
     const DeviceMatrixShape& matrix = layout.matrices[i];
-    to.matrix_rows[i] = static_cast<std::int32_t>(matrix.rows), to.matrix_cols[i] = static_cast<std::int32_t>(matrix.cols);
+    to.matrix_rows[i] = static_cast<std::int32_t>(matrix.rows),
+    to.matrix_cols[i] = static_cast<std::int32_t>(matrix.cols);
     if (matrix.buffer < 0) continue;  // x: bound at each run
     to.matrices[i] = to.segment + matrix.offset;
     to.maps[i] = map_of(to.matrices[i], matrix.rows, matrix.cols, kCudaTileRows);
@@ -137,6 +140,7 @@ void CudaExecutor::Impl::fill_rank(int r) {
   to.counters = reinterpret_cast<std::uint32_t*>(to.segment + layout.counters);
   to.stamps = reinterpret_cast<unsigned long long*>(to.segment + layout.stamps);
   to.lanes = reinterpret_cast<const DeviceLane*>(m.lanes.data());
+  to.works = reinterpret_cast<const DeviceWork*>(m.works.data());
   to.triggers = reinterpret_cast<const DeviceLane*>(m.triggers.data());
   to.waits = reinterpret_cast<const DeviceWait*>(m.waits.data());
   to.sources = reinterpret_cast<const DevicePlace*>(m.sources.data());

@@ -23,35 +23,54 @@
 namespace weft {
 namespace {
 
-constexpr int kThreads = 384;
+constexpr int kThreads = 384, kConsumers = 256;
 
 // ---- warp 0 ----
 
+struct Operand {
+  int row, col, reads;
+  bool multiplies;
+};
+
+__device__ __forceinline__ Operand operand_of(const DeviceRank& rank, const Seat& me, int pair) {
+  const int index = 2 * pair + me.cta;
+  const DeviceLane& lane = rank.lanes[index];
+  const int row = lane.row, col = lane.col, reads = lane.reads;
+  return {row, col, reads, work_of(rank, me, load_work(rank, index)).multiplies};
+}
+
+__device__ __forceinline__ void await_rows(const DeviceArguments& a, const DeviceRank& rank, const Seat& me, int index) {
+  const DeviceLane& lane = rank.lanes[index];
+  for (int i = 0; i < lane.waits; ++i)
+    await(a, rank, rank.waits[lane.first_wait + i], me.run, {me.rank, 0, index, i});
+  fence_proxies();
+}
+
+// What the next pair is, is asked for when the stages are full: there is time for it then.
 template <WeightLayout kLayout>
 __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemory& s, const Seat& me) {
   const DeviceRank& rank = a.ranks[me.rank];
   Turn<kStages> turn;
+  if (me.slot >= rank.pairs) return;
+  Operand next = operand_of(rank, me, me.slot);
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
-    if (!multiplies(rank, t)) continue;
-    const DeviceLane& lane = rank.lanes[2 * t + me.cta];
-    const int row = lane.row, col = lane.col, reads = lane.reads;
-    if (reads > 0) {  // rows that other ranks send
-      for (int i = 0; i < lane.waits; ++i)
-        await(a, rank, rank.waits[lane.first_wait + i], me.run, {me.rank, 0, 2 * t + static_cast<int>(me.cta), i});
-      fence_proxies();
-    }
+    const Operand now = next;
+    const int later = ::min(t + a.clusters_per_rank, rank.pairs - 1);
+    if (!now.multiplies || a.k_blocks <= kStages) next = operand_of(rank, me, later);
+    if (!now.multiplies) continue;
+    if (now.reads > 0) await_rows(a, rank, me, 2 * t + me.cta);  // rows that other ranks send
     for (int block = 0; block < a.k_blocks; ++block, turn.next()) {
+      if (block == kStages) next = operand_of(rank, me, later);
       wait_barrier(s.empty + turn.at, turn.parity ^ 1);
       std::uint8_t* x = s.stages[turn.at];
       std::uint8_t* w = x + kXBytes + me.cta * kHalfWBytes;
       std::uint64_t* full = s.full + turn.at;
-      const int k = block * kBlockDepth;
+      const int k = block * kBlockDepth, first = now.col + me.cta * (kCudaTileCols / 2);
       arrive_and_expect(full, kXBytes + kWBytes);
-      load_box(x, rank.maps + reads, full, k, row);
+      load_box(x, rank.maps + now.reads, full, k, now.row);
       if constexpr (kLayout == WeightLayout::nk) {
-        load_box_multicast(w, &rank.w, full, k, col + me.cta * (kCudaTileCols / 2), 3);
+        load_box_multicast(w, &rank.w, full, k, first, 3);
       } else {
-        const int first = col + me.cta * (kCudaTileCols / 2);
         load_box_multicast(w, &rank.w, full, first, k, 3);
         load_box_multicast(w + kWBlockBytes, &rank.w, full, first + kStripCols, k, 3);
       }
@@ -68,7 +87,7 @@ __device__ __forceinline__ void load_sources(const DeviceArguments& a, GemmMemor
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const int index = 2 * t + me.cta;
     const DeviceLane& lane = rank.lanes[index];
-    const Work work = work_of(rank, lane);
+    const Work work = work_of(rank, me, load_work(rank, index));
     for (int i = 0; i < lane.waits; ++i) {
       const DeviceWait wait = rank.waits[lane.first_wait + i];
       if (wait.lag > 0 && wait.counter == granted) continue;
@@ -94,7 +113,7 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
   Turn<kSlots> turn;
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const DeviceLane& lane = rank.lanes[2 * t + me.cta];
-    const Work work = work_of(rank, lane);
+    const Work work = work_of(rank, me, load_work(rank, 2 * t + me.cta));
     const int last = ::max(work.sources, 1) - 1;
     for (int strip = 0; strip < work.strips; ++strip)
       for (int i = 0; i <= last; ++i, turn.next()) {
@@ -104,9 +123,8 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
         if (thread == 0) {
           commit_stores();
           wait_stores_read();
-          arrive(s.free + turn.at);
         }
-        __syncwarp();
+        arrive(s.free + turn.at);  // every thread: some of them may have read the slot
       }
     if (lane.signals > 0 && thread == 0) {
       wait_stores_done();
@@ -126,30 +144,31 @@ __device__ __forceinline__ void count_run(const DeviceArguments& a) {
   atomicAdd(a.run, 1u);
 }
 
-template <WeightLayout kLayout>
+template <WeightLayout kLayout, Finish kFinish>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     fused_gemm(const __grid_constant__ DeviceArguments a) {
   extern __shared__ std::uint8_t raw[];
   GemmMemory& s = *reinterpret_cast<GemmMemory*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32, cluster = blockIdx.x / 2;
-  const Seat me{cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run};
+  const Seat me{cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run,
+                a.ranks[cluster / a.clusters_per_rank].counts[0]};
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) init_barrier(s.full + i, 1), init_barrier(s.empty + i, 4);  // 2 groups of 2 CTAs
     for (int i = 0; i < kSlots; ++i)
-      init_barrier(s.loaded + i, 1), init_barrier(s.summed + i, 2), init_barrier(s.free + i, 1);
-    init_barrier(&s.copied, 1);
+      init_barrier(s.loaded + i, 1), init_barrier(s.summed + i, kConsumers), init_barrier(s.free + i, 32);
+    init_barrier(&s.copied, 1), init_barrier(&s.copy_free, 32);
     publish_barriers();
   }
   cluster_barrier();
   if (warp < 4) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (warp == 0 && thread == 0) load_operands<kLayout>(a, s, me);
     if (warp == 1 && thread == 0) load_sources(a, s, me);
     if (warp == 2) store_sums(a, s, me, thread);
-    if (warp == 3) fire_triggers(a, me, {s.copy, &s.copied, 0}, thread);
+    if (warp == 3) fire_triggers(a, me, {s.copy, &s.copied, &s.copy_free, 0}, thread);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    make_tiles<kLayout>(a, s, me);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+    make_tiles<kLayout, kFinish>(a, s, me);
   }
   __syncwarp();
   cluster_barrier();  // no CTA leaves while the other may still write into it
@@ -158,8 +177,10 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
 
 }  // namespace
 
-FusedGemm fused_gemm_of(WeightLayout layout) {
-  const auto kernel = layout == WeightLayout::nk ? fused_gemm<WeightLayout::nk> : fused_gemm<WeightLayout::kn>;
+FusedGemm fused_gemm_of(WeightLayout layout, bool finishes) {
+  constexpr auto kNk = WeightLayout::nk, kKn = WeightLayout::kn;
+  const auto kernel = layout == kNk ? (finishes ? fused_gemm<kNk, Finish::some> : fused_gemm<kNk, Finish::none>)
+                                    : (finishes ? fused_gemm<kKn, Finish::some> : fused_gemm<kKn, Finish::none>);
   return {reinterpret_cast<const void*>(kernel), kThreads, kSharedBytes};
 }
 

@@ -23,6 +23,7 @@ struct DeviceRank {
   std::uint32_t* counters;
   unsigned long long* stamps;
   const DeviceLane* lanes;
+  const DeviceWork* works;
   const DeviceLane* triggers;
   const DeviceWait* waits;
   const DevicePlace* sources;
@@ -52,6 +53,7 @@ struct FusedGemm {
   const void* kernel;  // takes DeviceArguments by value, in clusters of 2
   int threads, shared_bytes;
 };
-FusedGemm fused_gemm_of(WeightLayout layout);
+// `finishes`: for plans with an epilogue.
+FusedGemm fused_gemm_of(WeightLayout layout, bool finishes);
 
 }  // namespace weft

@@ -83,10 +83,10 @@ bool HostLanes::advance(int r, int cluster) {
 int HostLanes::live_rows(int r, const DeviceLane& lane) const {
   if (lane.limit < 0 || counts_.empty()) return lane.rows;
   const Counts& counts = counts_[at(r)];
-  const std::int64_t count = lane.limit > 0          ? (counts.peers.empty() ? -1 : counts.peers[at(lane.limit - 1)])
-                             : counts.rows < 0 ? -1 : counts.rows;
-  return count < 0 ? lane.rows
-                   : static_cast<int>(std::clamp<std::int64_t>(count - lane.limit_from, 0, lane.rows));
+  const std::int64_t count = lane.limit > 0    ? (counts.peers.empty() ? -1 : counts.peers[at(lane.limit - 1)])
+                             : counts.rows < 0 ? -1
+                                               : counts.rows;
+  return count < 0 ? lane.rows : static_cast<int>(std::clamp<std::int64_t>(count - lane.limit_from, 0, lane.rows));
 }
 
 HostLanes::Rows HostLanes::rows_of(const DevicePlace& place) const {

@@ -63,9 +63,24 @@ class TableMaker {
       else
         for (std::int64_t lane = 0; lane < action.lanes; ++lane) add_trigger(action, narrow(num_of(a)), lane);
     }
+    for (std::size_t i = 0; i < out_.lanes.size(); ++i) out_.works.push_back(work_of(i));
   }
 
  private:
+  DeviceWork work_of(std::size_t index) const {
+    const DeviceLane& lane = out_.lanes[index];
+    const auto small = [](int value) { return static_cast<std::uint8_t>(value); };
+    return {lane.limit_from,
+            out_.lanes[index & ~std::size_t{1}].limit_from,
+            static_cast<std::uint16_t>(lane.cols),
+            small(lane.rows),
+            small(lane.sources),
+            static_cast<std::int8_t>(lane.limit),
+            small(lane.product),
+            small(lane.finish),
+            small(lane.waits + lane.signals > 0)};
+  }
+
   static std::int64_t num_of(std::size_t a) { return static_cast<std::int64_t>(a); }
 
   void add_tiles(const Action& action, std::int32_t index) {
@@ -98,8 +113,7 @@ class TableMaker {
       if (const auto reads = program_.reads(action); !reads.empty()) {
         const Box rows = lane_rows(reads[0].box, action, lane);
         out.row = narrow(rows.lo[0]);
-        out.reads = static_cast<std::int16_t>(
-            device_.layout[at(reads[0].rank)].buffers[at(reads[0].buffer)].matrix);
+        out.reads = static_cast<std::int16_t>(device_.layout[at(reads[0].rank)].buffers[at(reads[0].buffer)].matrix);
       }
     }
     end_lane(&out);

@@ -30,6 +30,7 @@ namespace weft {
 
 struct LaneTable {
   std::vector<DeviceLane> lanes;  // 2t and 2t + 1 are a pair
+  std::vector<DeviceWork> works;  // of the lanes
   std::vector<DeviceLane> triggers;
   std::vector<DeviceWait> waits;
   std::vector<DevicePlace> sources, targets;
@@ -45,15 +46,15 @@ struct DeviceBuffer {
   int matrix = -1;  // -1: images
 };
 struct DeviceMatrixShape {
-  int buffer = -1;            // -1: the operand x
-  std::int64_t offset = 0;    // in the segment; of no use where the caller has the memory
+  int buffer = -1;          // -1: the operand x
+  std::int64_t offset = 0;  // in the segment; of no use where the caller has the memory
   std::int64_t rows = 0, cols = 0;
 };
 struct DeviceLayout {
   std::vector<DeviceBuffer> buffers;
   std::vector<DeviceMatrixShape> matrices;  // 0: x
-  std::int64_t counters = 0;  // a u32 each
-  std::int64_t stamps = 0;    // a u64 per counter: paced, when its last signal is due
+  std::int64_t counters = 0;                // a u32 each
+  std::int64_t stamps = 0;                  // a u64 per counter: paced, when its last signal is due
   std::int64_t num_counters = 0;
   std::int64_t bytes = 0;
 };

@@ -23,8 +23,7 @@ struct Given {
 
   Given(const CudaCase& c, std::uint64_t seed) {
     for (int r = 0; r < c.ranks; ++r) operands.push_back(testing_cuda::operands_of(c, r, seed));
-    for (const Operands& o : operands)
-      pointers.push_back({o.x.data(), o.w.data(), o.bias.data(), o.residual.data()});
+    for (const Operands& o : operands) pointers.push_back({o.x.data(), o.w.data(), o.bias.data(), o.residual.data()});
   }
 };
 
@@ -91,11 +90,10 @@ TEST(LaneTable, PlansForAGpuAreProved) {
 
 // Both begin with zeros, so that rows which nobody writes are the same.
 TEST(LaneTable, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
-  for (const auto& [route, space] : {std::pair{Route::direct, SpaceKind::all_to_all},
-                                     std::pair{Route::staged, SpaceKind::all_to_all},
-                                     std::pair{Route::ring, SpaceKind::reduce_scatter},
-                                     std::pair{Route::two_shot, SpaceKind::all_reduce},
-                                     std::pair{Route::ring, SpaceKind::all_reduce}}) {
+  for (const auto& [route, space] :
+       {std::pair{Route::direct, SpaceKind::all_to_all}, std::pair{Route::staged, SpaceKind::all_to_all},
+        std::pair{Route::ring, SpaceKind::reduce_scatter}, std::pair{Route::two_shot, SpaceKind::all_reduce},
+        std::pair{Route::ring, SpaceKind::all_reduce}}) {
     const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
     const Plan plan = testing_cuda::plan_of(c);
     const Expander expander(plan);

@@ -11,27 +11,44 @@ struct Seat {
   int rank, slot;  // of the rank's clusters
   std::uint32_t cta;
   std::uint32_t run;
+  std::int32_t all_rows;  // that count in this run, of those that no peer has a count for
 };
 
-// Rows of a tile that count in this run.
-__device__ __forceinline__ int live_rows(const DeviceRank& rank, const DeviceLane& lane) {
-  if (lane.limit < 0) return lane.rows;
-  return ::min(lane.rows, ::max(0, rank.counts[lane.limit] - lane.limit_from));
+__device__ __forceinline__ int rows_counted(const DeviceRank& rank, const Seat& me, int limit) {
+  return limit == 0 ? me.all_rows : rank.counts[limit];
 }
-// What a lane comes to in this run. One without rows still goes round as an empty strip, so that its signals come after
-// its waits; one that only fills a pair does not.
+
+// Rows of a tile that count in this run.
+__device__ __forceinline__ int live_rows(const DeviceRank& rank, const Seat& me, const DeviceLane& lane) {
+  if (lane.limit < 0) return lane.rows;
+  return ::min(lane.rows, ::max(0, rows_counted(rank, me, lane.limit) - lane.limit_from));
+}
+
+// What a lane comes to in this run. One without rows may go round as an empty strip.
 struct Work {
   int rows, strips, sources;
+  bool multiplies;  // the two CTAs of a cluster share what they load: both or neither. The upper tile ends last
 };
-__device__ __forceinline__ Work work_of(const DeviceRank& rank, const DeviceLane& lane) {
-  const int rows = live_rows(rank, lane);
-  if (rows > 0) return {rows, (lane.cols + kStripCols - 1) / kStripCols, lane.sources};
-  return {0, lane.waits + lane.signals > 0 ? 1 : 0, 0};
+__device__ __forceinline__ DeviceWork load_work(const DeviceRank& rank, int index) {
+  const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(rank.works + index));
+  return *reinterpret_cast<const DeviceWork*>(&loaded);
 }
-// The two CTAs of a cluster share what they load: they multiply both or neither. The upper tile ends last.
-__device__ __forceinline__ bool multiplies(const DeviceRank& rank, int pair) {
-  const DeviceLane& upper = rank.lanes[2 * pair];
-  return upper.product != 0 && live_rows(rank, upper) > 0;
+// The same for a whole warp, in two halves, between which there is time for the load: a fourth for each thread. If all
+// threads loaded the same, the compiler would wait for it at once, to keep it in uniform registers.
+__device__ __forceinline__ std::uint32_t begin_load_work(const DeviceRank& rank, int index) {
+  return __ldg(reinterpret_cast<const std::uint32_t*>(rank.works + index) + threadIdx.x % 4);
+}
+__device__ __forceinline__ DeviceWork end_load_work(std::uint32_t part) {
+  const uint4 loaded{__shfl_sync(~0u, part, 0), __shfl_sync(~0u, part, 1), __shfl_sync(~0u, part, 2),
+                     __shfl_sync(~0u, part, 3)};
+  return *reinterpret_cast<const DeviceWork*>(&loaded);
+}
+__device__ __forceinline__ Work work_of(const DeviceRank& rank, const Seat& me, const DeviceWork& lane) {
+  const int counted = lane.limit < 0 ? INT32_MAX : rows_counted(rank, me, lane.limit);
+  const int rows = lane.limit < 0 ? lane.rows : ::min(int{lane.rows}, ::max(0, counted - lane.limit_from));
+  const bool multiplies = lane.product != 0 && (lane.limit < 0 || counted > lane.pair_from);
+  if (rows > 0) return {rows, (lane.cols + kStripCols - 1) / kStripCols, lane.sources, multiplies};
+  return {0, lane.tells, 0, multiplies};
 }
 
 __device__ __forceinline__ std::uint8_t* image_at(const DeviceRank& rank, const DevicePlace& place, std::uint32_t run) {

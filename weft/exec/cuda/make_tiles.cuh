@@ -52,97 +52,133 @@ __device__ __forceinline__ void write_strip(std::uint32_t slot, const Consumer& 
   for (int j = 0; j < kMatrices; ++j) store_matrices(slot + swizzled(me.row, j * 2 + half), d + j * 8);
 }
 
-__device__ __forceinline__ float activated(Activation activation, float v) {
-  if (activation == Activation::none) return v;
-  if (activation == Activation::relu) return fmaxf(v, 0.0f);
-  // gelu: x / 2 * (1 + tanh(u)) = x / (1 + exp(-2 u))
-  const float z = activation == Activation::silu ? v : 1.5957691216f * (v + 0.044715f * v * v * v);
-  return v / (1.0f + __expf(-z));
-}
-
-// activation(sum + bias) + residual, of the sums that count. Sums 2i and 2i + 1 of a thread are neighbours in a row.
+// activation(sum + bias) + residual, of the sums that count. Sums 2i and 2i + 1 of a thread are neighbours in a row. One
+// pass for each part: this stands four times in the kernel, and what is not taken should not be long.
 __device__ __forceinline__ void finish_strip(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                              int rows, int strip, const Consumer& me, float* d) {
   const int quad = me.thread % 32;
   const int row = me.group * 64 + me.thread / 32 * 16 + quad / 4, col = strip * kStripCols + quad % 4 * 2;
+  if (rank.bias != nullptr) {
+    const float* bias = rank.bias + lane.col + col;
+#pragma unroll
+    for (int right = 0; right < kStripCols; right += 8) {
+      const float2 more = col + right < lane.cols ? *reinterpret_cast<const float2*>(bias + right) : float2{0, 0};
+      float* sums = d + right / 2;
+      sums[0] += more.x, sums[1] += more.y, sums[2] += more.x, sums[3] += more.y;
+    }
+  }
+  if (a.activation == Activation::relu) {
+#pragma unroll
+    for (int j = 0; j < kSums; ++j) d[j] = fmaxf(d[j], 0.0f);
+  } else if (a.activation != Activation::none) {
+    // silu: x / (1 + exp(-x)); gelu: x / 2 * (1 + tanh(u)) = x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
+    const bool silu = a.activation == Activation::silu;
+    const float one = silu ? -1.0f : -1.5957691216f, three = silu ? 0.0f : -1.5957691216f * 0.044715f;
+#pragma unroll
+    for (int j = 0; j < kSums; ++j) d[j] = __fdividef(d[j], 1.0f + __expf(d[j] * (one + three * d[j] * d[j])));
+  }
+  if (rank.residual == nullptr) return;
   const DevicePlace& to = rank.targets[lane.first_target];
-  const float* bias = rank.bias == nullptr ? nullptr : rank.bias + lane.col + col;
-  const float* residual = rank.residual == nullptr
-                              ? nullptr
-                              : rank.residual + static_cast<std::int64_t>(to.row + row) * a.columns + to.col + col;
+  const float* residual = rank.residual + static_cast<std::int64_t>(to.row + row) * a.columns + to.col + col;
 #pragma unroll
   for (int j = 0; j < kSums; j += 2) {
     const int down = (j >> 1 & 1) * 8, right = (j >> 2) * 8;
     if (row + down >= rows || col + right >= lane.cols) continue;
-    if (bias != nullptr) d[j] += bias[right], d[j + 1] += bias[right + 1];
-    d[j] = activated(a.activation, d[j]), d[j + 1] = activated(a.activation, d[j + 1]);
-    if (residual == nullptr) continue;
     const float2 more = *reinterpret_cast<const float2*>(residual + down * a.columns + right);
     d[j] += more.x, d[j + 1] += more.y;
   }
 }
 
-// (((s0 + s1) + ...) + tile), strip by strip, finished, and written in place of the last source. A tile of one source
-// at most has all its strips in slots at once: they are told of together. An epilogue is bound by instructions: one per
-// element takes 256 cycles of a multiprocessor.
-__device__ __forceinline__ void add_sources(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
-                                            const Work& work, GemmMemory& s, const Consumer& me, Turn<kSlots>* turn,
-                                            float (&d)[128]) {
-  const auto tell = [&](Turn<kSlots>* of, int strips) {
-    fence_proxies_shared();
-    group_barrier(1 + me.group, 128);
-    for (int i = 0; i < strips; ++i, of->next())
-      if (me.thread == 0) arrive(s.summed + of->at);
-  };
-  Turn<kSlots> first = *turn;
+// Tells the warp that stores of a slot that is written, or has been read. Every thread does: compute-sanitizer's
+// racecheck follows mbarriers, and no barrier of a warp or of a group.
+__device__ __forceinline__ void tell(GemmMemory& s, Turn<kSlots>* turn) {
+  arrive(s.summed + turn->at);
+  turn->next();
+}
+
+// sum = (s0 + s1) + ..., of one strip; the turn stays at the slot of the last.
+__device__ __forceinline__ void fold_strip(GemmMemory& s, const Consumer& me, int sources, Turn<kSlots>* turn,
+                                           float (&sum)[kSums]) {
+  for (int i = 0; i < sources; ++i) {
+    wait_barrier(s.loaded + turn->at, turn->parity);
+    const std::uint32_t slot = shared_address(s.slots[turn->at]);
+    if (i == 0)
+      for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] = low, sum[j + 1] = high; });
+    else
+      for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] += low, sum[j + 1] += high; });
+    if (i + 1 < sources) tell(s, turn);
+  }
+}
+
+// ((s0 + s1) + ...) + the products d, finished, and written strip by strip in place of the last source. An epilogue is
+// bound by instructions: one per element takes 256 cycles of a multiprocessor, so a single source has its own way.
+__device__ __forceinline__ void add_to_products(const DeviceArguments& a, const DeviceRank& rank,
+                                                const DeviceLane& lane, const Work& work, bool finish, GemmMemory& s,
+                                                const Consumer& me, Turn<kSlots>* turn, float (&d)[128]) {
 #pragma unroll
   for (int strip = 0; strip < kCudaTileCols / kStripCols; ++strip) {
-    if (strip >= work.strips) break;
+    if (strip >= work.strips) continue;
     float* sums = d + strip * kSums;
     if (work.sources > 1) {
       float sum[kSums];
-      for (int i = 0; i < work.sources; ++i) {
-        wait_barrier(s.loaded + turn->at, turn->parity);
-        const std::uint32_t slot = shared_address(s.slots[turn->at]);
-        if (i == 0)
-          for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] = low, sum[j + 1] = high; });
-        else
-          for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] += low, sum[j + 1] += high; });
-        if (i + 1 < work.sources) tell(turn, 1);
-      }
+      fold_strip(s, me, work.sources, turn, sum);
 #pragma unroll
-      for (int j = 0; j < kSums; ++j) sums[j] = lane.product != 0 ? sum[j] + sums[j] : sum[j];
+      for (int j = 0; j < kSums; ++j) sums[j] += sum[j];
     } else {
       wait_barrier(s.loaded + turn->at, turn->parity);
-      const std::uint32_t slot = shared_address(s.slots[turn->at]);
-      if (work.sources == 1 && lane.product != 0)
-        for_each_pair(slot, me, [&](int j, float low, float high) { sums[j] += low, sums[j + 1] += high; });
-      else if (work.sources == 1)
-        for_each_pair(slot, me, [&](int j, float low, float high) { sums[j] = low, sums[j + 1] = high; });
+      if (work.sources == 1)
+        for_each_pair(shared_address(s.slots[turn->at]), me,
+                      [&](int j, float low, float high) { sums[j] += low, sums[j + 1] += high; });
     }
-    if (lane.finish != 0) finish_strip(a, rank, lane, work.rows, strip, me, sums);
+    if (finish) finish_strip(a, rank, lane, work.rows, strip, me, sums);
     write_strip(shared_address(s.slots[turn->at]), me, sums);
-    if (work.sources > 1)
-      tell(turn, 1);
-    else
-      turn->next();
+    fence_proxies_shared();
+    tell(s, turn);
   }
-  if (work.sources <= 1) tell(&first, work.strips);
 }
 
-template <WeightLayout kLayout>
+// The sources alone. A lane without rows comes here as one empty strip.
+__device__ __forceinline__ void add_sources(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
+                                            const Work& work, bool finish, GemmMemory& s, const Consumer& me,
+                                            Turn<kSlots>* turn) {
+  for (int strip = 0; strip < work.strips; ++strip) {
+    if (work.sources == 0) {
+      wait_barrier(s.loaded + turn->at, turn->parity);
+    } else {
+      float sum[kSums];
+      fold_strip(s, me, work.sources, turn, sum);
+      if (finish) finish_strip(a, rank, lane, work.rows, strip, me, sum);
+      write_strip(shared_address(s.slots[turn->at]), me, sum);
+      fence_proxies_shared();
+    }
+    tell(s, turn);
+  }
+}
+
+// Whether a kernel has the code of epilogues: it is long, and slows down what does not take it (3 % at k 1024).
+enum class Finish { none, some };
+
+template <WeightLayout kLayout, Finish kFinish>
 __device__ __forceinline__ void make_tiles(const DeviceArguments& a, GemmMemory& s, const Seat& seat) {
   const DeviceRank& rank = a.ranks[seat.rank];
   const int thread = threadIdx.x % 128, group = threadIdx.x / 128 - 1;
   const Consumer me{group, thread, group * 64 + thread / 32 * 16 + thread % 16};
   Turn<kStages> stage;
   Turn<kSlots> slot;
-  float d[128];
+  std::uint32_t next = begin_load_work(rank, 2 * ::max(0, ::min(seat.slot, rank.pairs - 1)) + seat.cta);
   for (int t = seat.slot; t < rank.pairs; t += a.clusters_per_rank) {
+    const DeviceWork given = end_load_work(next);
+    const Work work = work_of(rank, seat, given);
+    const bool finish = kFinish == Finish::some && given.finish != 0;
     const DeviceLane& lane = rank.lanes[2 * t + seat.cta];
-    const Work work = work_of(rank, lane);
-    if (multiplies(rank, t)) multiply_blocks<kLayout>(a, s, me, &stage, d);
-    if (work.strips > 0) add_sources(a, rank, lane, work, s, me, &slot, d);
+    next = begin_load_work(rank, 2 * ::min(t + a.clusters_per_rank, rank.pairs - 1) + seat.cta);
+    if (work.multiplies) {
+      float d[128];
+      multiply_blocks<kLayout>(a, s, me, &stage, d);
+      add_to_products(a, rank, lane, work, finish, s, me, &slot, d);
+    } else {
+      add_sources(a, rank, lane, work, finish, s, me, &slot);
+    }
   }
 }
 

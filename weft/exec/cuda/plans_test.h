@@ -58,9 +58,7 @@ inline Plan plan_of(const CudaCase& c) {
                                       .x = Dtype::bf16,
                                       .y = Dtype::bf16,
                                       .layout = c.layout});
-  Plan plan = c.route == Route::local ? build(p, keep())
-              : c.gathers             ? build(space_of(c), p)
-                                      : build(p, space_of(c));
+  Plan plan = c.route == Route::local ? build(p, keep()) : c.gathers ? build(space_of(c), p) : build(p, space_of(c));
   for (Buffer& b : plan.buffers)
     if (b.packing.tile_rows > 0) b.depth = c.depth;
   return plan;

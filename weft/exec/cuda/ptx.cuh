@@ -53,10 +53,6 @@ __device__ __forceinline__ std::uint32_t cta_in_cluster() {
   return rank;
 }
 
-// Of `threads` threads that use barrier `id` of the CTA.
-__device__ __forceinline__ void group_barrier(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
 
 // Bulk copies. Loads complete on an mbarrier, stores in the calling thread's bulk groups.
 

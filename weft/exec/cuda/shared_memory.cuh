@@ -17,7 +17,7 @@ struct GemmMemory {
   std::uint8_t copy[kStripBytes];  // of warp 3
   std::uint64_t full[kStages], empty[kStages];
   std::uint64_t loaded[kSlots], summed[kSlots], free[kSlots];
-  std::uint64_t copied;
+  std::uint64_t copied, copy_free;
 };
 inline constexpr int kSharedBytes = sizeof(GemmMemory) + 1024;  // swizzled blocks begin at multiples of 1024
 

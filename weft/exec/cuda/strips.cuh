@@ -67,26 +67,30 @@ __device__ __forceinline__ void store_strip(const DeviceArguments& a, const Devi
 // A slot of the warp that fires triggers.
 struct CopySlot {
   std::uint8_t* slot;
-  std::uint64_t* loaded;
+  std::uint64_t *loaded, *free;
   int parity;
 };
 
 __device__ __forceinline__ void copy_tile(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                           const Seat& me, CopySlot* s, int thread) {
-  const Extent tile{live_rows(rank, lane), lane.cols};
+  const Extent tile{live_rows(rank, me, lane), lane.cols};
   const DevicePlace& from = rank.sources[lane.first_source];
   for (int strip = 0; tile.rows > 0 && strip * kStripCols < tile.cols; ++strip, s->parity ^= 1) {
-    if (thread == 0) load_strip(rank, from, me.run, strip, s->slot, s->loaded);
+    if (thread == 0) {
+      wait_barrier(s->free, s->parity ^ 1);
+      load_strip(rank, from, me.run, strip, s->slot, s->loaded);
+    }
+    __syncwarp();
     wait_barrier(s->loaded, s->parity);
     store_strip(a, rank, lane, me, tile, s->slot, strip, thread);
     fence_proxies_shared();  // threads may have read the slot, which is loaded again
-    __syncwarp();
     if (thread == 0) {
       commit_stores();
       wait_stores_read();
     }
-    __syncwarp();
+    arrive(s->free);
   }
+  __syncwarp();
 }
 
 // All of the warp. The waits were met, by some of its threads.
