@@ -55,8 +55,7 @@ std::vector<T> from_device(const void* from, std::size_t count) {
   return out;
 }
 
-// The queue in which all work of Weft on the GPU stands, a cudaStream_t. What is in the default stream waits for it, and
-// it for that.
+// The queue in which all work of Weft on the GPU stands, a cudaStream_t. It and the default stream wait for each other.
 void* device_queue();
 
 // Work that is enqueued once, while this is made, and then again at every launch: without the host's part of it.

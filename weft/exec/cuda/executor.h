@@ -18,8 +18,8 @@
 
 namespace weft {
 
-// One rank's inputs in device memory: x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n) and
-// residual (as the rank's y) in f32, where the plan has them.
+// One rank's inputs in device memory: x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n)
+// and residual (as the rank's y) in f32, where the plan has them.
 struct CudaOperands {
   const void* x = nullptr;
   const void* w = nullptr;

@@ -39,7 +39,8 @@ __device__ __forceinline__ Operand operand_of(const DeviceRank& rank, const Seat
   return {row, col, reads, work_of(rank, me, load_work(rank, index)).multiplies};
 }
 
-__device__ __forceinline__ void await_rows(const DeviceArguments& a, const DeviceRank& rank, const Seat& me, int index) {
+__device__ __forceinline__ void await_rows(const DeviceArguments& a, const DeviceRank& rank, const Seat& me,
+                                           int index) {
   const DeviceLane& lane = rank.lanes[index];
   for (int i = 0; i < lane.waits; ++i)
     await(a, rank, rank.waits[lane.first_wait + i], me.run, {me.rank, 0, index, i});

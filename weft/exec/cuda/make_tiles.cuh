@@ -1,5 +1,5 @@
-// What the multiplying warpgroups of the kernel do (fused_gemm.cu): the product of a tile, the sum of its sources and it,
-// its epilogue, and its strips in shared memory.
+// What the multiplying warpgroups of the kernel do (fused_gemm.cu): the product of a tile, the sum of its sources and
+// it, its epilogue, and its strips in shared memory.
 #pragma once
 
 #include "weft/exec/cuda/shared_memory.cuh"
@@ -52,8 +52,8 @@ __device__ __forceinline__ void write_strip(std::uint32_t slot, const Consumer& 
   for (int j = 0; j < kMatrices; ++j) store_matrices(slot + swizzled(me.row, j * 2 + half), d + j * 8);
 }
 
-// activation(sum + bias) + residual, of the sums that count. Sums 2i and 2i + 1 of a thread are neighbours in a row. One
-// pass for each part: this stands four times in the kernel, and what is not taken should not be long.
+// activation(sum + bias) + residual, of the sums that count, in one pass for each part. Sums 2i and 2i + 1 of a thread
+// are neighbours in a row.
 __device__ __forceinline__ void finish_strip(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                              int rows, int strip, const Consumer& me, float* d) {
   const int quad = me.thread % 32;

@@ -10,8 +10,8 @@ namespace weft {
 __device__ __forceinline__ int swizzled(int row, int part) { return row * kStripCols * 2 + (part ^ (row & 7)) * 16; }
 
 // The part of a place from column `first` on; completes on the barrier.
-__device__ __forceinline__ void load_strip(const DeviceRank& rank, const DevicePlace& place, std::uint32_t run, int strip,
-                                           void* slot, std::uint64_t* loaded) {
+__device__ __forceinline__ void load_strip(const DeviceRank& rank, const DevicePlace& place, std::uint32_t run,
+                                           int strip, void* slot, std::uint64_t* loaded) {
   arrive_and_expect(loaded, kStripBytes);
   if (place.matrix < 0)
     load_bytes(slot, image_at(rank, place, run) + strip * kStripBytes, kStripBytes, loaded);
