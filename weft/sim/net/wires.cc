@@ -10,6 +10,7 @@ namespace weft::netsim {
 namespace {
 
 constexpr Time kEndOfTime = Time{1} << 61;
+constexpr std::size_t kMostPassed = 64;  // events that a queue keeps before its head
 
 // Rounded up, so that no number of messages is faster than its bytes.
 Time serial(double picoseconds_a_byte, std::int64_t bytes) {
@@ -28,7 +29,8 @@ Wires::Wires(const Topology& topology, std::vector<std::int32_t> canonical, std:
       keep_crossings_(keep_crossings),
       canonical_(std::move(canonical)),
       node_of_(std::move(node_of)),
-      clocks_(topology.wires.size() + node_of_.size()) {
+      clocks_(topology.wires.size()),
+      queues_(topology.wires.size() + node_of_.size()) {
   for (std::size_t w = 0; w < topology.wires.size(); ++w) {
     clocks_[w].picoseconds_a_byte = 1e12 / topology.wires[w].bytes_per_s;
     clocks_[w].latency = sim::picoseconds(topology.wires[w].latency_s);
@@ -93,9 +95,16 @@ void Wires::post_signals(std::vector<Message>* signals, EventHeap* heap) {
 bool Wires::step(std::int32_t id, EventHeap* heap, Message* arrived) {
   Message& m = messages_[at(id)];
   if (m.queue >= 0) {
-    Clock& clock = clocks_[at(m.queue)];
-    clock.first = m.behind;
-    if (clock.first >= 0) push(clock.first, heap);
+    Queue& queue = queues_[at(m.queue)];
+    if (++queue.head == queue.events.size()) {
+      queue.events.clear(), queue.head = 0;
+    } else {
+      push(queue.events[queue.head], heap);
+      if (queue.head >= kMostPassed && 2 * queue.head >= queue.events.size()) {
+        queue.events.erase(queue.events.begin(), queue.events.begin() + static_cast<std::ptrdiff_t>(queue.head));
+        queue.head = 0;
+      }
+    }
   }
   if (m.next >= 0) {
     take(id, heap);
@@ -128,20 +137,14 @@ void Wires::take(std::int32_t id, EventHeap* heap) {
 }
 
 // A tail that comes slowly can be due before one that was queued earlier: it goes to the heap alone.
-void Wires::schedule(std::int32_t id, std::int32_t queue, EventHeap* heap) {
+void Wires::schedule(std::int32_t id, std::int32_t where, EventHeap* heap) {
   Message& m = messages_[at(id)];
-  Clock& clock = clocks_[at(queue)];
-  const Time due = m.due();
-  m.behind = -1;
-  m.queue = clock.first < 0 || due > clock.last_due || (due == clock.last_due && m.key >= clock.last_key) ? queue : -1;
-  if (m.queue < 0) return push(id, heap);
-  clock.last_due = due, clock.last_key = m.key;
-  if (clock.first < 0) {
-    clock.first = clock.last = id;
-    return push(id, heap);
-  }
-  messages_[at(clock.last)].behind = id;
-  clock.last = id;
+  Queue& queue = queues_[at(where)];
+  const Event event{m.due(), m.key, id, 0};
+  m.queue = queue.events.empty() || !(event < queue.events.back()) ? where : -1;
+  if (m.queue < 0) return push(event, heap);
+  queue.events.push_back(event);
+  if (queue.events.size() == 1) push(event, heap);
 }
 
 }  // namespace weft::netsim
