@@ -212,10 +212,12 @@ void Stage::backward(std::int64_t g, const float* weights, float* gradients, Bac
                      const std::function<void(std::int64_t)>& layer_done) {
   Slot& slot = slot_of(g);
   const std::int64_t first = options_.place.first_layer, end = options_.place.end_layer;
-  if (is_last())
+  if (is_last()) {
     head_backward(slot, weights, gradients, part);
-  else if (part != BackwardPart::weights)
+    if (part != BackwardPart::input) layer_done(end);
+  } else if (part != BackwardPart::weights) {
     exchange_->add_gradients(end, g, gradient_.back().data(), Into::store);
+  }
   for (std::int64_t layer = end - 1; layer >= first; --layer) {
     block_backward(slot, layer, weights, gradients, part);
     if (part != BackwardPart::input) layer_done(layer);

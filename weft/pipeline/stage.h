@@ -43,8 +43,9 @@ class Stage {
 
   // Returns the sum of the losses of its tokens; 0 unless this is the last stage.
   double forward(std::int64_t g, const float* weights, Tokens tokens);
-  // Gradients are added to. `layer_done(layer)` is called when the gradients of a block are all there for this
-  // micro-batch, last block first, and with -1 at the end for those of embedding, final norm and head.
+  // Gradients are added to. `layer_done(layer)` is called when those of a block are all there for this micro-batch:
+  // with the number of layers for final norm and head, then block by block from the last, and with -1 for the
+  // embedding.
   void backward(std::int64_t g, const float* weights, float* gradients, BackwardPart part,
                 const std::function<void(std::int64_t)>& layer_done);
 

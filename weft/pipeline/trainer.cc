@@ -6,6 +6,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
+#include "weft/pipeline/gradient_sum.h"
 #include "weft/pipeline/stage.h"
 #include "weft/schedule/check.h"
 
@@ -64,6 +65,13 @@ Schedule schedule_of(const TrainConfig& config) {
        .backward = config.transfers.overlap && config.transfers.delay_weights ? Backward::split : Backward::whole});
 }
 
+// Gradients that are complete at one time, and added up over data-parallel ranks together.
+struct Bucket {
+  std::int64_t layer;       // a block; the number of blocks: final norm and head; -1: the embedding
+  std::int64_t begin, end;  // in the flat array
+  std::unique_ptr<GradientSum> sum;
+};
+
 struct Trainer::State {
   World& world;
   TrainConfig config;
@@ -77,7 +85,8 @@ struct Trainer::State {
   std::vector<float> weights, gradients, rounded;
   AdamW optimiser;
   Exchange exchange;
-  RankSum rows_sum, norms_sum, data_sum, totals_sum;
+  RankSum rows_sum, norms_sum, totals_sum;
+  std::vector<Bucket> buckets;  // in the order in which a backward pass completes them; empty: nothing to add up
   std::vector<float> norms;
   Stage stage;
   std::int64_t steps = 0, done = 0;  // of the training, and of those by this object
@@ -85,10 +94,13 @@ struct Trainer::State {
   double work_s[kNumWorks] = {};  // without waiting, by kind of work, from the second step on
 
   State(World& world_in, const TrainConfig& config_in, const TokenData& data_in, const TrainerOptions& options);
+  ~State() { pump.stop(); }  // before any op goes
 
   const StagePlace& here() const { return places.stage(place.stage); }
   Stage::Tokens tokens_of(int micro_batch) const;
   double run_items();
+  void add_buckets();
+  void layer_done(std::int64_t layer, int micro_batch);
   void add_up_norms();
   double squared_norm() const;
   void round_weights();
@@ -113,12 +125,45 @@ Trainer::State::State(World& world_in, const TrainConfig& config_in, const Token
                config.sequences() / here().data * config.model.sequence * config.model.hidden),
       norms_sum(world, places.tensor_group(world.rank()),
                 2 * (here().end_layer - here().first_layer) * config.model.hidden),
-      data_sum(world, places.data_group(world.rank()), list.size()),
       totals_sum(world, 4),
       stage(stage_options(config, here(), options.pace), &list, &exchange, &pump,
             here().tensor > 1 ? &rows_sum : nullptr, &pool) {
+  add_buckets();
   list.fill_first_values(config.model, config.seed, weights);
   round_weights();
+}
+
+// Where any stage is data-parallel: a sum for each block, for final norm and head, and for the embedding. Stages have
+// different numbers of them, and every rank compiles as many.
+void Trainer::State::add_buckets() {
+  int most = 0;
+  for (const StagePlace& stage : places.stages())
+    if (stage.data > 1) most = std::max(most, static_cast<int>(stage.end_layer - stage.first_layer) + 2);
+  std::vector<Bucket> mine;
+  if (here().data > 1) {
+    if (list.final_norm() >= 0) mine.push_back({config.model.layers, list.final_norm(), list.size(), nullptr});
+    for (std::int64_t layer = here().end_layer - 1; layer >= here().first_layer; --layer) {
+      const std::int64_t begin = list.block(layer);
+      mine.push_back({layer, begin, begin + BlockLayout(block_of(config.model, 1, here().tensor)).size(), nullptr});
+    }
+    if (list.embedding() >= 0) mine.push_back({-1, 0, list.block(0), nullptr});
+  }
+  for (int i = 0; i < most; ++i) {
+    const bool real = i < int_size(mine);
+    const Group alone{{world.rank()}, 0};
+    auto sum = std::make_unique<GradientSum>(world, real ? places.data_group(world.rank()) : alone,
+                                             real ? mine[at(i)].end - mine[at(i)].begin : 1, &pump);
+    if (real) mine[at(i)].sum = std::move(sum);
+  }
+  buckets = std::move(mine);
+}
+
+void Trainer::State::layer_done(std::int64_t layer, int micro_batch) {
+  if (micro_batch + 1 < config.micro_batches) return;
+  for (Bucket& bucket : buckets) {
+    bucket.sum->move_on();
+    if (bucket.layer == layer) bucket.sum->start(gradients.data() + bucket.begin);
+  }
 }
 
 void Trainer::State::round_weights() {
@@ -148,11 +193,14 @@ double Trainer::State::run_items() {
     if (item.work == Work::forward)
       loss += stage.forward(number(item), seen_weights(), tokens_of(item.micro_batch));
     else
-      stage.backward(number(item), seen_weights(), gradients.data(), part_of(item.work), [](std::int64_t) {});
+      stage.backward(number(item), seen_weights(), gradients.data(), part_of(item.work),
+                     [&](std::int64_t layer) { layer_done(layer, item.micro_batch); });
     if (done > 0) work_s[static_cast<int>(item.work)] += seconds_since(0) - exchange.waited_s() - begin;
   }
   exchange.gap(nullptr, 0);
   exchange.drain();
+  for (Bucket& bucket : buckets) bucket.sum->move_on();
+  for (Bucket& bucket : buckets) bucket.sum->finish();
   ++done;
   return loss;
 }
@@ -193,7 +241,6 @@ StepReport Trainer::step() {
   {
     const auto lock = s.pump.lock();
     if (s.here().tensor > 1) s.add_up_norms();
-    if (s.here().data > 1) s.data_sum.add_up(s.gradients.data());
     if (s.place.tensor == 0) put(loss / static_cast<double>(s.config.batch * s.config.model.sequence), totals);
     put(s.squared_norm(), totals + 2);
     s.totals_sum.add_up(totals);
