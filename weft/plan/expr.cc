@@ -273,47 +273,59 @@ Formula::Formula(const Expr& expr, const Scope& scope) { emit(expr, scope, 0); }
 void Formula::emit(const Expr& expr, const Scope& scope, int depth) {
   const Expr::Node& node = expr.node();
   if (depth >= kMaxDepth) bad_input("expression \"{}\" is nested more than {} deep", expr.str(), kMaxDepth);
+  ++size_;
+  if (node.op == Op::number || node.op == Op::name) return code_.push_back(leaf(expr, scope));
+  const bool binary = node.op != Op::table && node.op != Op::cut;
+  const Op last = node.kids.back().node().op;
+  const bool fused = binary && (last == Op::number || last == Op::name);
   // Kid i is evaluated with i results below it on the stack.
-  for (std::size_t i = 0; i < node.kids.size(); ++i) emit(node.kids[i], scope, depth + 1 + static_cast<int>(i));
-  if (node.op == Op::number) return code_.push_back({node.op, node.value});
-  if (node.op != Op::name && node.op != Op::table) return code_.push_back({node.op, 0});
+  const std::size_t on_stack = node.kids.size() - fused;
+  for (std::size_t i = 0; i < on_stack; ++i) emit(node.kids[i], scope, depth + 1 + static_cast<int>(i));
+  if (node.op == Op::table) return code_.push_back(leaf(expr, scope));
+  if (!fused) return code_.push_back({node.op, binary ? Right::stack : Right::none, 0});
+  ++size_;
+  const Ins right = leaf(node.kids.back(), scope);
+  code_.push_back({node.op, last == Op::number ? Right::number : Right::slot, right.value});
+}
+
+// A number, a name's slot, or the number of a table.
+Formula::Ins Formula::leaf(const Expr& expr, const Scope& scope) const {
+  const Expr::Node& node = expr.node();
+  if (node.op == Op::number) return {node.op, Right::none, node.value};
   const auto& names = node.op == Op::name ? scope.names : scope.tables;
   // The latest of equal names wins, so a rule's `let` may shadow a parameter.
   const auto found = std::find(names.rbegin(), names.rend(), node.text);
   if (found == names.rend())
     bad_input("expression \"{}\" uses \"{}\", which is no {} of the plan", expr.str(), node.text,
               node.op == Op::name ? "name" : "table");
-  code_.push_back({node.op, names.rend() - found - 1});
+  return {node.op, Right::none, names.rend() - found - 1};
 }
 
 std::int64_t Formula::run(std::span<const std::int64_t> slots, std::span<const Table> tables) const {
-  std::array<std::int64_t, 2 * kMaxDepth> stack;
-  int top = -1;
+  std::array<std::int64_t, 2 * kMaxDepth> stack;  // below the value under way
+  std::int64_t value = 0;
+  std::size_t below = 0;
   for (const Ins& ins : code_) {
-    switch (ins.op) {
-      case Op::number:
-        stack[++top] = ins.value;
-        break;
-      case Op::name:
-        stack[++top] = slots[ins.value];
-        break;
-      case Op::table: {
-        const Table& table = tables[ins.value];
-        if (stack[top] < 0 || stack[top] >= std::ssize(table))
-          bad_input("index {} is outside a table of {} entries", stack[top], table.size());
-        stack[top] = table[stack[top]];
-        break;
-      }
-      case Op::cut:
-        top -= 2;
-        stack[top] = apply_cut(stack[top], stack[top + 1], stack[top + 2]);
-        break;
-      default:
-        --top;
-        stack[top] = apply(ins.op, stack[top], stack[top + 1]);
+    if (ins.right == Right::number) {
+      value = apply(ins.op, value, ins.value);
+    } else if (ins.right == Right::slot) {
+      value = apply(ins.op, value, slots[at(ins.value)]);
+    } else if (ins.right == Right::stack) {
+      value = apply(ins.op, stack[--below], value);
+    } else if (ins.op == Op::cut) {
+      below -= 2;
+      value = apply_cut(stack[below], stack[below + 1], value);
+    } else if (ins.op == Op::table) {
+      const Table& table = tables[at(ins.value)];
+      if (value < 0 || value >= std::ssize(table))
+        bad_input("index {} is outside a table of {} entries", value, table.size());
+      value = table[at(value)];
+    } else {
+      if (&ins != code_.data()) stack[below++] = value;
+      value = ins.op == Op::number ? ins.value : slots[at(ins.value)];
     }
   }
-  return top < 0 ? 0 : stack[top];
+  return value;
 }
 
 }  // namespace weft

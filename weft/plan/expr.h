@@ -98,7 +98,7 @@ class Formula {
   Formula() = default;
   Formula(const Expr& expr, const Scope& scope);  // throws bad_input on an unknown name
 
-  std::size_t size() const { return code_.size(); }  // instructions
+  std::size_t size() const { return size_; }  // numbers, names and operators of the expression
 
   // Throws bad_input on overflow, a division by zero or an index outside a table.
   std::int64_t eval(std::span<const std::int64_t> slots, std::span<const Table> tables) const {
@@ -108,13 +108,18 @@ class Formula {
   }
 
  private:
+  // Nearly every second operand is a number or a name: it is part of its operator's instruction.
+  enum class Right : std::uint8_t { none, stack, number, slot };
   struct Ins {
     Expr::Op op;
+    Right right;
     std::int64_t value;
   };
   std::int64_t run(std::span<const std::int64_t> slots, std::span<const Table> tables) const;
   void emit(const Expr& expr, const Scope& scope, int depth);
+  Ins leaf(const Expr& expr, const Scope& scope) const;
   std::vector<Ins> code_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace weft

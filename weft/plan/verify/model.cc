@@ -209,10 +209,22 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   act.sources = add_pieces(program.sources(action), false);
   act.targets = add_pieces(program.targets(action), false);
   act.signals.begin = int_size(signals);
+  ask_for_blocks(program, action.signals);
   for (const Signal& g : program.signals_of(action))
     signals.push_back({block(g.rank, g.counter + shift(g.per), place(g.per)), g.rank, by_lane ? 0 : g.per});
   act.signals.end = int_size(signals);
   acts.push_back(act);
+}
+
+// Counters of other ranks lie far apart, and many actions signal one of each: those of the actions to come are asked for
+// in time.
+void Model::ask_for_blocks(const Program& program, Range now) {
+  constexpr std::int32_t kAhead = 16;
+  const std::int32_t end = std::min(now.end + kAhead, int_size(program.signals));
+  for (std::int32_t i = now.begin == 0 ? 0 : now.begin + kAhead; i < end; ++i) {
+    const Signal& g = program.signals[at(i)];
+    block_of_[at(g.rank)].prefetch(static_cast<std::uint32_t>(g.counter));
+  }
 }
 
 std::int32_t Model::tile_id(const std::array<std::int64_t, 2>& tile) {

@@ -43,6 +43,7 @@ class FlatMap {
     return entry.value;
   }
   std::int32_t find(Key key) const { return entries_[slot(key)].value; }
+  void prefetch(Key key) const { __builtin_prefetch(&entries_[hashed(key)], 1); }  // it will be looked up soon
 
  private:
   struct Entry {
@@ -50,11 +51,14 @@ class FlatMap {
     std::int32_t value = -1;
   };
   void set_shift() { shift_ = std::countl_zero(static_cast<std::uint64_t>(entries_.size())) + 1; }
-  std::size_t slot(Key key) const {
-    const std::size_t mask = entries_.size() - 1;
+  std::size_t hashed(Key key) const {
     std::uint64_t hash = key * 0x9e3779b97f4a7c15ULL;
     hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93ULL;
-    std::size_t at = hash >> shift_;
+    return hash >> shift_;
+  }
+  std::size_t slot(Key key) const {
+    const std::size_t mask = entries_.size() - 1;
+    std::size_t at = hashed(key);
     while (entries_[at].value != -1 && entries_[at].key != key) at = (at + 1) & mask;
     return at;
   }
@@ -183,6 +187,7 @@ struct Model {
   void charge(const Program& program, const Action& action, std::int64_t lanes);
   void make_room(std::size_t acts, std::size_t waits, std::size_t pieces, std::size_t signals);
   void add_act(const Program& program, std::size_t index, std::int64_t lane);
+  void ask_for_blocks(const Program& program, Range now);
   // The block that begins at a counter; made with that span where there is none.
   std::int32_t block(std::int32_t rank, std::int32_t id, std::int64_t span);
   std::int32_t tile_id(const std::array<std::int64_t, 2>& tile);
@@ -212,14 +217,28 @@ class Places {
  public:
   Places(const Model& model, const Seen& seen, int rank);
   std::int32_t find(std::int32_t buffer, std::int32_t box) const { return piece_at_.find(key(buffer, box)); }
+  // Those whose rows overlap the box's, for boxes that nobody wrote as they are. Valid until the next call.
+  std::span<const std::int32_t> near(std::int32_t buffer, const Box& box);
 
  private:
+  // The writes of a buffer by their first rows, sorted when they are asked for.
+  struct ByRow {
+    std::vector<std::pair<std::int64_t, std::int32_t>> starts;
+    std::int64_t tallest = 0;
+  };
+  void sort_rows(std::int32_t buffer);
   static std::uint64_t key(std::int32_t buffer, std::int32_t box) {
     return static_cast<std::uint64_t>(buffer) << 32 | static_cast<std::uint32_t>(box);
   }
+  const Model& m_;
+  const Seen& seen_;
+  int rank_;
   FlatMap<std::uint64_t> piece_at_;
+  std::vector<ByRow> by_row_;        // of each buffer
+  std::vector<std::int32_t> found_;  // by the latest call of near()
 };
 Seen check_races(Model& model);                                                           // promises 3 and 4
+void check_leads(Model& model);                                                           // promise 4, for ever
 void check_sums(Model& model, const std::vector<std::int32_t>& order, const Seen& seen);  // promises 1 and 5
 
 }  // namespace weft::verifying

@@ -110,7 +110,7 @@ class Races {
   void check_reads() {
     seen_.first.assign(m_.pieces.size() + 1, 0);
     for (std::size_t rank = 0; rank < m_.acts_of.size() && !m_.failed(); ++rank) {
-      const Places places(m_, seen_, static_cast<int>(rank));
+      Places places(m_, seen_, static_cast<int>(rank));
       for (std::int32_t a = m_.acts_of[rank].begin; a < m_.acts_of[rank].end && !m_.failed(); ++a) {
         stamp_waits(a);
         const Act& act = m_.acts[a];
@@ -124,10 +124,9 @@ class Races {
     seen_.first.back() = int_size(seen_.writers);
   }
 
-  void check_read(std::int32_t a, std::int32_t p, bool by_rows, const Places& places) {
+  void check_read(std::int32_t a, std::int32_t p, bool by_rows, Places& places) {
     const VPiece& piece = m_.pieces[p];
     if (m_.plan->buffers[piece.buffer].role == Role::input) return;
-    const std::size_t b = bucket(piece);
     const auto see = [&](std::int32_t write) {
       m_.spend(4);
       m_.hold(3 * std::int64_t{sizeof(write)});  // kept here and for its writer
@@ -136,10 +135,7 @@ class Races {
     };
     if (const std::int32_t match = places.find(piece.buffer, piece.box); match >= 0) return see(match);
     std::int64_t covered = 0;
-    m_.spend(seen_.first_write[b + 1] - seen_.first_write[b]);
-    for (std::int32_t w = seen_.first_write[b]; w < seen_.first_write[b + 1]; ++w) {
-      const std::int32_t write = seen_.writes[w];
-      if (!overlaps(box(write), box(p))) continue;
+    for (const std::int32_t write : places.near(piece.buffer, box(p))) {
       covered += intersect(box(write), box(p)).volume();
       see(write);
     }
@@ -317,13 +313,42 @@ class Races {
 }  // namespace
 
 Places::Places(const Model& model, const Seen& seen, int rank)
-    : piece_at_(seen.first_write[(rank + 1) * model.plan->buffers.size()] -
-                seen.first_write[rank * model.plan->buffers.size()]) {
-  for (std::size_t b = rank * model.plan->buffers.size(); b < (rank + 1) * model.plan->buffers.size(); ++b)
+    : m_(model),
+      seen_(seen),
+      rank_(rank),
+      piece_at_(num(seen.first_write[at(rank + 1) * model.plan->buffers.size()] -
+                    seen.first_write[at(rank) * model.plan->buffers.size()])),
+      by_row_(model.plan->buffers.size()) {
+  for (std::size_t b = at(rank) * by_row_.size(); b < at(rank + 1) * by_row_.size(); ++b)
     for (std::int32_t i = seen.first_write[b]; i < seen.first_write[b + 1]; ++i) {
       const VPiece& piece = model.pieces[seen.writes[i]];
       piece_at_.at(key(piece.buffer, piece.box)) = seen.writes[i];
     }
+}
+
+void Places::sort_rows(std::int32_t buffer) {
+  ByRow& rows = by_row_[at(buffer)];
+  const std::size_t b = at(rank_) * by_row_.size() + at(buffer);
+  for (std::int32_t i = seen_.first_write[b]; i < seen_.first_write[b + 1]; ++i) {
+    const Box& box = m_.boxes[m_.pieces[seen_.writes[i]].box];
+    rows.starts.push_back({box.lo[0], seen_.writes[i]});
+    rows.tallest = std::max(rows.tallest, box.size(0));
+  }
+  m_.spend(std::ssize(rows.starts) * std::bit_width(rows.starts.size()));
+  m_.budget->scratch(4 * std::ssize(rows.starts) * std::int64_t{sizeof(rows.starts[0])});
+  std::sort(rows.starts.begin(), rows.starts.end());
+}
+
+std::span<const std::int32_t> Places::near(std::int32_t buffer, const Box& box) {
+  const ByRow& rows = by_row_[at(buffer)];
+  if (rows.starts.empty()) sort_rows(buffer);
+  found_.clear();
+  auto next = std::lower_bound(rows.starts.begin(), rows.starts.end(), std::pair{box.lo[0] - rows.tallest, -1});
+  for (; next != rows.starts.end() && next->first < box.hi[0]; ++next) {
+    m_.spend(1);
+    if (overlaps(m_.boxes[m_.pieces[next->second].box], box)) found_.push_back(next->second);
+  }
+  return found_;
 }
 
 Seen check_races(Model& model) { return Races(model).run(); }

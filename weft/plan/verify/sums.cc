@@ -77,7 +77,7 @@ class Promises {
   }
 
   void check_owed(int rank) {
-    const Places places(m_, seen_, rank);
+    Places places(m_, seen_, rank);
     const std::vector<Expander::Due> dues = m_.expander->owed(rank);
     counted_.clear();
     for (const Expander::Due& due : dues) {
@@ -88,7 +88,7 @@ class Promises {
       if (match >= 0)
         values_.parts_of(piece, {&match, 1}, &parts_);
       else
-        values_.parts_of(piece, values_.writes_to(rank, piece.buffer), &parts_);
+        values_.parts_of(piece, places.near(piece.buffer, due.piece.box), &parts_);
       values_.weigh(parts_);
       m_.spend(std::ssize(parts_));
       if (!check_due(due, piece)) return;

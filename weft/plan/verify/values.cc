@@ -300,9 +300,4 @@ std::span<const std::int32_t> Values::writers_of(std::int32_t piece) const {
   return {seen_.writers.data() + seen_.first[piece], num(seen_.first[piece + 1] - seen_.first[piece])};
 }
 
-std::span<const std::int32_t> Values::writes_to(int rank, std::int32_t buffer) const {
-  const std::size_t b = rank * m_.plan->buffers.size() + buffer;
-  return {seen_.writes.data() + seen_.first_write[b], num(seen_.first_write[b + 1] - seen_.first_write[b])};
-}
-
 }  // namespace weft::verifying

@@ -29,7 +29,6 @@ class Values {
   void make(std::int32_t act);  // after all that it reads
   // The parts that a source or owed piece is made of.
   void parts_of(const VPiece& piece, std::span<const std::int32_t> writers, std::vector<Part>* out);
-  std::span<const std::int32_t> writes_to(int rank, std::int32_t buffer) const;
   void weigh(const std::vector<Part>& list);  // charges the budget
   // All ranks make a row of a stacked output from the same values. Of inputs their numbers say it already.
   void check_stacks();

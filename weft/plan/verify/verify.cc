@@ -25,6 +25,8 @@ bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* bud
   if (!verdict->ok()) return each_tile;
   const verifying::Seen seen = verifying::check_races(model);
   if (!verdict->ok()) return each_tile;
+  verifying::check_leads(model);
+  if (!verdict->ok()) return each_tile || model.certain;
   verifying::check_sums(model, order, seen);
   return each_tile || verdict->ok();
 }
