@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/cuda/device_layout.h"
+#include "weft/plan/assumptions.h"
 #include "weft/plan/price/traffic.h"
 
 namespace weft {
@@ -53,6 +55,7 @@ class TableMaker {
         out_(device->tables[at(rank)]) {}
 
   void make() {
+    assert(assumptions_hold(plan_, expander_, program_));  // verify() has proved it
     for (std::size_t a = 0; a < program_.actions.size(); ++a)
       if (program_.actions[a].kind == ActionKind::step) add_tiles(program_.actions[a], narrow(num_of(a)));
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {

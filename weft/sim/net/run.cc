@@ -2,10 +2,12 @@
 #include "weft/sim/net/run.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/plan/assumptions.h"
 #include "weft/plan/program.h"
 #include "weft/sim/net/machine.h"
 #include "weft/sim/net/symmetry.h"
@@ -52,6 +54,7 @@ void set_one(const Job& job, bool is_only, const Topology& topology, const NetOp
   for (const Cast& before : stage->casts) cast.first_seat += before.num_seats;
   const Expander expander(plan);
   const Program zero = expander.program(0);
+  assert(assumptions_hold(plan, expander, zero));  // verify() has proved it
   const auto symmetry = plan_symmetry(plan, expander, zero, topology);
   const bool alone = is_only && job.ranks.empty() && plan.num_ranks == topology.num_ranks;
   Digits digits(std::vector<int>{plan.num_ranks});
