@@ -23,6 +23,8 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {13, 17, 7, {4, 8}}, {1, 1, 1, {4, 4}}, {3, 5, 2, {2, 3}}, {32, 48, 16, {8, 16}}, {67, 131, 29, {16, 64}}};
 
+constexpr std::size_t kUnevenTables = 5;  // of the producers
+
 std::vector<Producer> producers(const Shape& s, int num_ranks) {
   std::vector<Producer> out;
   const GemmOptions plain{.m = s.m, .n = s.n, .k = s.k, .tile = s.tile};
@@ -132,6 +134,15 @@ std::vector<Case> all_cases(int num_ranks) {
     for (const Space& space : {keep(), reduce_scatter(mesh, "tp"), all_to_all(mesh, "tp")})
       add(&cases, written, space, Route::automatic);
   }
+  return cases;
+}
+
+std::vector<Case> route_cases(int num_ranks) {
+  std::vector<Case> cases;
+  const Mesh mesh({{"tp", num_ranks}});
+  const std::int64_t lanes = num_ranks > 4 ? 1 : 2;
+  add_spaces(&cases, gemm({.m = lanes * num_ranks, .n = 8, .k = 2, .tile = {1, 8}}), mesh);
+  add_spaces(&cases, producers({2 * num_ranks, 4, 2, {2, 4}}, num_ranks)[kUnevenTables], mesh);
   return cases;
 }
 

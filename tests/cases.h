@@ -22,6 +22,8 @@ struct Case {
 
 // Every producer with every space and route for that many ranks, over ragged, prime and tiny shapes.
 std::vector<Case> all_cases(int num_ranks);
+// Every space and route once, in one or two lanes per rank's part: for thousands of runs.
+std::vector<Case> route_cases(int num_ranks);
 
 Plan plan_of(const Case& c);
 Op compile(World& world, const Case& c);

@@ -40,6 +40,12 @@ void SeededScheduler::leave(int rank) {
   give_turn(choose());
 }
 
+void SeededScheduler::begin_again(std::uint64_t seed) {
+  random_.seed(seed);
+  blocked_.assign(blocked_.size(), 0);
+  entered_ = 0;
+}
+
 SeededScheduler::Parcel& SeededScheduler::parcel(int rank, int target) {
   for (Parcel& p : parcels_)
     if (p.open && p.rank == rank && p.target == target) return p;
@@ -79,22 +85,21 @@ bool SeededScheduler::has_room(int rank, int target) {
   return false;
 }
 
-bool SeededScheduler::is_behind(const Parcel& later, const Parcel& earlier) const {
-  if (!fabric_ || later.rank != earlier.rank) return false;
-  return later.target == earlier.target || (fabric_ == Fabric::nic && later.bytes && earlier.bytes);
-}
-
 // Which parcels are closed, behind no other, and of the oldest run that their sender has under way to their target.
-std::vector<std::size_t> SeededScheduler::may_land() const {
+std::vector<std::size_t> SeededScheduler::may_land() {
   const auto pair = [&](const Parcel& p) { return num(p.rank * expected_ + p.target); };
-  std::vector<int> oldest(num(expected_ * expected_), INT_MAX);
-  for (const Parcel& p : parcels_) oldest[pair(p)] = std::min(oldest[pair(p)], p.run);
+  oldest_.assign(num(expected_ * expected_), INT_MAX);
+  for (const Parcel& p : parcels_) oldest_[pair(p)] = std::min(oldest_[pair(p)], p.run);
+  sent_.assign(oldest_.size(), 0);      // from rank to target, before the parcel looked at
+  bytes_sent_.assign(turn_.size(), 0);  // from rank
   std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < parcels_.size(); ++i)
-    if (!parcels_[i].open && parcels_[i].run == oldest[pair(parcels_[i])] &&
-        std::none_of(parcels_.begin(), parcels_.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const Parcel& earlier) { return is_behind(parcels_[i], earlier); }))
-      out.push_back(i);
+  for (std::size_t i = 0; i < parcels_.size(); ++i) {
+    const Parcel& p = parcels_[i];
+    const bool behind = fabric_ && (sent_[pair(p)] || (fabric_ == Fabric::nic && p.bytes && bytes_sent_[num(p.rank)]));
+    if (!p.open && p.run == oldest_[pair(p)] && !behind) out.push_back(i);
+    sent_[pair(p)] = 1;
+    if (p.bytes) bytes_sent_[num(p.rank)] = 1;
+  }
   return out;
 }
 

@@ -31,6 +31,8 @@ class SeededScheduler : public Hooks {
   // Every rank's thread calls these around what is to be scheduled; enter() returns when it is this rank's turn.
   void enter(int rank);
   void leave(int rank);
+  // Another schedule for the same ranks, when all have left and none has entered again.
+  void begin_again(std::uint64_t seed);
 
   void put(int rank, int target, std::int64_t rows, std::int64_t cols, const ConstStrip& from,
            const Strip& to) override;
@@ -60,8 +62,7 @@ class SeededScheduler : public Hooks {
   };
 
   Parcel& parcel(int rank, int target);
-  std::vector<std::size_t> may_land() const;
-  bool is_behind(const Parcel& later, const Parcel& earlier) const;
+  std::vector<std::size_t> may_land();
   bool land_one();
   int choose();
   void give_turn(int rank);
@@ -74,7 +75,9 @@ class SeededScheduler : public Hooks {
   std::optional<Fabric> fabric_;
   std::deque<Parcel> parcels_;
   std::vector<char> present_, blocked_;
-  std::vector<int> runs_;  // begun by each rank
+  std::vector<int> runs_;    // begun by each rank
+  std::vector<int> oldest_;  // what may_land() works with
+  std::vector<char> sent_, bytes_sent_;
   int expected_, entered_ = 0;
   bool stuck_ = false;
   std::int64_t events_ = 0, refusals_ = 0;

@@ -1,8 +1,6 @@
 // The real executor under a seeded scheduler that delays and permutes every store, signal and wake-up, with no order
 // between them, and in the orders that the fabrics of paced links allow.
 // A failing seed is printed; WEFT_SEED=n replays just that one.
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -16,15 +14,17 @@
 #include "weft/weft.h"
 
 #include "tests/cases.h"
+#include "tests/on_one_core.h"
+#include "tests/seeded_routes.h"
 #include "tests/seeded_scheduler.h"
 
 namespace weft::testing {
 namespace {
 
 #ifdef WEFT_SANITIZED
-constexpr int kSeeds = 500;
+constexpr int kSeeds = 500, kSeedsPerRoute = 2;
 #else
-constexpr int kSeeds = 10000;
+constexpr int kSeeds = 10000, kSeedsPerRoute = 20;  // seeded_long_test: a thousand
 #endif
 constexpr int kRuns = 3;  // back to back, with other inputs each, so that runs can overlap
 
@@ -63,26 +63,6 @@ Results run_subject(World& world, const Subject& s, SeededScheduler* scheduler, 
   if (scheduler != nullptr) scheduler->leave(world.rank());
   return mine;
 }
-
-// One rank runs at a time, so a second core only makes every turn a wake-up across cores: 50 s instead of 25.
-class OnOneCore {
- public:
-  OnOneCore() {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    known_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && sched_setaffinity(0, sizeof one, &one) == 0;
-  }
-  ~OnOneCore() {
-    if (known_) sched_setaffinity(0, sizeof before_, &before_);
-  }
-  OnOneCore(const OnOneCore&) = delete;
-  OnOneCore& operator=(const OnOneCore&) = delete;
-
- private:
-  cpu_set_t before_{};
-  bool known_ = false;
-};
 
 // Runs one subject on thread ranks; a null scheduler is the plain executor, whose plan is proved.
 Results run_ranks(const Subject& s, int num_ranks, SeededScheduler* scheduler, std::optional<Fabric> fabric = {}) {
@@ -136,9 +116,20 @@ TEST(Schedule, NoOrderOfStoresSignalsAndWakeUpsChangesTheResult) {
     events += scheduler.events();
     refusals += scheduler.refusals();
   }
-  if (replay == nullptr) EXPECT_GT(refusals, kSeeds / 10) << "no trigger ever waited for room";
+  if (replay == nullptr) {
+    EXPECT_GT(refusals, kSeeds / 10) << "no trigger ever waited for room";
+  }
   fmt::print("{} seeds, {} stores and signals permuted, {} times no room on a link\n", kSeeds, events, refusals);
 }
+
+// Every space and route on both fabrics, also where there are more ranks than the table of cases is run with.
+class ScheduleOfRanks : public ::testing::TestWithParam<int> {};
+TEST_P(ScheduleOfRanks, EveryRouteCompletesWithTheSameBits) {
+  const SeedsSeen seen = run_every_route(GetParam(), kSeedsPerRoute);
+  EXPECT_GT(seen.cells, 30);
+  EXPECT_GT(seen.events, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, ScheduleOfRanks, ::testing::Range(2, 9));
 
 TEST(Schedule, TheSameSeedGivesTheSameSchedule) {
   const auto all = subjects(3);
