@@ -157,8 +157,8 @@ TEST_P(Agreement, WithTheReferenceAndBetweenTransportsRoutesAndThreads) {
 }
 
 // Links change when a signal comes, and on fabric nic in which order signals of different senders and sizes do, never a
-// bit. The rate is low enough that triggers wait for room on their link, and every wait has an end. The whole table takes
-// minutes where ranks outnumber cores: from six on every space and route is run once, on slow links too.
+// bit. The rate is low enough that triggers wait for room on their link, and every wait has an end. The whole table
+// takes minutes where ranks outnumber cores: from six on every space and route is run once, on slow links too.
 TEST_P(Agreement, BetweenFabrics) {
   const int num_ranks = GetParam();
   const CasesOf cases = num_ranks > 5 ? route_cases : all_cases;

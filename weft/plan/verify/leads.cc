@@ -1,8 +1,8 @@
 // Promise 4, for ever: no rank runs so far ahead of one that waits for it that a counter passes the waiter by 2^31.
 // Executors compare modulo 2^32 and would take such a counter for one that has not been raised yet.
 //
-// Who waits in run e for a signal that rank q gives in run e - lag is at most lag + 1 runs ahead of q, and so on along a
-// chain of such waits. So a wait for rank p is safe where p, in one or more steps, waits for the waiter's rank: where
+// Who waits in run e for a signal that rank q gives in run e - lag is at most lag + 1 runs ahead of q, and so on along
+// a chain of such waits. So a wait for rank p is safe where p, in one or more steps, waits for the waiter's rank: where
 // both lie in one strongly connected component of "waits for". The longest chain in it bounds how far ahead p can be.
 #include <algorithm>
 #include <vector>

@@ -216,8 +216,8 @@ void Model::add_act(const Program& program, std::size_t index, std::int64_t lane
   acts.push_back(act);
 }
 
-// Counters of other ranks lie far apart, and many actions signal one of each: those of the actions to come are asked for
-// in time.
+// Counters of other ranks lie far apart, and many actions signal one of each: those of the actions to come are asked
+// for in time.
 void Model::ask_for_blocks(const Program& program, Range now) {
   constexpr std::int32_t kAhead = 16;
   const std::int32_t end = std::min(now.end + kAhead, int_size(program.signals));
