@@ -14,6 +14,7 @@
 #include "weft/plan/price/estimate.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
+#include "weft/transport/join/directory.h"
 #include "weft/transport/local/shm.h"
 #include "weft/transport/local/threads.h"
 #include "weft/transport/wire/wired.h"
@@ -195,6 +196,11 @@ World World::init(int, char**, const WorldOptions& options) {
   best_isa();  // refuses a WEFT_ISA that this machine cannot serve before other ranks wait for this one
   auto transport = launched() ? join_launch(wire_of(options)) : std::move(make_thread_transports(1)[0]);
   return World(std::make_shared<WorldState>(std::move(transport), options));
+}
+
+World World::join(const Directory& directory, const WorldOptions& options) {
+  best_isa();
+  return World(std::make_shared<WorldState>(attach_directory(directory, wire_of(options)), options));
 }
 
 void World::local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options) {

@@ -22,6 +22,7 @@
 namespace weft {
 
 class Hooks;
+struct Directory;
 class ThreadPool;
 struct WorldState;
 
@@ -53,6 +54,10 @@ class World {
  public:
   // Joins the ranks that `weft run -n N` or mpirun started, or is a world of one rank. Call once.
   static World init(int argc = 0, char** argv = nullptr, const WorldOptions& options = {});
+  // Joins the ranks that meet in a directory (transport/join/directory.h): those of a launcher that is neither. A
+  // process may join several worlds: ops of one do not move while it waits in an op of another, so finish each with
+  // output() before going on.
+  static World join(const Directory& directory, const WorldOptions& options = {});
   // Runs `body` as num_ranks ranks, each a thread of this process; rethrows the first error.
   static void local(int num_ranks, const std::function<void(World&)>& body, const WorldOptions& options = {});
 

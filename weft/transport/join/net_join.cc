@@ -16,6 +16,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/transport/join/directory.h"
 #include "weft/transport/join/host_hub.h"
 #include "weft/transport/join/host_identity.h"
 #include "weft/transport/join/mpirun.h"
@@ -180,6 +181,43 @@ std::unique_ptr<Transport> join(Ticket ticket) {
   }
 }
 
+constexpr const char* kHubKey = "weft.hub";
+constexpr const char* kHostKey = "weft.host";
+constexpr const char* kMeetingKey = "weft.meeting";
+
+std::string new_secret() { return to_hex(sha256(random_bytes(64))); }
+
+// Rank 0 listens before it says where, so that nobody else can take the port in between.
+void find_hub(Ticket* ticket, const Directory& directory, const std::string& daemon) {
+  if (ticket->rank == 0) {
+    Listener listener = listen_at(own_address(ticket->host.name, daemon));
+    ticket->secret = new_secret();
+    ticket->hub = listener.bound;
+    ticket->listener = std::move(listener.socket);
+    directory.publish(kHubKey, to_string(ticket->hub) + " " + ticket->secret);
+    return;
+  }
+  const std::string text = directory.look_up(0, kHubKey);
+  ticket->hub = parse_address(text.substr(0, text.find(' ')));
+  ticket->secret = text.substr(text.find(' ') + 1);
+}
+
+// All on one host: the name of their socket is all they need to know.
+std::unique_ptr<Transport> meet_by(const Directory& directory) {
+  std::string world;
+  if (directory.rank == 0) {
+    world = new_secret().substr(0, 4 * kWorldId);
+    directory.publish(kMeetingKey, world);
+  } else {
+    world = directory.look_up(0, kMeetingKey);
+  }
+  return join_shm(meet({.name = fmt::format("weft {} {}", geteuid(), world),
+                        .job = "this world",
+                        .rank = directory.rank,
+                        .ranks = ranks_from(0, directory.size),
+                        .world_size = directory.size}));
+}
+
 int number_of_ticket(const char* name, int least, int most) {
   const char* text = std::getenv(name);
   if (text == nullptr)
@@ -216,27 +254,37 @@ std::unique_ptr<Transport> attach_mpirun_hosts(int rank, int size, int ranks_her
         "others: "
         "install libpmix-dev and build again, or use `mpirun --host localhost:{} -n {}`",
         ranks_here, size, size, size);
-  constexpr const char* kKey = "weft.hub";
   // As long as the process: an MPI_Init after the last user of PMIx has finished with it would find it broken.
   static PmixJob job;
+  Directory directory{rank, size};
+  directory.publish = [](const std::string& key, const std::string& text) { job.publish(key, text); };
+  directory.look_up = [](int of, const std::string& key) { return job.look_up(of, key, patience_from_env().total); };
   Ticket ticket;
   ticket.rank = rank;
   ticket.size = size;
   ticket.wire = wire;
   ticket.host = std::getenv(kHostEnv) != nullptr ? host_identity() : HostIdentity{job.host(), job.node()};
   ticket.parent = watch_parent();
-  if (rank == 0) {
-    const char* daemon = std::getenv("OMPI_MCA_orte_local_daemon_uri");  // that of mpirun on this host
-    Listener listener = listen_at(own_address(ticket.host.name, daemon == nullptr ? "" : daemon));
-    ticket.secret = to_hex(sha256(random_bytes(64)));
-    ticket.hub = listener.bound;
-    ticket.listener = std::move(listener.socket);
-    job.publish(kKey, to_string(ticket.hub) + " " + ticket.secret);
-  } else {
-    const std::string text = job.look_up(0, kKey, patience_from_env().total);
-    ticket.hub = parse_address(text.substr(0, text.find(' ')));
-    ticket.secret = text.substr(text.find(' ') + 1);
-  }
+  const char* daemon = std::getenv("OMPI_MCA_orte_local_daemon_uri");  // that of mpirun on this host
+  find_hub(&ticket, directory, daemon == nullptr ? "" : daemon);
+  return join(std::move(ticket));
+}
+
+std::unique_ptr<Transport> attach_directory(const Directory& directory, std::optional<WireKind> wire) {
+  if (directory.size < 1 || directory.size > kMaxWorldRanks || directory.rank < 0 || directory.rank >= directory.size)
+    bad_input("rank {} of {} cannot join: a world has 1 to {} ranks, counted from 0", directory.rank, directory.size,
+              kMaxWorldRanks);
+  Ticket ticket;
+  ticket.rank = directory.rank;
+  ticket.size = directory.size;
+  ticket.wire = wire;
+  ticket.host = host_identity();
+  directory.publish(kHostKey, ticket.host.id);
+  bool one_host = directory.size <= kMaxLocalRanks;
+  for (int rank = 0; rank < directory.size && one_host; ++rank)
+    one_host = directory.look_up(rank, kHostKey) == ticket.host.id;
+  if (one_host) return meet_by(directory);
+  find_hub(&ticket, directory, "");
   return join(std::move(ticket));
 }
 

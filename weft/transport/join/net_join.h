@@ -1,4 +1,4 @@
-// How ranks of several hosts find each other. Both ways lead to the hub in rank 0's process (net_hub.h); through it
+// How ranks of several hosts find each other. All ways lead to the hub in rank 0's process (net_hub.h); through it
 // ranks learn who shares a host with whom, and those then meet there (host_hub.h, or at the launcher that started
 // them).
 //
@@ -7,6 +7,7 @@
 //                yourself for every process.
 //   mpirun       PMIx carries rank 0's address, and a secret made for the job, to all ranks. Rank 0 listens at the
 //                interface WEFT_INTERFACE, or at the address of its host as mpirun knows it (net_address.h).
+//   directory    the same, where somebody else keeps the texts (directory.h).
 #pragma once
 
 #include <memory>
