@@ -1,12 +1,13 @@
 # The commands of this repository. `make run` and `make test` do all of their own set-up on a bare Debian 12.
 
 PREFIX ?= /usr/local
-SOURCES = $(shell find weft cli tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+SOURCES = $(shell find weft cli python tests examples bench -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: help run test test-long test-gpu bench lint format install clean setup-run setup-test release
+.PHONY: help run python test test-long test-gpu bench lint format install clean setup-run setup-test release
 
 help:
 	@echo "make run      build what the ledger needs and print it"
+	@echo "make python   build the PyTorch package and install it in a virtual environment (VENV, build-python/venv)"
 	@echo "make test     the folder law and the tests: release, and up to weft/world with ASan + UBSan"
 	@echo "make test-long  whole models, virtual hosts; the rest with ASan + UBSan, threads with TSan"
 	@echo "make test-gpu  the CUDA executor on an H100 or H200: tests, sanitizers, figures"
@@ -20,6 +21,9 @@ run: setup-run
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target weft_cli
 	@build/weft ledger
+
+python: setup-run
+	@tools/python.sh
 
 test: setup-test
 	@tools/test.sh
@@ -48,7 +52,7 @@ install: setup-run release
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-dev build-tsan build-cuda
+	rm -rf build build-dev build-tsan build-cuda build-python
 
 setup-run:
 	@tools/setup.sh run

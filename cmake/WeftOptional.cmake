@@ -67,7 +67,11 @@ endfunction()
 
 # OpenSSL: ranks of several hosts talk under TLS, with the secret of their world as key.
 function(weft_use_openssl target)
-  weft_optional(OPENSSL HEADER openssl/ssl.h LIBRARIES ssl crypto CALLS "SSL_CTX_set_psk_find_session_callback(nullptr, nullptr)"
+  set(archives)
+  if(WEFT_PYTHON)  # that library loads where there is no OpenSSL
+    set(archives ARCHIVES)
+  endif()
+  weft_optional(OPENSSL ${archives} HEADER openssl/ssl.h LIBRARIES ssl crypto CALLS "SSL_CTX_set_psk_find_session_callback(nullptr, nullptr)"
                 ABSENT "ranks cannot be on several hosts (Debian: libssl-dev)")
   if(WEFT_HAVE_OPENSSL)
     target_compile_definitions(${target} PRIVATE WEFT_TLS=1)

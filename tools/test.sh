@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh [long]: what `make test` and `make test-long` run after setup.
 #   without a word   the folder law; then in release every test that is not labelled slow; and under ASan and UBSan
-#                    the light ones: what reads files, proves plans and runs them
+#                    the light ones: what reads files, proves plans and runs them; and the PyTorch package, where
+#                    torch is there
 #   long             the slow ones in release, the heavy ones under ASan and UBSan, and under TSan all whose ranks are
 #                    threads
 # Labels are told in cmake/WeftTargets.cmake: `slow` runs whole models or virtual hosts, `heavy` thousands of plans or
@@ -63,6 +64,20 @@ phase() {
   echo "== $preset: $built s to build, $((SECONDS - start - built)) s to test"
 }
 
+# The PyTorch package, where a torch is there to build it for.
+python() {
+  local start=$SECONDS bad=0 good=0
+  tools/python.sh test 2>&1 | tee "$log"
+  local status=${PIPESTATUS[0]}
+  grep -q '^== python: skipped' "$log" && return
+  good=$(sed -nE 's/(.*[^0-9])?([0-9]+) passed.*/\2/p' "$log" | tail -n 1)
+  bad=$(sed -nE 's/(.*[^0-9])?([0-9]+) failed.*/\2/p' "$log" | tail -n 1)
+  if ((status != 0 && ${bad:-0} == 0)); then bad=1; fi  # it did not build
+  passed=$((passed + ${good:-0}))
+  failed=$((failed + ${bad:-0}))
+  echo "== python: $((SECONDS - start)) s"
+}
+
 # Reads "98% tests passed, 1 tests failed out of 64"; skipped tests count neither way.
 count() {
   local total=0 bad=0 skipped
@@ -81,6 +96,7 @@ case ${1:-short} in
     layers
     phase release build "every test that is not slow" all -LE slow
     phase dev build-dev "the light tests, with ASan and UBSan" light_tests -L light
+    python
     ;;
   long)
     phase release build "the slow tests" all -L slow

@@ -1,0 +1,224 @@
+// The library's face to torch: every entry is an op of the namespace `weft`, registered through torch's stable ABI, so
+// that one binary serves every Python and every torch from 2.11 on. Fake kernels and gradients are in python/weft.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "python/csrc/plans.h"
+#include "python/csrc/product.h"
+#include "python/csrc/torch_tensor.h"
+#include "python/csrc/worlds.h"
+
+namespace weft::torch_ops {
+namespace {
+
+// Pythons's ends of a directory: `publish` returns 0 where it could, `look_up` the length of the text or -1.
+using Publish = int (*)(const char* key, const char* text);
+using LookUp = std::int64_t (*)(std::int64_t rank, const char* key, char* text, std::int64_t room);
+constexpr std::int64_t kLongestText = 4096;
+
+WorldOptions with_threads(std::int64_t threads) {
+  WorldOptions options;
+  options.threads = static_cast<int>(threads);
+  return options;
+}
+
+void init(std::int64_t threads) {
+  const auto lock = enter();
+  add_group("", World::init(0, nullptr, with_threads(threads)));
+}
+
+void join(std::string group, std::int64_t rank, std::int64_t size, std::int64_t publish, std::int64_t look_up,
+          std::int64_t threads) {
+  const auto lock = enter();
+  Directory directory{static_cast<int>(rank), static_cast<int>(size)};
+  directory.publish = [&](const std::string& key, const std::string& text) {
+    if (reinterpret_cast<Publish>(publish)(key.c_str(), text.c_str()) != 0)
+      fail(Code::io, "rank {} could not put \"{}\" into the launcher's store", rank, key);
+  };
+  directory.look_up = [&](int of, const std::string& key) {
+    std::string text(kLongestText, '\0');
+    const std::int64_t length = reinterpret_cast<LookUp>(look_up)(of, key.c_str(), text.data(), kLongestText);
+    if (length < 0)
+      throw Error(Code::deadline,
+                  fmt::format("rank {} has not come to weft.init() of group \"{}\": the launcher's store has no \"{}\"",
+                              of, group, key),
+                  of);
+    text.resize(static_cast<std::size_t>(length));
+    return text;
+  };
+  add_group(group, World::join(directory, with_threads(threads)));
+}
+
+void leave() {
+  const auto lock = enter();
+  leave_all();
+}
+
+std::int64_t rank_of(std::string group) {
+  const auto lock = enter();
+  return group_of(group).rank();
+}
+
+std::int64_t size_of_group(std::string group) {
+  const auto lock = enter();
+  return group_of(group).size();
+}
+
+std::string explain(std::string op, std::int64_t m, std::int64_t n, std::int64_t k, bool bias, std::string group) {
+  const auto lock = enter();
+  Group& joined = group_of(group);
+  return choose_way({parse_call(op), m, n, k, bias}, joined.world(), joined.rates()).why;
+}
+
+std::string report(std::string group) {
+  const auto lock = enter();
+  return group_of(group).describe();
+}
+
+std::int64_t memory_bytes(std::string group) {
+  const auto lock = enter();
+  return static_cast<std::int64_t>(group_of(group).bytes());
+}
+
+// Rows are all dimensions but the last.
+std::int64_t rows_of(const Tensor& x) {
+  std::int64_t rows = 1;
+  for (std::int64_t d = 0; d + 1 < x.dim(); ++d) rows *= x.size(d);
+  return rows;
+}
+
+void check_rows(Call call, const Tensor& x, std::int64_t ranks) {
+  const char* op = name_of(call);
+  if (x.dim() < 2) bad_input("weft.{}: x has {} dimensions; give rows, (m, k)", op, x.dim());
+  if (x.numel() == 0) bad_input("weft.{}: x is empty; give at least one row and one column", op);
+  const bool splits = call == Call::linear_reduce_scatter || call == Call::reduce_scatter || call == Call::all_to_all;
+  if (splits && x.size(0) % ranks != 0)
+    bad_input("weft.{}: x has {} rows, which {} ranks cannot share; pad to {}", op, x.size(0), ranks,
+              (x.size(0) + ranks - 1) / ranks * ranks);
+}
+
+void check_linear(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias) {
+  const char* op = name_of(call);
+  require_f32(w, "w", op);
+  if (w.dim() != 2) bad_input("weft.{}: w has {} dimensions; give (n, k), as torch.nn.Linear keeps it", op, w.dim());
+  if (w.size(0) == 0) bad_input("weft.{}: w is empty; give at least one row", op);
+  const std::int64_t k = x.size(x.dim() - 1);
+  if (w.size(1) != k)
+    bad_input("weft.{}: x has {} columns and w ({}, {}); w is (n, k), and k must be the same", op, k, w.size(0),
+              w.size(1));
+  if (!bias) return;
+  require_f32(*bias, "bias", op);
+  if (bias->dim() != 1 || bias->size(0) != w.size(0))
+    bad_input("weft.{}: bias has {} elements and w {} rows; give one number per row of w", op, bias->numel(),
+              w.size(0));
+}
+
+Sizes output_sizes(const Shape& shape, const Tensor& x, std::int64_t ranks) {
+  Sizes sizes = sizes_of(x);
+  sizes.back() = shape.n;
+  sizes.front() = rows_out(shape, ranks) / (shape.m / sizes.front());
+  return sizes;
+}
+
+Sizes row_major(const Sizes& sizes) {
+  Sizes strides(sizes.size(), 1);
+  for (std::size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
+  return strides;
+}
+
+// The op's own memory as a tensor, which keeps it.
+Tensor alias_of(std::shared_ptr<Product> product, const float* y, const Sizes& sizes) {
+  const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);
+  return torch::stable::from_blob(const_cast<float*>(y), sizes, row_major(sizes), cpu,
+                                  torch::headeronly::ScalarType::Float, [product = std::move(product)](void*) mutable {
+                                    const auto lock = enter();
+                                    product.reset();
+                                  });
+}
+
+// Of a fused product w lies as (n, k), row by row; torch's own takes it as it lies.
+Tensor run(const Shape& shape, const Tensor& x, const Tensor* w, const Tensor* bias, const std::string& group,
+           bool alias) {
+  Group& joined = group_of(group);
+  const auto product = joined.product(shape);
+  const Tensor rows = dense(x);
+  const Tensor matrix = view_of(rows.data_ptr(), {shape.m, x.size(x.dim() - 1)}, {x.size(x.dim() - 1), 1});
+  std::optional<Tensor> weights, adds;
+  if (w != nullptr) weights = product->choice().way == Way::fused ? dense(*w) : *w;
+  if (bias != nullptr) adds = dense(*bias);
+  const Tensor* given_w = weights ? &*weights : nullptr;
+  const Tensor* given_bias = adds ? &*adds : nullptr;
+  const Sizes sizes = output_sizes(shape, x, joined.size());
+  if (alias) return alias_of(product, product->run(matrix, given_w, given_bias), sizes);
+  Tensor out = new_tensor(sizes);
+  product->run_into(static_cast<float*>(out.data_ptr()), matrix, given_w, given_bias);
+  return out;
+}
+
+template <Call call>
+Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group, bool alias) {
+  const auto lock = enter();
+  const std::int64_t ranks = group_of(group).size();
+  require_f32(x, "x", name_of(call));
+  check_rows(call, x, ranks);
+  check_linear(call, x, w, bias);
+  const Shape shape{call, rows_of(x), w.size(0), w.size(1), bias.has_value()};
+  return run(shape, x, &w, bias ? &*bias : nullptr, group, alias);
+}
+
+template <Call call>
+Tensor alone(Tensor x, std::string group, bool alias) {
+  const auto lock = enter();
+  const std::int64_t ranks = group_of(group).size();
+  require_f32(x, "x", name_of(call));
+  check_rows(call, x, ranks);
+  return run({call, rows_of(x), x.size(x.dim() - 1), 0, false}, x, nullptr, nullptr, group, alias);
+}
+
+}  // namespace
+}  // namespace weft::torch_ops
+
+STABLE_TORCH_LIBRARY(weft, m) {
+  m.def("init(int threads) -> ()");
+  m.def("join(str group, int rank, int size, int publish, int look_up, int threads) -> ()");
+  m.def("leave() -> ()");
+  m.def("rank(str group) -> int");
+  m.def("size(str group) -> int");
+  m.def("explain(str op, int m, int n, int k, bool bias, str group) -> str");
+  m.def("report(str group) -> str");
+  m.def("memory_bytes(str group) -> int");
+  m.def("linear_all_reduce(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
+  m.def("linear_reduce_scatter(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
+  m.def("all_gather_linear(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
+  m.def("all_reduce(Tensor x, str group, bool alias=False) -> Tensor");
+  m.def("reduce_scatter(Tensor x, str group, bool alias=False) -> Tensor");
+  m.def("all_gather(Tensor x, str group, bool alias=False) -> Tensor");
+  m.def("all_to_all(Tensor x, str group, bool alias=False) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(weft, CompositeExplicitAutograd, m) {
+  using namespace weft::torch_ops;
+  m.impl("init", TORCH_BOX(&init));
+  m.impl("join", TORCH_BOX(&join));
+  m.impl("leave", TORCH_BOX(&leave));
+  m.impl("rank", TORCH_BOX(&rank_of));
+  m.impl("size", TORCH_BOX(&size_of_group));
+  m.impl("explain", TORCH_BOX(&explain));
+  m.impl("report", TORCH_BOX(&report));
+  m.impl("memory_bytes", TORCH_BOX(&memory_bytes));
+}
+
+STABLE_TORCH_LIBRARY_IMPL(weft, CPU, m) {
+  using namespace weft::torch_ops;
+  m.impl("linear_all_reduce", TORCH_BOX(&linear<Call::linear_all_reduce>));
+  m.impl("linear_reduce_scatter", TORCH_BOX(&linear<Call::linear_reduce_scatter>));
+  m.impl("all_gather_linear", TORCH_BOX(&linear<Call::all_gather_linear>));
+  m.impl("all_reduce", TORCH_BOX(&alone<Call::all_reduce>));
+  m.impl("reduce_scatter", TORCH_BOX(&alone<Call::reduce_scatter>));
+  m.impl("all_gather", TORCH_BOX(&alone<Call::all_gather>));
+  m.impl("all_to_all", TORCH_BOX(&alone<Call::all_to_all>));
+}

@@ -1,0 +1,98 @@
+#include "python/csrc/plans.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/collective/build.h"
+#include "weft/plan/price/estimate.h"
+#include "weft/transport/local/memory.h"
+
+namespace weft::torch_ops {
+namespace {
+
+constexpr const char* kAxis = "group";
+
+// What a call of torch's product costs beside its arithmetic.
+constexpr double kTorchCall = 4e-6;
+
+Space space_of(Call call, const Mesh& mesh) {
+  switch (call) {
+    case Call::linear_all_reduce:
+    case Call::all_reduce:
+      return all_reduce(mesh, kAxis);
+    case Call::linear_reduce_scatter:
+    case Call::reduce_scatter:
+      return reduce_scatter(mesh, kAxis);
+    case Call::all_to_all:
+      return all_to_all(mesh, kAxis);
+    default:
+      return all_gather(mesh, kAxis);
+  }
+}
+
+// Of a gather it is x that moves.
+std::int64_t moved_columns(const Shape& shape) { return shape.call == Call::all_gather_linear ? shape.k : shape.n; }
+
+double torch_seconds(const Shape& shape, std::int64_t ranks, const Cluster& cluster, const Rates& rates) {
+  const auto m = static_cast<double>(rows_made(shape, ranks)), n = static_cast<double>(shape.n),
+             k = static_cast<double>(shape.k);
+  const double reading = 4 * (n * k + m * k) / cluster.read_bytes_per_s;
+  return kTorchCall + std::max(2 * m * n * k / rates.torch_flops, reading) + 4 * m * n / cluster.tile_bytes_per_s;
+}
+
+double seconds_of(const Shape& shape, Way way, const World& world, const Rates& rates) {
+  Cluster cluster = world.cluster(world.size());
+  cluster.flops_per_s = rates.weft_flops;
+  const Plans plans = plans_of(shape, way, world);
+  double seconds = estimate(plans.first, cluster).seconds;
+  if (plans.second) seconds += estimate(*plans.second, cluster).seconds;
+  if (way != Way::fused && has_product(shape.call)) seconds += torch_seconds(shape, world.size(), cluster, rates);
+  return seconds;
+}
+
+}  // namespace
+
+std::int64_t rows_made(const Shape& shape, std::int64_t ranks) {
+  return shape.call == Call::all_gather_linear ? shape.m * ranks : shape.m;
+}
+
+Plans plans_of(const Shape& shape, Way way, const World& world) {
+  const Mesh mesh = world.mesh({{kAxis, world.size()}});
+  const Cluster cluster = world.cluster(world.size());
+  const Space space = space_of(shape.call, mesh);
+  if (way == Way::fused && has_product(shape.call))
+    return {build(gemv({.m = shape.m, .n = shape.n, .k = shape.k, .bias = shape.bias}), space, cluster), {}};
+  if (way != Way::window) return {build(copy({.rows = shape.m, .cols = moved_columns(shape)}), space, cluster), {}};
+  Plans plans{build(window({.m = shape.m, .n = shape.n}), reduce_scatter(mesh, kAxis), cluster), {}};
+  if (shape.call == Call::linear_all_reduce)
+    plans.second = build(copy({.rows = shape.m / world.size(), .cols = shape.n}), all_gather(mesh, kAxis), cluster);
+  return plans;
+}
+
+std::vector<Way> ways_of(const Shape& shape, std::int64_t ranks, bool window_reaches) {
+  if (!has_product(shape.call)) return {Way::fused};
+  if (shape.call == Call::all_gather_linear) return {Way::after};
+  std::vector<Way> ways{Way::fused, Way::after};
+  const std::int64_t part = shape.m / ranks * shape.n * 4;
+  if (ranks > 1 && window_reaches && shape.m % ranks == 0 && part % static_cast<std::int64_t>(page_bytes()) == 0)
+    ways.push_back(Way::window);
+  return ways;
+}
+
+Choice choose_way(const Shape& shape, const World& world, const Rates& rates) {
+  const auto ways = ways_of(shape, world.size(), !world.has_wire());
+  Choice best;
+  double least = 0;
+  std::string prices;
+  for (const Way way : ways) {
+    const double seconds = seconds_of(shape, way, world, rates);
+    if (prices.empty() || seconds < least) best.way = way, least = seconds;
+    prices += fmt::format("{}{} {:.0f} us", prices.empty() ? "" : ", ", name_of(way), seconds * 1e6);
+  }
+  best.why = fmt::format("{}: {}; torch multiplies at {:.0f} GF/s, Weft at {:.0f}", name_of(best.way),
+                         ways.size() > 1 ? "priced " + prices : "the only way, priced " + prices,
+                         rates.torch_flops / 1e9, rates.weft_flops / 1e9);
+  return best;
+}
+
+}  // namespace weft::torch_ops

@@ -1,0 +1,86 @@
+// One product and its collective, compiled for a shape: which way it takes, and the ops and the window that way needs.
+//
+//   fused    our own product; tiles leave as they are made
+//   window   torch's product writes through a window into its owners' memory; an all_reduce then gathers the sums
+//   after    torch's product, then the collective
+//
+// The choice is by price (price.h), which is the same on all ranks, since they agreed on the rates.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/world/world.h"
+
+#include "python/csrc/torch_tensor.h"
+
+namespace weft::torch_ops {
+
+enum class Call {
+  linear_all_reduce,
+  linear_reduce_scatter,
+  all_gather_linear,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all
+};
+enum class Way { fused, window, after };
+
+const char* name_of(Call call);
+const char* name_of(Way way);
+Call parse_call(const std::string& name);
+bool has_product(Call call);
+
+struct Shape {
+  Call call = Call::all_reduce;
+  std::int64_t m = 0, n = 0, k = 0;  // of one rank: x (m, k), w (n, k); without a product x (m, n), and k is 0
+  bool bias = false;
+
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+
+// Rows of what a rank gets.
+std::int64_t rows_out(const Shape& shape, std::int64_t ranks);
+
+// What all ranks measured when they joined, averaged: multiply-adds count two.
+struct Rates {
+  double torch_flops = 0, weft_flops = 0;
+};
+
+struct Choice {
+  Way way = Way::after;
+  std::string why;
+};
+
+class Product {
+ public:
+  // Collective over the world.
+  Product(World& world, const Shape& shape, const Choice& choice);
+
+  // What is owed to this rank, (rows_out, n), in the op's memory until the next run. `w` and `bias` as the shape says.
+  const float* run(const Tensor& x, const Tensor* w, const Tensor* bias);
+  // The same, into memory of the caller's.
+  void run_into(float* out, const Tensor& x, const Tensor* w, const Tensor* bias);
+
+  const Shape& shape() const { return shape_; }
+  const Choice& choice() const { return choice_; }
+  std::size_t bytes() const;
+
+ private:
+  const float* run_fused(const Tensor& x, const Tensor* w, const Tensor* bias);
+  const float* run_through_window(const Tensor& x, const Tensor& w);
+  const float* run_after(const Tensor& x, const Tensor& w);
+  void gather_then_multiply(float* out, const Tensor& x, const Tensor& w, const Tensor* bias);
+
+  Shape shape_;
+  Choice choice_;
+  int rank_, ranks_;
+  std::optional<Op> op_, gather_;
+  std::optional<Window> window_;
+  std::optional<Tensor> made_;  // rows that torch made, before or behind the collective
+};
+
+}  // namespace weft::torch_ops

@@ -1,0 +1,57 @@
+#include "python/csrc/torch_tensor.h"
+
+#include <array>
+
+#include "weft/base/error.h"
+
+namespace weft::torch_ops {
+namespace {
+
+using torch::headeronly::ScalarType;
+using torch::stable::detail::from;
+using torch::stable::detail::to;
+
+const torch::stable::Device kCpu(torch::headeronly::DeviceType::CPU);
+
+}  // namespace
+
+Tensor view_of(const void* data, const Sizes& sizes, const Sizes& strides) {
+  return torch::stable::from_blob(const_cast<void*>(data), sizes, strides, kCpu, ScalarType::Float);
+}
+
+Tensor matrix_at(const void* data, std::int64_t rows, std::int64_t cols) {
+  return view_of(data, {rows, cols}, {cols, 1});
+}
+
+Tensor new_tensor(const Sizes& sizes) { return torch::stable::empty(sizes, ScalarType::Float); }
+
+Sizes sizes_of(const Tensor& tensor) {
+  const auto sizes = tensor.sizes();
+  return {sizes.begin(), sizes.end()};
+}
+
+void product_into(Tensor out, const Tensor& x, const Tensor& w) {
+  const Tensor turned = view_of(w.data_ptr(), {w.size(1), w.size(0)}, {w.stride(1), w.stride(0)});
+  const Tensor rows = view_of(x.data_ptr(), {x.size(0), x.size(1)}, {x.stride(0), x.stride(1)});
+  std::array<StableIValue, 3> stack{from(rows), from(turned), from(out)};
+  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::mm", "out", stack.data(), TORCH_ABI_VERSION));
+  to<Tensor>(stack[0]);  // the same tensor once more, which is to be let go
+}
+
+void add_bias(float* rows, std::int64_t num_rows, const Tensor& bias) {
+  const std::int64_t n = bias.size(0);
+  const auto* add = static_cast<const float*>(bias.data_ptr());
+  for (std::int64_t i = 0; i < num_rows; ++i)
+    for (std::int64_t j = 0; j < n; ++j) rows[i * n + j] += add[j];
+}
+
+void require_f32(const Tensor& tensor, const char* name, const char* op) {
+  if (!tensor.is_cpu()) bad_input("weft.{}: {} is not on the CPU, where this build of Weft computes", op, name);
+  if (tensor.scalar_type() != ScalarType::Float)
+    bad_input("weft.{}: {} has elements of {} bytes that are not float32; convert it with {}.float()", op, name,
+              tensor.element_size(), name);
+}
+
+Tensor dense(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor); }
+
+}  // namespace weft::torch_ops

@@ -1,0 +1,39 @@
+"""Weft: matrix products fused with their collectives, for PyTorch on CPUs.
+
+    import weft
+    weft.init()                                # under torchrun, `weft run`, mpirun, or alone
+    y = weft.linear_all_reduce(x, w)           # F.linear(x, w), summed over all ranks
+
+Every entry is a torch op of one library that needs torch's stable ABI alone. docs/torch.md has the rest.
+"""
+
+from weft._join import init, leave
+from weft._ops import (
+    all_gather,
+    all_gather_linear,
+    all_reduce,
+    all_to_all,
+    explain,
+    linear_all_reduce,
+    linear_reduce_scatter,
+    rank,
+    reduce_scatter,
+    report,
+    size,
+)
+
+__all__ = [
+    "all_gather",
+    "all_gather_linear",
+    "all_reduce",
+    "all_to_all",
+    "explain",
+    "init",
+    "leave",
+    "linear_all_reduce",
+    "linear_reduce_scatter",
+    "rank",
+    "reduce_scatter",
+    "report",
+    "size",
+]
