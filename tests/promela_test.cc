@@ -1,7 +1,7 @@
 // spin searches every timing of a few tiny plans, and must agree with verify(): nothing wrong with what
 // builders write, an error in what has lost a credit or a signal, waits in a circle, or writes two things to
 // one place.
-#include "weft/plan/text/promela.h"
+#include "tests/promela.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "weft/plan/text/promela.h"
+#include "tests/promela.h"
 
 #include <algorithm>
 #include <map>
