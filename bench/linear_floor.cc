@@ -79,7 +79,7 @@ void bandwidth(ThreadPool& threads) {
            {2048, 2048}, {8192, 2048}, {2048, 8192}, {3072, 2048}, {256, 256}, {768, 256}})
     for (const Dtype dtype : {Dtype::bf16, Dtype::f32})
       for (const std::int64_t m : {1, 4}) {
-        const std::int64_t bytes = n * k * static_cast<std::int64_t>(size_of(dtype)), copies = kSetBytes / bytes;
+        const std::int64_t bytes = n * k * size_of(dtype), copies = kSetBytes / bytes;
         std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         const auto times =
             medians(9, {[&] { read_all(threads, set); },
@@ -101,7 +101,7 @@ void rows(ThreadPool& threads) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::f32})
     for (const std::int64_t k : {256, 2048})
       for (const std::int64_t m : {2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 256}) {
-        const std::int64_t bytes = n * k * static_cast<std::int64_t>(size_of(dtype));
+        const std::int64_t bytes = n * k * size_of(dtype);
         const std::int64_t copies = std::ssize(set) / bytes;
         std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         std::int64_t turn = 0;
@@ -120,8 +120,7 @@ void rows(ThreadPool& threads) {
         const auto gemm = [&](const GemmKernel& gemm_kernel, std::int64_t stride) {
           const char* w = next();
           for (std::int64_t j = 0; j < n; j += 64)
-            gemm_kernel.run(m, 64, x.data(), w + j * stride * static_cast<std::int64_t>(size_of(dtype)),
-                            {y.data() + j, n}, scratch.data());
+            gemm_kernel.run(m, 64, x.data(), w + j * stride * size_of(dtype), {y.data() + j, n}, scratch.data());
         };
         const auto times = medians(
             15, {[&] { gemv(n, k, next(), dtype, k, {.m = m, .x = x.data(), .ldx = k, .y = y.data(), .ldy = n}); },

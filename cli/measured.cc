@@ -165,7 +165,7 @@ std::string text_report(const OpSpec& spec, const ReportContext& context, const 
   out += fmt::format(
       "\nVerified against float64 (a sample of elements where there are many): largest error {:.1e}. Sent in a run: "
       "{}, {} signals.{}\n",
-      m.max_rel_err, format_bytes(static_cast<double>(m.bytes_sent)), m.signals_sent,
+      m.max_rel_err, format_bytes(m.bytes_sent), m.signals_sent,
       m.cpu_us ? fmt::format(" CPU of all ranks: {}.", duration(*m.cpu_us)) : "");
   if (m.start_late_us > 0.05 * m.fused_us)
     out += fmt::format("Ranks set off up to {} late, which all these times include: too much for an op this short.\n",

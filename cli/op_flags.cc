@@ -75,7 +75,7 @@ std::vector<std::vector<BagTable>> workload_tables(const OpFlags& f, Workload w)
   std::vector<std::vector<BagTable>> out;
   for (const auto& of_rank : tables_of_ranks(w, f.ranks)) {
     auto& bags = out.emplace_back();
-    for (const int t : of_rank) bags.push_back({rows[static_cast<std::size_t>(t)], hot[static_cast<std::size_t>(t)]});
+    for (const int t : of_rank) bags.push_back({rows[at(t)], hot[at(t)]});
   }
   return out;
 }
@@ -125,7 +125,7 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
     for (const BagTable& bag : of_rank) options.rows = std::max(options.rows, bag.rows);
   }
   if (!differ) options.tables_of.clear();
-  spec->pooling = static_cast<double>(most_reads) / static_cast<double>(options.tables);
+  spec->pooling = static_cast<double>(most_reads) / options.tables;
   spec->producer = embedding_bag(options);
 }
 

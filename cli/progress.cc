@@ -29,7 +29,7 @@ void Progress::show(std::string_view text) {
   std::fflush(stderr);
 }
 
-void Progress::show(std::string_view what, int done, int of) {
+void Progress::show(std::string_view what, std::int64_t done, std::int64_t of) {
   if (!on_) return;
   const int filled = of > 0 ? kBar * done / of : 0;
   show(fmt::format("{} [{}{}] {}/{}", what, std::string(num(filled), '#'), std::string(num(kBar - filled), '.'), done,

@@ -2,6 +2,7 @@
 // standard error must be a terminal.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace weft::cli {
@@ -14,8 +15,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(std::string_view text);                    // replaces the line
-  void show(std::string_view what, int done, int of);  // with a bar
+  void show(std::string_view text);                                      // replaces the line
+  void show(std::string_view what, std::int64_t done, std::int64_t of);  // with a bar
 
  private:
   bool on_;

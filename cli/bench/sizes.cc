@@ -23,7 +23,7 @@ std::int64_t parse_size(std::string_view text) {
 
 std::string size_text(std::int64_t bytes) { return fmt::format("{}", bytes); }
 
-double gb_per_s(std::int64_t bytes, double us) { return static_cast<double>(bytes) / us * 1e-3; }
+double gb_per_s(std::int64_t bytes, double us) { return bytes / us * 1e-3; }
 
 }  // namespace
 

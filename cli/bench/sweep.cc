@@ -115,7 +115,7 @@ std::string sweep_text(const std::vector<SweepResult>& results, const ReportCont
   std::vector<std::vector<std::string>> rows{
       {"size", depth_name(op), "auto", "time", "best", "its time", "auto / best", "A/A band", ""}};
   for (const SweepResult& r : results)
-    rows.push_back({format_bytes(static_cast<double>(r.cell.bytes)), std::to_string(r.cell.depth), r.m.route,
+    rows.push_back({format_bytes(r.cell.bytes), std::to_string(r.cell.depth), r.m.route,
                     format_duration(r.m.fused_us * 1e-6), r.best(), format_duration(r.best_us() * 1e-6),
                     fmt::format("{:.3f}", r.ratio()), fmt::format("{:.3f}", r.m.aa_band), r.holds() ? "" : "slower"});
   std::string out = fmt::format("{} on {} ranks ({}): `auto` against every route and sequential\n\n", op.name,
@@ -126,9 +126,8 @@ std::string sweep_text(const std::vector<SweepResult>& results, const ReportCont
                      results.size(), geomean(ratios(results)));
   const auto worst = worst_first(results);
   for (std::size_t i = 0; i < std::min<std::size_t>(5, worst.size()); ++i)
-    out +=
-        fmt::format("{} {} {} {} ({:.3f})", i > 0 ? "," : "", format_bytes(static_cast<double>(worst[i]->cell.bytes)),
-                    depth_name(op), worst[i]->cell.depth, worst[i]->ratio());
+    out += fmt::format("{} {} {} {} ({:.3f})", i > 0 ? "," : "", format_bytes(worst[i]->cell.bytes), depth_name(op),
+                       worst[i]->cell.depth, worst[i]->ratio());
   return out + ".\n";
 }
 

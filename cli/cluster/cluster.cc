@@ -38,9 +38,7 @@ std::string hosts_table(const VirtualHosts& all) {
   for (const VirtualHost& host : all.hosts) {
     std::string cpu = host.core ? fmt::format("core {}", *host.core) : "";
     if (host.cpus) cpu += fmt::format("{}{} cores", cpu.empty() ? "" : ", ", *host.cpus);
-    const auto bytes = [](const auto& count) {
-      return count ? format_bytes(static_cast<double>(*count)) : std::string("?");
-    };
+    const auto bytes = [](const auto& count) { return count ? format_bytes(*count) : std::string("?"); };
     rows.push_back({host.name, host.address, host.rate ? fmt::format("{:.6g} Mbit/s", *host.rate * 8e-6) : "not shaped",
                     cpu.empty() ? "all" : cpu, bytes(host.sent), bytes(host.received)});
   }

@@ -44,8 +44,7 @@ void print_plan(const OpSpec& spec) {
              p.m, p.k, p.k, p.n);
   fmt::print("         summed over the ranks, and each rank keeps its {} rows\n", p.m / spec.ranks);
   fmt::print("  plan   \"{}\": {} actions, {} tiles; {} and {} signals cross between ranks\n", plan.name,
-             verdict.actions, verdict.tiles, format_bytes(static_cast<double>(total.bytes_to_peers)),
-             total.signals_to_peers);
+             verdict.actions, verdict.tiles, format_bytes(total.bytes_to_peers), total.signals_to_peers);
   fmt::print("  why    {}\n", plan.why);
   fmt::print("  proof  {:.2g} ms: each sum complete and in one order, no deadlock, no race, no barrier\n", ms);
   fmt::print("  run    {} processes over shared memory, {} rounds ...\n\n", spec.ranks, kRounds);

@@ -68,7 +68,7 @@ void run_rank(World& world, const Flags& flags) {
   const auto evaluated = [&](const Configuration& of, const std::string& which) {
     return evaluate(world, of.source, of.modes, inputs,
                     [&](std::string_view what, std::int64_t done, std::int64_t all) {
-                      progress.show(fmt::format("{}{}", which, what), static_cast<int>(done), static_cast<int>(all));
+                      progress.show(fmt::format("{}{}", which, what), done, all);
                     });
   };
   const Configuration own = open(flags.model, flags.spd, world.size());

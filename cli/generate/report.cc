@@ -18,7 +18,7 @@ std::size_t num_tokens(const GenerateResult& result) {
 
 double weight_bytes_per_s(const GenerateResult& result, const Figures& figures) {
   const double seconds = result.seconds_per_token();
-  return seconds > 0 ? static_cast<double>(figures.weight_bytes) / seconds : 0;
+  return seconds > 0 ? figures.weight_bytes / seconds : 0;
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ std::string text_report(const Flags& flags, const Task& task, const GenerateResu
                   task.num_prompt_tokens, task.prompts.size(), task.prompts.size() == 1 ? "" : "s");
   out += fmt::format("time per token       {:.3f} ms ({} tokens in all)\n", result.seconds_per_token() * 1e3,
                      num_tokens(result));
-  out += fmt::format("sent by all ranks    {} ({} by blocks, {} by the head)\n",
-                     format_bytes(static_cast<double>(t.block_bytes + t.head_bytes)),
-                     format_bytes(static_cast<double>(t.block_bytes)), format_bytes(static_cast<double>(t.head_bytes)));
+  out +=
+      fmt::format("sent by all ranks    {} ({} by blocks, {} by the head)\n",
+                  format_bytes(t.block_bytes + t.head_bytes), format_bytes(t.block_bytes), format_bytes(t.head_bytes));
   out += fmt::format("synchronisations     {} made, {} dropped ({} rank{}, {}; blocks: {})\n", t.syncs_made,
                      t.syncs_dropped, figures.ranks, figures.ranks == 1 ? "" : "s", flags.sync, summary(task.modes));
   if (figures.read_bytes_per_s > 0)

@@ -118,7 +118,7 @@ void print_text(const Cluster* rates) {
   fmt::print(
       "{}",
       aligned({{"cores", fmt::format("{}", int_size(own_cores()))},
-               {"memory", format_bytes(static_cast<double>(available_memory_bytes())) + " available"},
+               {"memory", format_bytes(available_memory_bytes()) + " available"},
                {"isa", isa_line()},
                {"gemm tiles", gemm_kernel()},
                {"transports",

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 
 #include "cli/ledger/report.h"
@@ -91,7 +92,7 @@ Json sub_layer_json(const SubLayerRow& row) {
   for (const Style style : kStyles) {
     const std::string name = json_name(to_string(style));
     out[name + "_us"] = row.of(style);
-    out["predicted_" + name + "_us"] = row.predicted_us[static_cast<std::size_t>(style)];
+    out["predicted_" + name + "_us"] = row.predicted_us[at(style)];
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // below.
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 #include "weft/draw/timeline.h"
 
@@ -14,11 +15,11 @@ constexpr int kCompute = 0, kBoth = 1, kUnderWay = 2;
 
 draw::TimelinePanel panel_of(const BlockLedger& ledger, Style style) {
   draw::TimelinePanel panel{.name = to_string(style)};
-  for (const RankSpans& spans : ledger.spans[static_cast<std::size_t>(style)]) {
+  for (const RankSpans& spans : ledger.spans[at(style)]) {
     const std::string name = fmt::format("rank {}", panel.rows.size() / 2);
     draw::TimelineRow compute{name, draw::Lane::compute, {}}, link{name, draw::Lane::link, {}};
     for (const StageSpan& span : spans) {
-      const double begin = static_cast<double>(span.begin_ns) * 1e-9, end = static_cast<double>(span.end_ns) * 1e-9;
+      const double begin = span.begin_ns * 1e-9, end = span.end_ns * 1e-9;
       const std::string& hint = ledger.sub_layers[at(span.stage)].name;
       if (span.doing != Doing::exchange)
         compute.intervals.push_back({begin, end, span.doing == Doing::make ? kCompute : kBoth, hint});

@@ -125,8 +125,8 @@ void print_text(const Report& r) {
     return;
   }
   fmt::print("proved in {:.3g} ms: {} actions, {} tiles\n", r.verify_ms, r.verdict.actions, r.verdict.tiles);
-  fmt::print("moves {} and {} signals between ranks in a run\n",
-             format_bytes(static_cast<double>(r.traffic.bytes_to_peers)), r.traffic.signals_to_peers);
+  fmt::print("moves {} and {} signals between ranks in a run\n", format_bytes(r.traffic.bytes_to_peers),
+             r.traffic.signals_to_peers);
   fmt::print("estimate {}: compute alone {}, links alone {}\n", format_duration(r.estimate->seconds),
              format_duration(r.estimate->compute_seconds), format_duration(r.estimate->comm_seconds));
 }

@@ -51,7 +51,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 std::string task_text(const Spec& spec, const Task& task) {
   const ShardedTensor& tensor = spec.reshard.transfers[at(task.transfer)].destination;
   return fmt::format("{}{}, {}, from ranks {} to {}", spec.reshard.transfers.size() > 1 ? tensor.name : "",
-                     to_string(task.box), format_bytes(static_cast<double>(task.bytes)), ranks_text(task.senders),
+                     to_string(task.box), format_bytes(task.bytes), ranks_text(task.senders),
                      ranks_text(task.receivers));
 }
 
@@ -63,7 +63,7 @@ std::map<int, Row> rows_of(const Spec& spec, const std::vector<Task>& tasks, con
     const double seconds = chunk.end_s - chunk.begin_s;
     if (!(seconds > 0)) continue;
     const Task& task = tasks[at(chunk.task)];
-    const double rate = static_cast<double>(chunk.bytes) / seconds;
+    const double rate = chunk.bytes / seconds;
     for (const Hop& hop : chunk.hops) {
       if (network.host_of(hop.from) == network.host_of(hop.to)) continue;
       for (const bool sends : {true, false}) {

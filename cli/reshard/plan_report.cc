@@ -61,7 +61,7 @@ std::string tensor_table(const Spec& spec) {
     const auto where = [&](const ShardedTensor& tensor) {
       return fmt::format("{} {}", spec.reshard.placements[at(tensor.placement)].name, to_string(tensor.sharding));
     };
-    rows.push_back({one.destination.name, format_bytes(static_cast<double>(wire_bytes(one))),
+    rows.push_back({one.destination.name, format_bytes(wire_bytes(one)),
                     fmt::format("{} {} -> {}{}", fmt::join(one.destination.shape, "x"), where(one.parts[0].tensor),
                                 where(one.destination),
                                 one.parts.size() > 1 ? fmt::format(" from {} parts", one.parts.size()) : "")});
@@ -115,8 +115,7 @@ std::string network_text(const Network& network) {
 
 std::string plan_text(const Spec& spec, const PlannedReshard& planned, const std::optional<ProvedReshard>& proof) {
   const Schedule& s = planned.schedule;
-  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
-                                network_text(spec.network));
+  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(spec.bytes), network_text(spec.network));
   if (spec.reshard.transfers.size() > 1) out += tensor_table(spec);
   out += fmt::format("  strategy  {}; senders and order: {}\n", to_string(s.strategy), to_string(s.choice));
   if (!s.why.empty()) out += fmt::format("  why       {}\n", s.why);
@@ -160,8 +159,7 @@ std::vector<ComparedRow> compare_plans(const Spec& spec) {
 }
 
 std::string compare_text(const Spec& spec, const std::vector<ComparedRow>& rows) {
-  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(static_cast<double>(spec.bytes)),
-                                network_text(spec.network));
+  std::string out = fmt::format("{} ({}), {}\n\n", spec.name, format_bytes(spec.bytes), network_text(spec.network));
   out += fmt::format("  makespan in units of the whole over one NIC; the bound is {}\n\n",
                      share_text(spec.in_tensors(rows.back().planned.schedule.lower_bound_s)));
   std::vector<std::vector<std::string>> table{{""}};

@@ -45,13 +45,13 @@ void check_fits(const RunFlags& flags, const Spec& spec, int world_size) {
   if (world_size > kMaxLocalRanks && !under_mpirun())
     bad_input("{} ranks are more than one machine takes ({}); use {}", world_size, kMaxLocalRanks,
               manifest ? "--small" : "smaller meshes");
-  const auto ops = static_cast<double>(strategies_of(flags, spec).size());
+  const double ops = strategies_of(flags, spec).size();
   double bytes = 0;
   for (int rank = 0; rank < spec.reshard.num_ranks; ++rank) {
     const ShardBytes shards = shard_bytes(spec.reshard, rank);
-    bytes += static_cast<double>(shards.source) + ops * static_cast<double>(shards.destination + kStagingBytes);
+    bytes += static_cast<double>(shards.source) + ops * (shards.destination + kStagingBytes);
   }
-  const auto free = static_cast<double>(available_memory_bytes());
+  const double free = available_memory_bytes();
   if (bytes > 0.9 * free)
     fail(Code::no_memory, "{} needs {} for the shards of {} ranks, and {} are free; use {}", spec.name,
          format_bytes(bytes), spec.reshard.num_ranks, format_bytes(free),
@@ -96,7 +96,7 @@ struct Report {
 
 nlohmann::ordered_json row_json(const Report& report, const StrategyMove& moved) {
   const Schedule& s = moved.planned.schedule;
-  const double gbps = static_cast<double>(report.spec.bytes) * 8e-3 / moved.time_us;
+  const double gbps = report.spec.bytes * 8e-3 / moved.time_us;
   nlohmann::ordered_json row{{"asked", to_string(moved.asked)},
                              {"strategy", to_string(s.strategy)},
                              {"choice", to_string(s.choice)},
@@ -143,15 +143,15 @@ std::string run_json(const Report& report) {
 
 std::string run_text(const Report& report) {
   const Spec& spec = report.spec;
-  std::string out = fmt::format("{} ({}), {} ranks as {}, {}\n\n", spec.name,
-                                format_bytes(static_cast<double>(spec.bytes)), spec.reshard.num_ranks, report.transport,
-                                report.costs ? network_text(spec.network) : "at the speed of memory");
+  std::string out =
+      fmt::format("{} ({}), {} ranks as {}, {}\n\n", spec.name, format_bytes(spec.bytes), spec.reshard.num_ranks,
+                  report.transport, report.costs ? network_text(spec.network) : "at the speed of memory");
   std::vector<std::vector<std::string>> table{{"strategy", "time", "predicted", "Gbit/s"}};
   if (report.costs) table[0].insert(table[0].end(), {"makespan", "of it", "of line rate"});
   table[0].emplace_back("staging");
   for (const StrategyMove& moved : report.result.moves) {
     const Schedule& s = moved.planned.schedule;
-    const double gbps = static_cast<double>(spec.bytes) * 8e-3 / moved.time_us;
+    const double gbps = spec.bytes * 8e-3 / moved.time_us;
     table.push_back({moved.asked == s.strategy ? std::string(to_string(s.strategy))
                                                : fmt::format("{} ({})", to_string(moved.asked), to_string(s.strategy)),
                      format_duration(moved.time_us * 1e-6), format_duration(moved.planned.predicted_s()),
@@ -160,7 +160,7 @@ std::string run_text(const Report& report) {
       table.back().insert(table.back().end(),
                           {format_duration(s.makespan_s), fmt::format("{:.1f} %", s.makespan_s * 1e8 / moved.time_us),
                            fmt::format("{:.1f} %", gbps * 1e11 / 8 / spec.nic_bytes_per_s())});
-    table.back().push_back(format_bytes(static_cast<double>(moved.staging_bytes)));
+    table.back().push_back(format_bytes(moved.staging_bytes));
   }
   out += aligned(table, Last::number);
   const StrategyMove& first = report.result.moves[0];

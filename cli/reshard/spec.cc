@@ -37,8 +37,8 @@ void resize(const std::string& size, Transfer* transfer, const std::vector<Place
   std::int64_t multiple =
       std::lcm(split_of(src.sharding, placements[0].mesh, 0), split_of(dst.sharding, placements[1].mesh, 0));
   if (dst.shape[0] % multiple != 0) multiple = 1;
-  const double rows = static_cast<double>(wanted) / static_cast<double>(row * multiple);
-  if (!(rows * static_cast<double>(multiple) < static_cast<double>(kMostElements)) || wanted < 1)
+  const double rows = static_cast<double>(wanted) / (row * multiple);
+  if (!(rows * multiple < static_cast<double>(kMostElements)) || wanted < 1)
     bad_input("--size is {}; use a size from 1 byte to some terabytes", size);
   const std::int64_t first = std::max<std::int64_t>(1, std::llround(rows)) * multiple;
   src.shape[0] = dst.shape[0] = first;

@@ -42,7 +42,7 @@ struct Spec {
 
   double nic_bytes_per_s() const { return network.nics.front().bytes_per_s; }
   // Seconds in units of all the tensors over one NIC.
-  double in_tensors(double seconds) const { return seconds * nic_bytes_per_s() / static_cast<double>(bytes); }
+  double in_tensors(double seconds) const { return seconds * nic_bytes_per_s() / bytes; }
 };
 
 // Throws bad_input: one sentence that names value and remedy.

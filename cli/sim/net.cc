@@ -140,7 +140,7 @@ void print_text(const NetReport& r, int most_links) {
   fmt::print("at least {}: the hottest link's bytes {}, the longest chain without waiting for links {}\n",
              duration(std::max(x.bound, x.chain)), duration(x.bound), duration(x.chain));
   fmt::print("moved {} in {} messages and {} signals; simulated {} of {} ranks{}, {}; {} events in {}\n",
-             format_bytes(static_cast<double>(x.bytes)), x.messages, x.signals, x.simulated, x.ranks,
+             format_bytes(x.bytes), x.messages, x.signals, x.simulated, x.ranks,
              x.simulated < x.ranks ? " (one of each class, as proved)" : "",
              x.burst == 1 ? "tile by tile" : fmt::format("in bursts of {} tiles", x.burst), x.events,
              format_duration(r.wall_s));
@@ -196,7 +196,7 @@ void print_links(const NetResult& x, const Topology& topology, int most) {
   std::vector<std::vector<std::string>> rows{
       {"hottest links", "such links", "bytes", "messages", "busy", "of the time"}};
   for (const HotLink& link : hottest_links(x, topology, most))
-    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(static_cast<double>(link.bytes)),
+    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(link.bytes),
                     fmt::format("{}", link.messages), format_duration(link.busy_s),
                     fmt::format("{:.1f} %", link.share * 100)});
   if (rows.size() > 1) fmt::print("\n{}", aligned(rows, Last::number));

@@ -38,7 +38,7 @@ std::string cases_text(Simulator& simulator, const std::vector<SimCase>& cases, 
                                  format_duration(before.seconds)};
     for (const Config config : configs)
       if (config != Config::sequential) row.push_back(fmt::format("{:.3f}", simulator.speedup(one, config)));
-    const double cut = 1 - static_cast<double>(after.traffic.total()) / static_cast<double>(before.traffic.total());
+    const double cut = 1 - static_cast<double>(after.traffic.total()) / before.traffic.total();
     row.push_back(fmt::format("-{:.1f} %", cut * 100));
     rows.push_back(std::move(row));
   }
@@ -90,8 +90,8 @@ std::string band_text(const T3Band& band) {
 std::string scatter_text(const std::vector<ScatterAlone>& all) {
   Rows rows{{"bytes", "devices", "ring bound", "tile by tile", "over bound", "in steps", "with NMC"}};
   for (const ScatterAlone& one : all)
-    rows.push_back({format_bytes(static_cast<double>(one.bytes)), fmt::format("{}", one.devices),
-                    format_duration(one.bound_us * 1e-6), format_duration(one.tiles_us * 1e-6),
+    rows.push_back({format_bytes(one.bytes), fmt::format("{}", one.devices), format_duration(one.bound_us * 1e-6),
+                    format_duration(one.tiles_us * 1e-6),
                     fmt::format("{:+.1f} %", (one.tiles_us / one.bound_us - 1) * 100),
                     format_duration(one.steps_us * 1e-6), format_duration(one.nmc_us * 1e-6)});
   return aligned(rows, Last::number);
@@ -131,7 +131,7 @@ std::string sweep_text(const Sweep& sweep) {
 std::string one_case_text(Simulator& simulator, const SimCase& one, Config config) {
   const auto &before = simulator.run(one, Config::sequential), &run = simulator.run(one, config);
   const SimShape shape = shape_of(one);
-  const auto bytes = [](std::int64_t value) { return format_bytes(static_cast<double>(value)); };
+  const auto bytes = [](std::int64_t value) { return format_bytes(value); };
   Rows rows{
       {"", "sequential", shown(config)},
       {"time", format_duration(before.seconds), format_duration(run.seconds)},

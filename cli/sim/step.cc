@@ -190,9 +190,9 @@ void print_step(const StepReport& r, int most_links, bool json) {
              format_duration(net.exposed_seconds()));
   fmt::print("at least {}: the hottest link's bytes {}, the longest chain {}\n",
              duration(std::max(net.bound, net.chain)), duration(net.bound), duration(net.chain));
-  fmt::print("moved {} in {} messages; simulated {} of {} ranks{}; {} events in {}\n",
-             format_bytes(static_cast<double>(net.bytes)), net.messages, net.simulated, net.ranks,
-             net.simulated < net.ranks ? " (one of each class, as proved)" : "", net.events, format_duration(r.wall_s));
+  fmt::print("moved {} in {} messages; simulated {} of {} ranks{}; {} events in {}\n", format_bytes(net.bytes),
+             net.messages, net.simulated, net.ranks, net.simulated < net.ranks ? " (one of each class, as proved)" : "",
+             net.events, format_duration(r.wall_s));
   print_operators(r);
   print_links(net, r.topology, most_links);
 }

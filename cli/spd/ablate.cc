@@ -73,9 +73,8 @@ int run(AblateFlags flags) {
   Progress progress(Progress::Who::speaks);
   const AblationOptions options{flags.tp, flags.threads, flags.all ? kAllBlocks : flags.block};
   const Ablation found =
-      ablate(source, windows, options, [&](std::string_view what, std::int64_t done, std::int64_t of) {
-        progress.show(what, static_cast<int>(done), static_cast<int>(of));
-      });
+      ablate(source, windows, options,
+             [&](std::string_view what, std::int64_t done, std::int64_t of) { progress.show(what, done, of); });
   progress.show("");
   if (flags.json) {
     const Ordered out{{"model", flags.model},

@@ -124,7 +124,7 @@ Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& i
     });
   worlds.run(false, [&](World& world) {
     const EvalProgress show = [&](std::string_view what, std::int64_t done, std::int64_t of) {
-      if (world.rank() == 0) progress.show(what, static_cast<int>(done), static_cast<int>(of));
+      if (world.rank() == 0) progress.show(what, done, of);
     };
     Analysis analysis = analyze(world, flags.options, inputs, times, show);
     if (keeps(world)) static_cast<Analysis&>(found) = std::move(analysis);

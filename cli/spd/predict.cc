@@ -39,7 +39,7 @@ void print_text(const PredictFlags& flags, const FirstTokenSpec& spec, const std
     table.push_back({format_rate(row.link_bytes_per_s), fmt::format("{} of {}", row.dropped, spec.workload.layers),
                      format_duration(row.time.sequential), fmt::format("{:.1f} %", 100 * row.sequential_comm_share()),
                      format_duration(row.time.fused), fmt::format("{:.1f} %", 100 * row.comm_share()),
-                     fmt::format("{:.3f}", row.against_sync), format_bytes(static_cast<double>(row.time.bytes))});
+                     fmt::format("{:.3f}", row.against_sync), format_bytes(row.time.bytes)});
   fmt::print("{}\n", aligned(table, Last::number));
   fmt::print(
       "sequential: each product, then its all-reduce; fused: tiles leave as they are made. comm: what of the time is\n"
@@ -53,7 +53,7 @@ void print_json(const PredictFlags& flags, const FirstTokenSpec& spec, const std
   for (const DropPrediction& row : rows)
     out["rows"].push_back({{"link_bytes_per_s", row.link_bytes_per_s},
                            {"dropped_blocks", row.dropped},
-                           {"dropped", static_cast<double>(row.dropped) / static_cast<double>(spec.workload.layers)},
+                           {"dropped", static_cast<double>(row.dropped) / spec.workload.layers},
                            {"ttft_us", row.time.fused * 1e6},
                            {"sequential_us", row.time.sequential * 1e6},
                            {"compute_us", row.time.compute * 1e6},

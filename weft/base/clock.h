@@ -15,7 +15,7 @@ inline std::int64_t now_ns() {
 }
 
 inline double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-inline double seconds_since(std::int64_t start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
+inline double seconds_since(std::int64_t start_ns) { return (now_ns() - start_ns) * 1e-9; }
 
 inline std::int64_t ticks() {
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ struct Moment {
 inline std::int64_t to_ns(std::int64_t stamp, const Moment& a, const Moment& b) {
   if (b.ticks == a.ticks) return a.ns;
   const double rate = static_cast<double>(b.ns - a.ns) / static_cast<double>(b.ticks - a.ticks);
-  return a.ns + static_cast<std::int64_t>(static_cast<double>(stamp - a.ticks) * rate);
+  return a.ns + static_cast<std::int64_t>((stamp - a.ticks) * rate);
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ enum class Dtype { f32, bf16, i32, i64, u8, int8 };
 
 inline constexpr std::int64_t kInt8Block = 32, kInt8BlockBytes = 34;
 
-constexpr std::size_t size_of(Dtype dtype) {
+constexpr std::int64_t size_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::f32:
       return 4;
@@ -35,7 +35,7 @@ constexpr std::size_t size_of(Dtype dtype) {
 // Bytes of that many values that follow one another in a row; of int8 from the beginning of a block on. So value `at`,
 // the first of a block, is row_bytes(dtype, at) bytes from the row's first.
 constexpr std::int64_t row_bytes(Dtype dtype, std::int64_t values) {
-  const std::int64_t bytes = values * static_cast<std::int64_t>(size_of(dtype));
+  const std::int64_t bytes = values * size_of(dtype);
   return dtype == Dtype::int8 ? bytes + 2 * ((values + kInt8Block - 1) / kInt8Block) : bytes;
 }
 

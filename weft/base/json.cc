@@ -143,6 +143,10 @@ std::int64_t get_int(const Json& object, std::string_view key, std::string_view 
   return value.get<std::int64_t>();
 }
 
+int get_small(const Json& object, std::string_view key, std::string_view where, std::int64_t min, std::int64_t max) {
+  return static_cast<int>(get_int(object, key, where, min, max));
+}
+
 double get_double(const Json& object, std::string_view key, std::string_view where, double min, double max) {
   const std::string wanted = fmt::format("a number from {} to {}", min, max);
   const Json& value = field(object, key, where, wanted);

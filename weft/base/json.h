@@ -38,6 +38,8 @@ std::string read_text_file(const std::string& path, std::size_t max_bytes);
 // type, or out of range (both ends allowed).
 std::int64_t get_int(const Json& object, std::string_view key, std::string_view where, std::int64_t min = INT64_MIN,
                      std::int64_t max = INT64_MAX);
+int get_small(const Json& object, std::string_view key, std::string_view where, std::int64_t min,
+              std::int64_t max);  // an int, which holds both ends
 double get_double(const Json& object, std::string_view key, std::string_view where, double min, double max);
 bool get_bool(const Json& object, std::string_view key, std::string_view where);
 std::string get_string(const Json& object, std::string_view key, std::string_view where);

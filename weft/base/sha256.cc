@@ -112,12 +112,6 @@ Digest hmac_sha256(std::string_view key, std::string_view message) {
   return sha256(outer.append(digest.begin(), digest.end()));
 }
 
-bool same_digest(const Digest& a, const Digest& b) {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
-  return difference == 0;
-}
-
 std::string to_hex(const Digest& digest) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

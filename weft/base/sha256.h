@@ -31,9 +31,6 @@ class Sha256 {
 Digest sha256(std::string_view message);
 Digest hmac_sha256(std::string_view key, std::string_view message);
 
-// Takes as long wherever the two differ.
-bool same_digest(const Digest& a, const Digest& b);
-
 std::string to_hex(const Digest& digest);
 std::string file_sha256(const std::string& path);  // as sha256sum prints it; throws bad_input
 

@@ -6,7 +6,7 @@
 namespace weft {
 
 double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + (values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
@@ -14,7 +14,7 @@ double median(std::vector<double> values) {
 
 double quantile(std::vector<double> values, double q) {
   const auto last = static_cast<std::ptrdiff_t>(values.size()) - 1;
-  const auto at = values.begin() + std::min(last, static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size())));
+  const auto at = values.begin() + std::min(last, static_cast<std::ptrdiff_t>(q * values.size()));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }
@@ -22,7 +22,7 @@ double quantile(std::vector<double> values, double q) {
 double geomean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
+  return std::exp(sum / values.size());
 }
 
 double aa_band(const std::vector<double>& first, const std::vector<double>& second) {

@@ -66,7 +66,7 @@ TEST(Units, WhatIsWrittenReadsBackToTheDigitsShown) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const double value = std::pow(10.0, std::uniform_real_distribution<>(0.5, 14)(random));
-    EXPECT_NEAR(static_cast<double>(parse_bytes(format_bytes(value))) / value, 1, 0.2);
+    EXPECT_NEAR(parse_bytes(format_bytes(value)) / value, 1, 0.2);
     EXPECT_NEAR(parse_rate(format_rate(value)) / value, 1, 0.006);
     EXPECT_NEAR(parse_duration(format_duration(value * 1e-9)) / (value * 1e-9), 1, 0.006);
   }

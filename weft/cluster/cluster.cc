@@ -69,9 +69,8 @@ Cluster parse_cluster(std::string_view json, std::string_view where) {
                where);
   Cluster cluster;
   cluster.name = get_string(object, "name", where);
-  cluster.num_hosts = static_cast<int>(get_int(object, "num_hosts", where, 1, kMaxRanksOfACluster));
-  cluster.ranks_per_host =
-      static_cast<int>(get_int(object, "ranks_per_host", where, 1, kMaxRanksOfACluster / cluster.num_hosts));
+  cluster.num_hosts = get_small(object, "num_hosts", where, 1, kMaxRanksOfACluster);
+  cluster.ranks_per_host = get_small(object, "ranks_per_host", where, 1, kMaxRanksOfACluster / cluster.num_hosts);
   cluster.local = get_link(object, "local", where);
   cluster.network = get_link(object, "network", where);
   cluster.fabric = get_fabric(object, where);

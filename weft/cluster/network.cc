@@ -19,7 +19,7 @@ namespace {
 constexpr int kMaxParts = 1 << 20;  // ranks, NICs, hosts or racks
 
 int get_count(const Json& object, std::string_view key, std::string_view where, int min, int max) {
-  return static_cast<int>(get_int(object, key, where, min, max));
+  return get_small(object, key, where, min, max);
 }
 
 std::vector<int> get_indices(const Json& object, std::string_view key, std::string_view where) {

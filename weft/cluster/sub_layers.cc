@@ -230,22 +230,20 @@ std::vector<std::vector<int>> tables_of_ranks(const Workload& workload, int rank
 }
 
 double flops(const SubLayer& layer) {
-  const double m = static_cast<double>(layer.m), k = static_cast<double>(layer.k);
-  if (layer.work == WorkKind::embedding_bag) return m * k * static_cast<double>(layer.dim);
-  return 2 * m * static_cast<double>(layer.n) * k * static_cast<double>(layer.count);
+  const double m = layer.m, k = layer.k;
+  if (layer.work == WorkKind::embedding_bag) return m * k * layer.dim;
+  return 2 * m * layer.n * k * layer.count;
 }
 
 double sent_bytes(const SubLayer& layer, int ranks) {
-  const double rows = static_cast<double>(layer.m) * static_cast<double>(layer.count);
-  const double out = rows * static_cast<double>(layer.n);
-  const double in = layer.work == WorkKind::embedding_bag ? out : rows * static_cast<double>(layer.k);
-  return (sent_elements(layer.before, in, ranks) + sent_elements(layer.after, out, ranks)) *
-         static_cast<double>(size_of(layer.dtype));
+  const double rows = static_cast<double>(layer.m) * layer.count;
+  const double out = rows * layer.n;
+  const double in = layer.work == WorkKind::embedding_bag ? out : rows * layer.k;
+  return (sent_elements(layer.before, in, ranks) + sent_elements(layer.after, out, ranks)) * size_of(layer.dtype);
 }
 
 double compute_seconds(const SubLayer& layer, const Cluster& cluster) {
-  if (layer.work == WorkKind::embedding_bag)
-    return flops(layer) * static_cast<double>(size_of(layer.dtype)) / cluster.read_bytes_per_s;
+  if (layer.work == WorkKind::embedding_bag) return flops(layer) * size_of(layer.dtype) / cluster.read_bytes_per_s;
   return flops(layer) / cluster.flops_per_s;
 }
 

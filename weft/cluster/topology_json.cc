@@ -18,7 +18,7 @@ constexpr Names<Spines, 2> kSpines{{{Spines::balanced, "balanced"}, {Spines::has
 constexpr int kMaxNodeCount = 1 << 16;
 
 int get_size(const Json& object, std::string_view key, std::string_view where) {
-  return static_cast<int>(get_int(object, key, where, 1, kMaxNodeCount));
+  return get_small(object, key, where, 1, kMaxNodeCount);
 }
 
 // What every kind may have, beside its own.
@@ -140,8 +140,8 @@ void add_exceptions(const Json& object, std::string_view where, Topology* out) {
     for (const Json& one : get_array(object, "slow_ranks", where)) {
       const std::string inside = fmt::format("{}: in \"slow_ranks\"", where);
       check_fields(one, {"rank", "factor"}, inside);
-      slow_rank(out, static_cast<int>(get_int(one, "rank", inside, 0, kMaxNodeCount)),
-                get_double(one, "factor", inside, 1e-6, 1e6), inside);
+      slow_rank(out, get_small(one, "rank", inside, 0, kMaxNodeCount), get_double(one, "factor", inside, 1e-6, 1e6),
+                inside);
     }
 }
 

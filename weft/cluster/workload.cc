@@ -180,7 +180,6 @@ std::string_view to_string(WorkloadKind kind) { return name_of(kKinds, kind); }
 std::string_view to_string(Collective collective) { return name_of(kCollectives, collective); }
 std::string_view to_string(Phase phase) { return name_of(kPhases, phase); }
 std::string_view to_string(WorkKind work) { return name_of(kWorks, work); }
-Collective parse_collective(std::string_view name) { return parse_name(kCollectives, "collective", name); }
 
 Workload parse_workload(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where, {.bytes = kMaxDataFileBytes});

@@ -24,7 +24,6 @@ std::string_view to_string(WorkloadKind kind);
 std::string_view to_string(Collective collective);
 std::string_view to_string(Phase phase);
 std::string_view to_string(WorkKind work);
-Collective parse_collective(std::string_view name);
 
 // A smaller model for a small machine. What is left at its default stays as it is.
 //   tokens   sequence * batch becomes this; flops and bytes of a sub-layer both follow it, so their ratio stays

@@ -14,12 +14,12 @@ namespace {
 constexpr double kSlack = 1e-6;
 
 std::int64_t times(std::int64_t value, double factor, const Workload& w, const char* what) {
-  const double product = static_cast<double>(value) * factor;
+  const double product = value * factor;
   const double whole = std::round(product);
   if (whole < 1 || std::abs(product - whole) > kSlack * std::max(1.0, product))
     bad_input(
         "workload \"{}\": {} ({}) times {} is {:.4g}, not a whole number; use a factor that leaves one, as {:.6g}",
-        w.name, what, value, factor, product, std::max(1.0, whole) / static_cast<double>(value));
+        w.name, what, value, factor, product, std::max(1.0, whole) / value);
   return static_cast<std::int64_t>(whole);
 }
 
@@ -39,7 +39,7 @@ void scale_block(const Scale& scale, Workload* w) {
   w->hidden = times(full.hidden, scale.hidden, full, "hidden");
   w->heads = times(full.heads, scale.hidden, full, "heads");
   // A group of heads shares one head of k and v: that is never less than one.
-  w->kv_heads = std::max<std::int64_t>(1, std::llround(static_cast<double>(full.kv_heads) * scale.hidden));
+  w->kv_heads = std::max<std::int64_t>(1, std::llround(full.kv_heads * scale.hidden));
   while (w->heads % w->kv_heads != 0) --w->kv_heads;
   w->ffn = times(full.ffn, scale.ffn, full, "ffn");
   if (full.q_rank > 0) {

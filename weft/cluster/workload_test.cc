@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/base/refusal_test.h"
 #include "weft/cluster/cluster.h"
@@ -62,7 +63,7 @@ void expect_gemm(const SubLayer& layer, std::int64_t m, std::int64_t n, std::int
 }
 
 double flops_per_sent_element(const SubLayer& layer, int ranks) {
-  return flops(layer) / (sent_bytes(layer, ranks) / static_cast<double>(size_of(layer.dtype)));
+  return flops(layer) / (sent_bytes(layer, ranks) / size_of(layer.dtype));
 }
 
 TEST(Workload, EveryShippedFileLoadsUnderItsName) {
@@ -132,7 +133,7 @@ TEST(Workload, BlocksHaveTheFlopsOfTheirParameters) {
     double sum = 0;
     for (const SubLayer& layer : sub_layers(w, {.ranks = 8}, Phase::forward))
       if (layer.work == WorkKind::gemm) sum += 8 * flops(layer);
-    const double gemm_and_router = 2 * c.weights * static_cast<double>(w.tokens());
+    const double gemm_and_router = 2 * c.weights * w.tokens();
     EXPECT_NEAR(sum / gemm_and_router, 1, 0.002) << c.name;
   }
 }
@@ -166,7 +167,7 @@ TEST(Workload, TablesAreDealtOnceAndByWhatIsRead) {
     std::int64_t columns = 0, reads = 0;
     const auto tables = tables_of_ranks(w, ranks);
     for (int rank = 0; rank < ranks; ++rank) {
-      for (int table : tables[static_cast<std::size_t>(rank)]) ++seen[static_cast<std::size_t>(table)];
+      for (int table : tables[at(rank)]) ++seen[at(table)];
       const SubLayer mine = named(sub_layers(w, {.ranks = ranks, .rank = rank}), "embedding");
       EXPECT_EQ(mine.m, w.batch);
       columns += mine.n;

@@ -65,7 +65,7 @@ void open_ahead(Plan* plan) {
 bool opens_ahead(const Producer& p, const Space& space, const Cluster& cluster) {
   const std::int64_t ranks = space.kind == SpaceKind::all_gather ? space.num_ranks() : 1;
   return cluster.wire_message_s > 0 && space.num_ranks() > cluster.ranks_per_host &&
-         p.m * p.n * ranks * static_cast<std::int64_t>(sizeof(float)) <= kOpenAheadBytes;
+         p.m * p.n * ranks * std::int64_t{sizeof(float)} <= kOpenAheadBytes;
 }
 
 Plan build_two_level(const Producer& p, const Space& space, int ranks_per_host) {

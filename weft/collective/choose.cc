@@ -42,8 +42,8 @@ Work work_of_rank_0(const Plan& plan) {
   const Program program = Expander(plan).program(0);
   Work out;
   for (const Action& action : program.actions)
-    if (action.kind == ActionKind::step) out.elements += static_cast<double>(action.box.volume());
-  out.bytes = static_cast<double>(traffic(plan, program).bytes_to_peers);
+    if (action.kind == ActionKind::step) out.elements += action.box.volume();
+  out.bytes = traffic(plan, program).bytes_to_peers;
   return out;
 }
 
@@ -81,7 +81,7 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
   const bool network = space.num_ranks() > cluster.ranks_per_host;
   return fmt::format("{}: estimated {}{}{} ({} ranks, {}, {} {})", to_string(prices[best].first),
                      format_duration(prices[best].second), others.empty() ? "" : "; ", fmt::join(others, ", "),
-                     space.num_ranks(), format_bytes(static_cast<double>(p.m * p.n * 4)), network ? "network" : "local",
+                     space.num_ranks(), format_bytes(p.m * p.n * 4), network ? "network" : "local",
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 

@@ -45,9 +45,9 @@ class Block {
 
   // Passes over rows of the width that every rank has, and of its part of the inner one.
   void add_passes(const Workload& w) {
-    const auto rows = static_cast<double>(spec_.tokens);
-    const double wide = 2 * 2 * rows * static_cast<double>(w.hidden);  // two norms: read, write
-    const double inner = (w.gated ? 3 : 2) * rows * static_cast<double>(w.ffn) / spec_.ranks;
+    const double rows = spec_.tokens;
+    const double wide = 2 * 2 * rows * w.hidden;  // two norms: read, write
+    const double inner = (w.gated ? 3 : 2) * rows * w.ffn / spec_.ranks;
     const double seconds = (wide + inner) * 4 / cluster_.read_bytes_per_s;
     for (BlockTime* block : {&out_.sync, &out_.drop}) block->compute += seconds;
     add_both(seconds);
@@ -61,8 +61,7 @@ class Block {
   }
 
   double kept(const SubLayer& layer, bool addend) const {
-    return static_cast<double>(layer.count) *
-           estimate(build(product(layer, addend), keep(), cluster_), cluster_).seconds;
+    return layer.count * estimate(build(product(layer, addend), keep(), cluster_), cluster_).seconds;
   }
 
   void add_both(double seconds) {
@@ -78,7 +77,7 @@ class Block {
     const Plan alone = build(copy({.rows = layer.m, .cols = layer.n, .tile = {kTile, kTile}}), space, cluster_);
     block->fused += estimate(fused, cluster_).seconds;
     block->sequential += kept(layer, addend) + estimate(alone, cluster_).seconds;
-    const double sent = static_cast<double>(traffic(fused).ranks[0].bytes_to_peers);
+    const double sent = traffic(fused).ranks[0].bytes_to_peers;
     block->bytes += static_cast<std::int64_t>(spec_.wire == Dtype::int8 ? sent : sent / kShrink);
     out_.route = to_string(fused.route.value());
   }
@@ -92,7 +91,7 @@ class Block {
 }  // namespace
 
 BlockTime FirstToken::total(std::int64_t dropped) const {
-  const auto kept = static_cast<double>(blocks - dropped), gone = static_cast<double>(dropped);
+  const double kept = blocks - dropped, gone = dropped;
   return {sync.compute * kept + drop.compute * gone, sync.sequential * kept + drop.sequential * gone,
           sync.fused * kept + drop.fused * gone, sync.bytes * (blocks - dropped) + drop.bytes * dropped};
 }

@@ -38,7 +38,7 @@ TEST(FirstToken, SendsWhatAnAllReduceOfTwoByteValuesMustAndHalfWhenAllIsDropped)
 // 17/32.
 TEST(FirstToken, IsTheLinksTimeWhereTheLinkIsSlow) {
   const FirstToken p = first_token(spec_of(1e8));
-  const double link = static_cast<double>(p.total(0).bytes) / 1e8;
+  const double link = p.total(0).bytes / 1e8;
   EXPECT_NEAR(p.total(0).sequential / link, 1, 0.1);
   EXPECT_NEAR(p.total(4).fused / p.total(0).fused, 0.5, 0.05);
   FirstTokenSpec narrow = spec_of(1e8);

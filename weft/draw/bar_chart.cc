@@ -32,8 +32,7 @@ struct Place {
 };
 
 void draw_group(Svg& svg, const BarChart& chart, const BarGroup& group, Place place, const Ruler& y) {
-  const double each =
-      chart.bars == Bars::stacked ? place.width : place.width / static_cast<double>(chart.series.size());
+  const double each = chart.bars == Bars::stacked ? place.width : place.width / chart.series.size();
   double below = chart.base;
   for (std::size_t i = 0; i < group.values.size(); ++i) {
     const double value = group.values[i];
@@ -41,8 +40,8 @@ void draw_group(Svg& svg, const BarChart& chart, const BarGroup& group, Place pl
     const bool stacked = chart.bars == Bars::stacked;
     const double from = stacked ? below : chart.base, to = stacked ? below + value : value;
     const double top = std::min(y.at(from), y.at(to)), height = std::abs(y.at(from) - y.at(to));
-    svg.rect(place.x + (stacked ? 0 : each * static_cast<double>(i)), top, std::max(1.0, each - 1), height,
-             {.fill = series_colour(i)}, fmt::format("{}: {}", chart.series[i], y.label(value)));
+    svg.rect(place.x + (stacked ? 0 : each * i), top, std::max(1.0, each - 1), height, {.fill = series_colour(i)},
+             fmt::format("{}: {}", chart.series[i], y.label(value)));
     below += value;
   }
 }
@@ -65,7 +64,7 @@ std::string bar_chart(const BarChart& chart) {
   Svg svg(chart.width, chart.height, chart.title);
   double top = draw_heading(&svg, chart.width, chart.title, chart.subtitle) + 6;
   top += draw_legend(&svg, {24, top}, chart.width - 48, legend) + 10;
-  const double columns = static_cast<double>(std::max<std::size_t>(1, chart.groups.size()));
+  const double columns = std::max<std::size_t>(1, chart.groups.size());
   const double room = (chart.width - kLeft - kRight) / columns;
   Columns names{.first = kLeft + 0.58 * room, .room = room, .size = kNameSize};
   for (const BarGroup& group : chart.groups) names.names.push_back(group.name);
@@ -75,7 +74,7 @@ std::string bar_chart(const BarChart& chart) {
   draw_axis(svg, chart, y, top, bottom);
   for (std::size_t g = 0; g < chart.groups.size(); ++g) {
     const BarGroup& group = chart.groups[g];
-    const double x = kLeft + room * (static_cast<double>(g) + (group.name.empty() ? 0.02 : 0.18));
+    const double x = kLeft + room * (g + (group.name.empty() ? 0.02 : 0.18));
     draw_group(svg, chart, group, {x, room * 0.8}, y);
   }
   draw_names(svg, names, slant, bottom);

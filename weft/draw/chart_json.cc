@@ -159,8 +159,7 @@ std::string heat_of(const Json& given, std::string_view where) {
   const std::string better = text_or(given, "better", where, "more");
   if (better != "more" && better != "less") bad_input("{}: better \"{}\" is none; use more or less", where, better);
   if (better == "less") map.better = Better::less;
-  if (find_field(given, "decimals", where))
-    map.decimals = static_cast<int>(get_int(given, "decimals", where, 0, kMostDecimals));
+  if (find_field(given, "decimals", where)) map.decimals = get_small(given, "decimals", where, 0, kMostDecimals);
   map.value_label = text_or(given, "value_label", where);
   map.grid.width = side_or(given, "width", where, map.grid.width);
   return heat_map(map);

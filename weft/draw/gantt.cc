@@ -125,7 +125,7 @@ std::string gantt(const Gantt& what) {
   for (std::size_t i = 0; i < what.kinds.size(); ++i) legend.push_back({what.kinds[i], series_colour(i)});
   const double legend_height = draw_legend(nullptr, {}, what.width - 48, legend);
   const double top = draw_heading(nullptr, what.width, what.title, what.subtitle) + legend_height + 34 +
-                     kLimitLine * static_cast<double>(std::max<std::size_t>(1, what.limits.size()) - 1);
+                     kLimitLine * (std::max<std::size_t>(1, what.limits.size()) - 1);
   const double bottom = top + height_of(what.rows) + 8, end = end_of(what);
   Svg svg(what.width, bottom + kGanttAxis, what.title);
   const double heading = draw_heading(&svg, what.width, what.title, what.subtitle);

@@ -22,9 +22,9 @@ struct Board {
   std::size_t columns, rows;
   double below;  // from the last row to what stands under its names
 
-  double x(std::size_t column) const { return left + static_cast<double>(column) * cell_width; }
-  double y(std::size_t row) const { return top + static_cast<double>(rows - 1 - row) * kHeatRow; }
-  double bottom() const { return top + static_cast<double>(rows) * kHeatRow; }
+  double x(std::size_t column) const { return left + column * cell_width; }
+  double y(std::size_t row) const { return top + (rows - 1 - row) * kHeatRow; }
+  double bottom() const { return top + rows * kHeatRow; }
 };
 
 Board make_board(const Grid& grid, const std::vector<LegendItem>& legend, double extra) {
@@ -35,10 +35,10 @@ Board make_board(const Grid& grid, const std::vector<LegendItem>& legend, double
   double left = kLeastLeft;  // room for the names of rows and, upright, of what they are
   for (const std::string& tick : grid.y_ticks) left = std::max(left, text_width(tick, kTickSize) + 44);
   left = std::min(left, grid.width / 2);
-  const double cell_width = (grid.width - left - kHeatRight) / static_cast<double>(columns);
+  const double cell_width = (grid.width - left - kHeatRight) / columns;
   const Columns names{.names = grid.x_ticks, .first = left + cell_width / 2, .room = cell_width};
   const Slant slant = slant_of(names);
-  const double height = top + static_cast<double>(rows) * kHeatRow + kHeatBelow + slant.depth + extra;
+  const double height = top + rows * kHeatRow + kHeatBelow + slant.depth + extra;
   Board board{Svg(grid.width, height, grid.title), top, left, cell_width, columns, rows, kHeatBelow + slant.depth};
   const double heading = draw_heading(&board.svg, grid.width, grid.title, grid.subtitle);
   draw_legend(&board.svg, {24, heading + 6}, grid.width - 48, legend);
@@ -48,8 +48,7 @@ Board make_board(const Grid& grid, const std::vector<LegendItem>& legend, double
   draw_names(board.svg, names, slant, board.bottom());
   board.svg.text({(left + grid.width - kHeatRight) / 2, board.bottom() + board.below - 20}, grid.x_label,
                  {.anchor = Anchor::middle});
-  board.svg.text({22, board.top + static_cast<double>(rows) * kHeatRow / 2}, grid.y_label,
-                 {.anchor = Anchor::middle, .rotate = -90});
+  board.svg.text({22, board.top + rows * kHeatRow / 2}, grid.y_label, {.anchor = Anchor::middle, .rotate = -90});
   return board;
 }
 

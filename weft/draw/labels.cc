@@ -22,7 +22,7 @@ bool fits_level(const Columns& c) {
   double end = kEdge;
   for (std::size_t i = 0; i < c.names.size(); ++i) {
     if (c.names[i].empty()) continue;
-    const double middle = c.first + static_cast<double>(i) * c.room, half = text_width(c.names[i], c.size) / 2;
+    const double middle = c.first + i * c.room, half = text_width(c.names[i], c.size) / 2;
     if (middle - half < end) return false;
     end = middle + half + c.size / 2;
   }
@@ -34,15 +34,15 @@ double least_gap(const Columns& c) {
   double gap = std::numeric_limits<double>::infinity(), last = -gap;
   for (std::size_t i = 0; i < c.names.size(); ++i) {
     if (c.names[i].empty()) continue;
-    gap = std::min(gap, static_cast<double>(i) * c.room - last);
-    last = static_cast<double>(i) * c.room;
+    gap = std::min(gap, i * c.room - last);
+    last = i * c.room;
   }
   return gap;
 }
 
 bool stays_inside(const Columns& c, double cosine) {
   for (std::size_t i = 0; i < c.names.size(); ++i)
-    if (c.first + static_cast<double>(i) * c.room - text_width(c.names[i], c.size) * cosine < kEdge) return false;
+    if (c.first + i * c.room - text_width(c.names[i], c.size) * cosine < kEdge) return false;
   return true;
 }
 
@@ -67,7 +67,7 @@ void draw_names(Svg& svg, const Columns& columns, const Slant& slant, double bot
   std::size_t index = 0;
   for (std::size_t i = 0; i < columns.names.size(); ++i) {
     if (columns.names[i].empty() || index++ % slant.stride != 0) continue;
-    const double x = columns.first + static_cast<double>(i) * columns.room + (upright ? columns.size / 3 : 0);
+    const double x = columns.first + i * columns.room + (upright ? columns.size / 3 : 0);
     svg.text({x, bottom + (level     ? 20
                            : upright ? 8
                                      : 14)},

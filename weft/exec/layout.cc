@@ -60,8 +60,8 @@ std::int64_t BufferLayout::element(const std::array<std::int64_t, kMaxDims>& at)
 Layout layout_of(const Plan& plan, const Expander& expander, int rank) {
   constexpr std::size_t kMost = std::size_t{1} << 46;
   Layout out;
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    BufferLayout buffer = buffer_layout(plan, expander, static_cast<int>(b), rank);
+  for (int b = 0; b < int_size(plan.buffers); ++b) {
+    BufferLayout buffer = buffer_layout(plan, expander, b, rank);
     buffer.offset = out.bytes;
     if (buffer.role != Role::input) out.bytes += buffer.copy_bytes * buffer.depth;
     if (buffer.copy_bytes > kMost || out.bytes > kMost)

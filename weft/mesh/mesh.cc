@@ -40,7 +40,7 @@ void check_hosts(const std::vector<int>& host_of, int size) {
   if (host_of.size() != num(size))
     bad_input("{} ranks were given hosts, but the mesh has {}; give one host for every rank", host_of.size(), size);
   for (int rank = 0; rank < size; ++rank) {
-    const int host = host_of[static_cast<std::size_t>(rank)];
+    const int host = host_of[at(rank)];
     if (host < 0 || host >= size)
       bad_input("rank {} is on host {}; number hosts from 0 to at most {}", rank, host, size - 1);
   }
@@ -62,8 +62,8 @@ Mesh::Mesh(std::vector<Axis> axes, std::vector<int> host_of)
 }
 
 int Mesh::axis_index(std::string_view name) const {
-  for (std::size_t i = 0; i < axes_.size(); ++i)
-    if (axes_[i].name == name) return static_cast<int>(i);
+  for (int i = 0; i < int_size(axes_); ++i)
+    if (axes_[at(i)].name == name) return i;
   if (axes_.empty()) bad_input("no axis \"{}\": the mesh has no axes; name one when building it", name);
   std::vector<std::string_view> names;
   for (const Axis& axis : axes_) names.push_back(axis.name);
@@ -82,7 +82,7 @@ int Mesh::coordinate(int rank, int axis) const {
 std::vector<int> Mesh::coordinates(int rank) const {
   check_rank(rank);
   std::vector<int> result(axes_.size());
-  for (int i = 0; i < num_axes(); ++i) result[static_cast<std::size_t>(i)] = coordinate(rank, i);
+  for (int i = 0; i < num_axes(); ++i) result[at(i)] = coordinate(rank, i);
   return result;
 }
 
@@ -144,13 +144,13 @@ std::vector<Group> Mesh::groups(std::string_view axis) const {
 
 int Mesh::host_of(int rank) const {
   check_rank(rank);
-  return host_of_[static_cast<std::size_t>(rank)];
+  return host_of_[at(rank)];
 }
 
 std::vector<int> Mesh::ranks_on(int host) const {
   std::vector<int> result;
   for (int rank = 0; rank < size(); ++rank)
-    if (host_of_[static_cast<std::size_t>(rank)] == host) result.push_back(rank);
+    if (host_of_[at(rank)] == host) result.push_back(rank);
   return result;
 }
 
@@ -164,7 +164,7 @@ std::vector<int> hosts_in_blocks(int num_ranks, int ranks_per_host) {
   if (num_ranks < 1) bad_input("{} ranks cannot be laid over hosts; use at least 1", num_ranks);
   if (ranks_per_host < 1) bad_input("a host with {} ranks; use at least 1", ranks_per_host);
   std::vector<int> result(num(num_ranks));
-  for (int rank = 0; rank < num_ranks; ++rank) result[static_cast<std::size_t>(rank)] = rank / ranks_per_host;
+  for (int rank = 0; rank < num_ranks; ++rank) result[at(rank)] = rank / ranks_per_host;
   return result;
 }
 

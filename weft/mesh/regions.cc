@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -24,7 +25,7 @@ std::uint64_t hash_of(const Box& box) {
 std::int64_t count_distinct_lo(std::span<const Box> boxes, std::span<const int> members, int dim,
                                std::vector<std::int64_t>& scratch) {
   scratch.clear();
-  for (const int i : members) scratch.push_back(boxes[static_cast<std::size_t>(i)].lo[dim]);
+  for (const int i : members) scratch.push_back(boxes[at(i)].lo[dim]);
   std::sort(scratch.begin(), scratch.end());
   return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
 }
@@ -188,8 +189,8 @@ std::vector<Box> subtract(const Box& a, const Box& b) {
 std::optional<Box> first_gap(std::span<const Box> boxes, const Box& box) {
   if (box.empty()) return std::nullopt;
   std::vector<int> members;
-  for (std::size_t i = 0; i < boxes.size(); ++i)
-    if (overlaps(boxes[i], box)) members.push_back(static_cast<int>(i));
+  for (int i = 0; i < int_size(boxes); ++i)
+    if (overlaps(boxes[at(i)], box)) members.push_back(i);
   return GapSearch(boxes).search(box, members, 0);
 }
 
@@ -199,8 +200,8 @@ std::optional<std::pair<int, int>> first_overlap(std::span<const Box> boxes) {
   // Boxes of different dimensions never overlap: search each number of dimensions by itself.
   for (int dims = 0; dims <= kMaxDims; ++dims) {
     std::vector<int> members;
-    for (std::size_t i = 0; i < boxes.size(); ++i)
-      if (boxes[i].dims == dims && !boxes[i].empty()) members.push_back(static_cast<int>(i));
+    for (int i = 0; i < int_size(boxes); ++i)
+      if (boxes[at(i)].dims == dims && !boxes[at(i)].empty()) members.push_back(i);
     if (auto found = OverlapSearch(boxes, dims).search(members, 0)) return found;
   }
   return std::nullopt;
@@ -228,8 +229,8 @@ BoxIndex::BoxIndex(std::span<const Box> boxes, std::span<const int> payloads) {
     done |= 1u << dims_in_turn[t];
   }
   const auto comes_before = [&](int i, int j) {
-    const Box& a = boxes[static_cast<std::size_t>(i)];
-    const Box& b = boxes[static_cast<std::size_t>(j)];
+    const Box& a = boxes[at(i)];
+    const Box& b = boxes[at(j)];
     for (int t = 0; t < a.dims; ++t)
       if (const int d = dims_in_turn[t]; a.lo[d] != b.lo[d]) return a.lo[d] < b.lo[d];
     for (int d = 0; d < a.dims; ++d)
@@ -240,8 +241,8 @@ BoxIndex::BoxIndex(std::span<const Box> boxes, std::span<const int> payloads) {
   boxes_.reserve(order.size());
   payloads_.reserve(order.size());
   for (const int i : order) {
-    boxes_.push_back(boxes[static_cast<std::size_t>(i)]);
-    payloads_.push_back(payloads.empty() ? i : payloads[static_cast<std::size_t>(i)]);
+    boxes_.push_back(boxes[at(i)]);
+    payloads_.push_back(payloads.empty() ? i : payloads[at(i)]);
   }
   build_bounds();
   build_slots();
@@ -283,7 +284,7 @@ int BoxIndex::first_equal(const Box& query) const {
   if (slots_.empty()) return -1;
   std::size_t slot = hash_of(query) & (slots_.size() - 1);
   for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1))
-    if (boxes_[static_cast<std::size_t>(slots_[slot])] == query) return slots_[slot];
+    if (boxes_[at(slots_[slot])] == query) return slots_[slot];
   return -1;
 }
 
@@ -297,7 +298,7 @@ void BoxIndex::equal(const Box& query, std::vector<int>& found) const {
 void BoxIndex::overlapping(const Box& query, std::vector<int>& found) const {
   if (boxes_.empty() || query.dims != boxes_[0].dims) return;
   if (const int only = disjoint_ ? first_equal(query) : -1; only >= 0) {
-    found.push_back(payloads_[static_cast<std::size_t>(only)]);
+    found.push_back(payloads_[at(only)]);
     return;
   }
   const std::size_t top = bounds_.size() - 1;

@@ -7,8 +7,8 @@ namespace weft {
 Budget::Budget(double times) {
   if (!(times > 0 && times <= kMostTimes))
     bad_input("a budget of {} times the usual one; give a number above 0, at most {}", times, kMostTimes);
-  most_work_ = static_cast<std::int64_t>(times * static_cast<double>(kWork));
-  most_bytes_ = static_cast<std::int64_t>(times * static_cast<double>(kBytes));
+  most_work_ = static_cast<std::int64_t>(times * kWork);
+  most_bytes_ = static_cast<std::int64_t>(times * kBytes);
 }
 
 double Budget::used() const {

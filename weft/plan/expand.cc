@@ -189,7 +189,7 @@ std::vector<std::int64_t> Expander::shape(int buffer, int rank) const {
 }
 
 std::int64_t Expander::block_rows(int buffer, int rank) const {
-  impl_->spend(1, impl_->slots_cost() + kInstruction * static_cast<std::int64_t>(impl_->block_rows[buffer].size()));
+  impl_->spend(1, impl_->slots_cost() + kInstruction * std::ssize(impl_->block_rows[buffer]));
   return impl_->eval(impl_->block_rows[buffer], impl_->slots_for(rank));
 }
 
@@ -280,8 +280,7 @@ std::vector<Expander::Due> Expander::owed(int rank) const {
         due.epilogue = rule.epilogue >= 0 ? rule.epilogue : std::max(rule.leaf, 0);
         impl_->finish_due(o, slots, size, &due);
         if (!due.piece.box.empty()) out.push_back(due);
-        if (impl_->budget != nullptr)
-          impl_->budget->scratch(3 * std::ssize(out) * static_cast<std::int64_t>(sizeof(Due)));
+        if (impl_->budget != nullptr) impl_->budget->scratch(3 * std::ssize(out) * std::int64_t{sizeof(Due)});
       }
       slots.resize(outer);
     }

@@ -18,9 +18,7 @@ class Compiler {
 
   Formula formula(const Expr& expr) const {
     Formula out(expr, scope_);
-    if (budget_ != nullptr)
-      budget_->spend(static_cast<std::int64_t>(out.size()),
-                     kTurn + kName * static_cast<std::int64_t>(scope_.names.size()));
+    if (budget_ != nullptr) budget_->spend(std::ssize(out), kTurn + kName * std::ssize(scope_.names));
     return out;
   }
   std::vector<Formula> formulas(const std::vector<Expr>& exprs) const {
@@ -147,8 +145,8 @@ void Expander::Impl::compile_rule(const Rule& rule) {
 }
 
 void Expander::Impl::place_counters() {
-  spend(plan.num_ranks, slots_cost() + kTurn * static_cast<std::int64_t>(counts.size()) +
-                            kInstruction * static_cast<std::int64_t>(instructions_of(counts)));
+  spend(plan.num_ranks,
+        slots_cost() + kTurn * std::ssize(counts) + kInstruction * static_cast<std::int64_t>(instructions_of(counts)));
   if (budget != nullptr) budget->hold(plan.num_ranks * static_cast<std::int64_t>(counts.size() + 1) * 3 * 8);
   for (int rank = 0; rank < plan.num_ranks; ++rank) {
     const Slots slots = slots_for(rank);

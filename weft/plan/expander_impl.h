@@ -127,7 +127,7 @@ struct Expander::Impl {
     budget->scratch(
         3 * (static_cast<std::int64_t>(bytes) + std::min(turns, expanding::kMaxLoops) * std::int64_t{sizeof(Piece)}));
   }
-  std::int64_t slots_cost() const { return expanding::kTurn + static_cast<std::int64_t>(params.size()); }
+  std::int64_t slots_cost() const { return expanding::kTurn + std::ssize(params); }
   void count_loops(std::int64_t turns, std::int64_t cost, Program* out) const {
     out->loops += std::clamp<std::int64_t>(turns, 0, expanding::kMaxItems) + 1;
     spend(turns, cost);

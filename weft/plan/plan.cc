@@ -1,5 +1,6 @@
 #include "weft/plan/plan.h"
 
+#include "weft/base/index.h"
 #include "weft/base/names.h"
 
 namespace weft {
@@ -13,8 +14,8 @@ constexpr Names<Limit, 3> kLimits{{{Limit::none, "none"}, {Limit::rows, "rows"},
 
 template <typename List>
 int find_by_name(const List& list, std::string_view name) {
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i].name == name) return static_cast<int>(i);
+  for (int i = 0; i < int_size(list); ++i)
+    if (list[at(i)].name == name) return i;
   return -1;
 }
 

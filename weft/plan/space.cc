@@ -31,7 +31,6 @@ Space make(SpaceKind kind, const Mesh& mesh, std::string_view axis, const SpaceO
 
 std::string_view to_string(SpaceKind kind) { return name_of(kSpaceKinds, kind); }
 std::string_view to_string(Route route) { return name_of(kRoutes, route); }
-SpaceKind parse_space_kind(std::string_view name) { return parse_name(kSpaceKinds, "space", name); }
 Route parse_route(std::string_view name) { return parse_name(kRoutes, "route", name); }
 
 Space keep() { return {}; }

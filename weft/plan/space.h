@@ -37,7 +37,6 @@ enum class Stack { rows, columns };
 
 std::string_view to_string(SpaceKind kind);
 std::string_view to_string(Route route);
-SpaceKind parse_space_kind(std::string_view name);
 Route parse_route(std::string_view name);
 
 struct SpaceOptions {

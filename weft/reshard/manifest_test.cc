@@ -114,8 +114,7 @@ TEST(Manifest, AxesAreHostsByDevicesOrNamed) {
 
 double elements(const Manifest& manifest) {
   double sum = 0;
-  for (const Transfer& transfer : manifest.reshard.transfers)
-    sum += static_cast<double>(whole(transfer.destination.shape).volume());
+  for (const Transfer& transfer : manifest.reshard.transfers) sum += whole(transfer.destination.shape).volume();
   return sum;
 }
 

@@ -107,12 +107,11 @@ struct SourceTile {
 
 std::vector<SourceTile> source_tiles(const Transfer& transfer, const Reshard& reshard) {
   std::vector<SourceTile> tiles;
-  for (std::size_t p = 0; p < transfer.parts.size(); ++p) {
-    const ShardedTensor& tensor = transfer.parts[p].tensor;
+  for (int p = 0; p < int_size(transfer.parts); ++p) {
+    const ShardedTensor& tensor = transfer.parts[at(p)].tensor;
     const Placement& placement = reshard.placements[at(tensor.placement)];
     for (const Shard& shard : owners(tensor.shape, tensor.sharding, placement.mesh))
-      tiles.push_back(
-          {static_cast<int>(p), shifted(shard.box, transfer.parts[p].at), world_ranks(shard.ranks, placement)});
+      tiles.push_back({p, shifted(shard.box, transfer.parts[at(p)].at), world_ranks(shard.ranks, placement)});
   }
   return tiles;
 }
@@ -135,7 +134,7 @@ void append_tasks(const Reshard& reshard, int index, std::vector<Task>& tasks) {
       const SourceTile& source = sources[at(i)];
       const Dtype dtype = travels_as(transfer.parts[at(source.part)].tensor.dtype, destination.dtype);
       Task task{index, source.part, intersect(shard.box, source.box), 0, source.ranks, receivers};
-      task.bytes = task.box.volume() * static_cast<std::int64_t>(size_of(dtype));
+      task.bytes = task.box.volume() * size_of(dtype);
       tasks.push_back(std::move(task));
     }
   }
@@ -154,7 +153,7 @@ std::int64_t wire_bytes(const Transfer& transfer) {
   std::int64_t bytes = 0;
   for (const Part& part : transfer.parts) {
     const Dtype dtype = travels_as(part.tensor.dtype, transfer.destination.dtype);
-    bytes += whole(part.tensor.shape).volume() * static_cast<std::int64_t>(size_of(dtype));
+    bytes += whole(part.tensor.shape).volume() * size_of(dtype);
   }
   return bytes;
 }
@@ -162,7 +161,7 @@ std::int64_t wire_bytes(const Transfer& transfer) {
 std::vector<Task> tasks(const Reshard& reshard) {
   check_reshard(reshard);
   std::vector<Task> result;
-  for (std::size_t i = 0; i < reshard.transfers.size(); ++i) append_tasks(reshard, static_cast<int>(i), result);
+  for (int i = 0; i < int_size(reshard.transfers); ++i) append_tasks(reshard, i, result);
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/reshard/cases_test.h"
 
@@ -33,14 +34,14 @@ TEST(Reshard, EveryElementIsInOneTaskOfItsHoldersAndReceivers) {
     const Reshard& reshard = instance.reshard;
     std::vector<std::int64_t> elements(reshard.transfers.size());
     for (const Task& task : tasks(reshard)) {
-      const Transfer& transfer = reshard.transfers[static_cast<std::size_t>(task.transfer)];
-      elements[static_cast<std::size_t>(task.transfer)] += task.box.volume();
+      const Transfer& transfer = reshard.transfers[at(task.transfer)];
+      elements[at(task.transfer)] += task.box.volume();
       const auto ranks_with = [&](const ShardedTensor& tensor) {
-        const Placement& placement = reshard.placements[static_cast<std::size_t>(tensor.placement)];
+        const Placement& placement = reshard.placements[at(tensor.placement)];
         std::vector<int> ranks;
         for (int place = 0; place < placement.mesh.size(); ++place)
           if (contains(shard_box(tensor.shape, tensor.sharding, placement.mesh, place), task.box))
-            ranks.push_back(placement.ranks[static_cast<std::size_t>(place)]);
+            ranks.push_back(placement.ranks[at(place)]);
         std::sort(ranks.begin(), ranks.end());
         return ranks;
       };

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft::pipeline {
 namespace {
@@ -31,8 +32,7 @@ class Checker {
 
  private:
   int& place(Work work, int position, int micro_batch) {
-    return place_[num((std::int64_t{position} * schedule_.num_micro_batches + micro_batch) * kNumWorks) +
-                  static_cast<std::size_t>(work)];
+    return place_[num((std::int64_t{position} * schedule_.num_micro_batches + micro_batch) * kNumWorks) + at(work)];
   }
 
   template <typename... Args>

@@ -65,7 +65,7 @@ Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeOptions
     best.spent += items;
     ++best.looked_at;
     const auto seconds = timer->makespan(now);
-    const double left = 1 - static_cast<double>(best.spent) / static_cast<double>(options.budget);
+    const double left = 1 - static_cast<double>(best.spent) / options.budget;
     const double next = seconds ? judged(*seconds, *timer, n) : 0;
     if (!seconds || next > value + kWorse * left * best.seconds) {
       stage = before;

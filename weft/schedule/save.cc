@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
 
 namespace weft::pipeline {
@@ -49,7 +50,7 @@ std::vector<WorkItem> parse_stage(const Json& list, int stage, std::string_view 
 }  // namespace
 
 std::string to_text(const WorkItem& item) {
-  const char letter = kLetters[static_cast<std::size_t>(item.work)];
+  const char letter = kLetters[at(item.work)];
   return item.chunk == 0 ? fmt::format("{}{}", letter, item.micro_batch)
                          : fmt::format("{}{}.{}", letter, item.micro_batch, item.chunk);
 }
@@ -73,11 +74,11 @@ Schedule parse_schedule(std::string_view json, std::string_view where) {
   check_fields(object, {"name", "stages", "micro_batches", "chunks", "items"}, where);
   Schedule schedule;
   schedule.name = get_string(object, "name", where);
-  schedule.num_micro_batches = static_cast<int>(get_int(object, "micro_batches", where, 1, kMaxMicroBatches));
-  schedule.num_chunks = static_cast<int>(get_int(object, "chunks", where, 1, kMaxChunks));
+  schedule.num_micro_batches = get_small(object, "micro_batches", where, 1, kMaxMicroBatches);
+  schedule.num_chunks = get_small(object, "chunks", where, 1, kMaxChunks);
   const auto stages = get_int(object, "stages", where, 1, kMaxStages);
   const Json& lists = get_array(object, "items", where);
-  if (static_cast<std::int64_t>(lists.size()) != stages)
+  if (std::ssize(lists) != stages)
     bad_input("{}: \"items\" has {} lists, but \"stages\" is {}; give one list per stage", where, lists.size(), stages);
   for (const Json& list : lists) schedule.stages.push_back(parse_stage(list, schedule.num_stages(), where));
   try {

@@ -17,7 +17,6 @@ constexpr Names<Work, kNumWorks> kWorks{{{Work::forward, "forward"},
 }  // namespace
 
 std::string_view to_string(Work work) { return name_of(kWorks, work); }
-Work parse_work(std::string_view name) { return parse_name(kWorks, "work", name); }
 
 void check_sizes(int stages, int micro_batches, int chunks) {
   if (stages < 1 || stages > kMaxStages) bad_input("{} stages; use 1 to {}", stages, kMaxStages);
@@ -32,7 +31,7 @@ void check_sizes(int stages, int micro_batches, int chunks) {
 
 std::int64_t num_items(const Schedule& schedule) {
   std::int64_t sum = 0;
-  for (const auto& items : schedule.stages) sum += static_cast<std::int64_t>(items.size());
+  for (const auto& items : schedule.stages) sum += std::ssize(items);
   return sum;
 }
 

@@ -26,7 +26,6 @@ enum class Work : std::uint8_t { forward, backward, backward_input, backward_wei
 inline constexpr int kNumWorks = 5;
 
 std::string_view to_string(Work work);
-Work parse_work(std::string_view name);
 
 struct WorkItem {
   Work work = Work::forward;

@@ -78,7 +78,7 @@ class Search {
     spent_ += num_items(schedule);
     if (const auto seconds = timer_.makespan(schedule)) keep(schedule, *seconds);
   }
-  bool spent(double share) const { return static_cast<double>(spent_) > share * static_cast<double>(o_.budget); }
+  bool spent(double share) const { return static_cast<double>(spent_) > share * o_.budget; }
 
   // How many forwards stage 0 does before its turns: from that of 1f1b to as many as memory or micro-batches allow, at
   // most that of transfers four times as long as what eager_1f1b hides.

@@ -20,7 +20,7 @@ double op_bytes(const OpSpec& spec) {
 
 void check_fits(const OpSpec& spec, double bytes_of_a_rank) {
   const double bytes = bytes_of_a_rank * spec.ranks;
-  const auto free = static_cast<double>(available_memory_bytes());
+  const double free = available_memory_bytes();
   if (bytes > 0.9 * free)
     fail(Code::no_memory, "{} ranks of {} {} need {}, and {} are free; use smaller shapes or fewer ranks", spec.ranks,
          spec.name, shape_text(spec), format_bytes(bytes), format_bytes(free));
@@ -42,7 +42,7 @@ double contest_bytes(const OpSpec& spec) {
 }
 
 void check_memory(const OpSpec& spec) {
-  const auto m = static_cast<double>(spec.producer.m), n = static_cast<double>(spec.producer.n);
+  const double m = spec.producer.m, n = spec.producer.n;
   check_fits(spec, RankInputs::bytes(spec) + m * n * 4);  // what any plan takes, before one is built
   check_fits(spec, contest_bytes(spec));
 }

@@ -115,7 +115,7 @@ void Trial::count(Measurement* out) {
     out->cpu_us = rounds_.median_of("fused", &TurnTime::cpu_us);
     if (rounds_.has("comm")) out->comm_cpu_us = rounds_.median_of("comm", &TurnTime::cpu_us) / world_.size();
     if (out->comm_cpu_us && world_.cluster(world_.size()).num_hosts > 1)
-      out->comm_cpu_us = static_cast<double>(clock_.sum_of_ranks(contest_.comm_cpu_ns())) * 1e-3 / world_.size();
+      out->comm_cpu_us = clock_.sum_of_ranks(contest_.comm_cpu_ns()) * 1e-3 / world_.size();
   }
   const std::int64_t runs = rounds_.runs_of("fused");
   const Sent sent = contest_.fused().sent();

@@ -105,8 +105,7 @@ OpSpec collective_alone(const OpSpec& spec) {
 
 double one_shot_bytes(const OpSpec& collective) {
   if (collective.space.kind != SpaceKind::all_reduce) return 0;
-  return 4.0 * collective.ranks * static_cast<double>(collective.producer.m) *
-         static_cast<double>(collective.producer.n);
+  return 4.0 * collective.ranks * static_cast<double>(collective.producer.m) * collective.producer.n;
 }
 
 std::int64_t rows_read(const std::vector<BagTable>& bags) {

@@ -39,7 +39,7 @@ Route unblocking_route(SpaceKind kind, std::int64_t elements) {
 MakerOf own_maker(World& world) {
   return [&world](const Producer& producer) -> Make {
     Producer mine = producer;
-    if (!mine.n_of.empty()) mine.n = mine.n_of[static_cast<std::size_t>(world.rank())];
+    if (!mine.n_of.empty()) mine.n = mine.n_of[at(world.rank())];
     mine.n_of.clear();
     auto op = std::make_shared<Op>(world.compile(mine, keep()));
     return [op](const Inputs& inputs) {
@@ -169,7 +169,7 @@ Inputs Panels::inputs_of(const Step& step, const Inputs& inputs) const {
     out.indices = step.index_pointers;
     out.offsets = step.offset_pointers;
   } else if (by_ == PanelBy::columns) {
-    const std::int64_t at = step.stretches[0].begin * p.k * static_cast<std::int64_t>(size_of(p.weight));
+    const std::int64_t at = step.stretches[0].begin * p.k * size_of(p.weight);
     out.w = static_cast<const std::byte*>(inputs.w) + at;
   } else {
     out.x = (x_.empty() ? inputs.x : x_.data()) + step.first * p.k;

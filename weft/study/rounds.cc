@@ -29,13 +29,12 @@ std::vector<TurnPlace> turn_places(std::size_t contestants, std::optional<std::s
   if (twice) {  // half a round from the first turn
     const std::size_t half = (contestants + 1) / 2;
     const std::size_t where = *twice + half <= contestants ? *twice + half : *twice + 1 - half;
-    places.insert(places.begin() + static_cast<std::ptrdiff_t>(where), {*twice, true});
+    places.insert(places.begin() + where, {*twice, true});
     if (even)
       for (TurnPlace& place : places)
         if (place.contestant == *twice) place.again = !place.again;
   }
-  if (!places.empty())
-    std::rotate(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(round % places.size()), places.end());
+  if (!places.empty()) std::rotate(places.begin(), places.begin() + (round % places.size()), places.end());
   return places;
 }
 
@@ -94,9 +93,9 @@ TurnTime Rounds::turn(const Contestant& contestant, std::uint64_t round) {
   if (contestant.after) values[3] = contestant.after(round);
   const auto told = clock_.tell(values);
   for (std::size_t at = 0; at < told.size(); at += CommonClock::kValues) {
-    out.us = std::max(out.us, static_cast<double>(told[at]) * 1e-3);
-    out.cpu_us += static_cast<double>(told[at + 1]) * 1e-3;
-    out.late_us = std::max(out.late_us, static_cast<double>(told[at + 2]) * 1e-3);
+    out.us = std::max(out.us, told[at] * 1e-3);
+    out.cpu_us += told[at + 1] * 1e-3;
+    out.late_us = std::max(out.late_us, told[at + 2] * 1e-3);
     out.said.push_back(told[at + 3]);
   }
   return out;
@@ -104,8 +103,8 @@ TurnTime Rounds::turn(const Contestant& contestant, std::uint64_t round) {
 
 // All ranks agree: the sum of what they saw decides.
 void Rounds::fit_budget(std::int64_t round_ns) {
-  const double ranks = static_cast<double>(clock_.sum_of_ranks(1));
-  const double round_s = static_cast<double>(clock_.sum_of_ranks(round_ns)) * 1e-9 / ranks;
+  const double ranks = clock_.sum_of_ranks(1);
+  const double round_s = clock_.sum_of_ranks(round_ns) * 1e-9 / ranks;
   const double fit = std::min(options_.budget_s / round_s, static_cast<double>(wanted_));
   wanted_ = std::clamp(static_cast<int>(fit), std::min(kLeastRounds, wanted_), wanted_);
 }

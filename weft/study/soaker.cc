@@ -29,7 +29,7 @@ Soaker::Soaker() : thread_([this] { soak(); }) {
     const std::uint64_t before = pieces_.load();
     on_ = true;
     std::this_thread::sleep_for(kAlone);
-    const double pieces = static_cast<double>(pieces_.load() - before);
+    const double pieces = pieces_.load() - before;
     const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
     on_ = false;
     if (pieces > 0) piece_ns_ = piece_ns_ == 0 ? ns / pieces : std::min(piece_ns_, ns / pieces);

@@ -20,7 +20,7 @@ Fastest pick_fastest(CommonClock& clock, const std::vector<std::function<void()>
       if (turn > 0) best[c] = std::min(best[c], ns);
     }
   const auto least = std::min_element(best.begin(), best.end());
-  return {num(least - best.begin()), static_cast<double>(*least) * 1e-3};
+  return {num(least - best.begin()), *least * 1e-3};
 }
 
 }  // namespace weft

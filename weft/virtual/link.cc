@@ -106,7 +106,7 @@ double measure_rate(const Connection& link) {
   while (end < kLongest) {
     const ssize_t got = recv(link.receiver.get(), piece.data(), piece.size(), 0);
     if (got <= 0) break;
-    bytes += static_cast<double>(got);
+    bytes += got;
     end = seconds_since(begin);
     if (half == 0 && end > 0.1) half = end, bytes_before = bytes;
   }

@@ -79,8 +79,7 @@ std::vector<std::string> mpirun_words(const VirtualHosts& all, const MpirunOptio
   if (outnumber_cores(all, options)) mca("mpi_yield_when_idle", "1");
   for (const auto& [name, value] : options.mca) {
     for (std::size_t i = 0; i + 2 < words.size(); ++i)  // mpirun refuses a parameter that is given twice
-      if (words[i] == "--mca" && words[i + 1] == name)
-        words.erase(words.begin() + static_cast<std::ptrdiff_t>(i), words.begin() + static_cast<std::ptrdiff_t>(i) + 3);
+      if (words[i] == "--mca" && words[i + 1] == name) words.erase(words.begin() + i, words.begin() + i + 3);
     mca(name, value);
   }
   for (const std::string& name : options.passed) words.insert(words.end(), {"-x", name});

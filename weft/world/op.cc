@@ -128,13 +128,13 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
 void Op::State::run(std::span<const void* const> inputs, Return when) {
   if (!plan.producers.empty()) bad_input("plan \"{}\" has a producer; run it with that one's inputs", plan.name);
   std::size_t next = 0;
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    if (plan.buffers[b].role != Role::input) continue;
-    const BufferLayout& layout = executor->layout(static_cast<int>(b));
+  for (int b = 0; b < int_size(plan.buffers); ++b) {
+    if (plan.buffers[at(b)].role != Role::input) continue;
+    const BufferLayout& layout = executor->layout(b);
     if (next < inputs.size() && inputs[next] == nullptr && layout.copy_bytes > 0)
-      bad_input("plan \"{}\" reads \"{}\" on rank {}, but the run gives null for it", plan.name, plan.buffers[b].name,
-                rank);
-    bindings.buffers[b] = next < inputs.size() ? inputs[next] : nullptr;
+      bad_input("plan \"{}\" reads \"{}\" on rank {}, but the run gives null for it", plan.name,
+                plan.buffers[at(b)].name, rank);
+    bindings.buffers[at(b)] = next < inputs.size() ? inputs[next] : nullptr;
     ++next;
   }
   if (next != inputs.size())
@@ -177,7 +177,7 @@ BufferView Op::State::view(std::string_view name) {
     throw;
   }
   const BufferLayout& layout = executor->layout(index);
-  BufferView out{executor->buffer(index), layout.dtype, layout.dims, layout.shape, size_of(layout.dtype)};
+  BufferView out{executor->buffer(index), layout.dtype, layout.dims, layout.shape, num(size_of(layout.dtype))};
   for (int d = 0; d < layout.dims; ++d) out.bytes *= num(layout.shape[at(d)]);
   return out;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 namespace weft {
 namespace {
@@ -131,7 +132,7 @@ void NewFile::write(const void* data, std::size_t bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) refuse();
     next += written;
-    bytes -= static_cast<std::size_t>(written);
+    bytes -= num(written);
   }
 }
 

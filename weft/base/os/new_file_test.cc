@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/scratch_folder_test.h"
 
@@ -176,7 +177,7 @@ TEST(NewFile, APipeIsWrittenToWhereItHasAReader) {
   while (got.size() < sent.size()) {
     const ssize_t n = ::read(end.get(), piece.data(), piece.size());
     ASSERT_GE(n, 0);
-    got.append(piece.data(), static_cast<std::size_t>(n));
+    got.append(piece.data(), num(n));
   }
   writer.join();
   EXPECT_EQ(got, sent);

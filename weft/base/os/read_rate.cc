@@ -28,7 +28,7 @@ double measured_read_bytes_per_s(ThreadPool& threads) {
       // A search for what is not there: the C library reads with the widest vectors there are, and keeps nothing.
       if (std::memchr(&memory[part(thread)], 0, bytes) != nullptr) found = true;
     });
-    rates.push_back(static_cast<double>(bytes * num(threads.size())) / seconds_since(start));
+    rates.push_back(bytes * num(threads.size()) / seconds_since(start));
   }
   return found ? 0 : median(rates);
 }

@@ -120,13 +120,13 @@ RefExecutor::RefExecutor(const Plan& plan, std::uint64_t seed) : impl_(std::make
     Rank rank;
     rank.program = impl_->expander.program(r);
     assert(assumptions_hold(plan, impl_->expander, rank.program));  // verify() has proved it
-    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-      rank.shapes.push_back(impl_->expander.shape(static_cast<int>(b), r));
+    for (int b = 0; b < int_size(plan.buffers); ++b) {
+      rank.shapes.push_back(impl_->expander.shape(b, r));
       std::size_t elements = 1;
       for (const std::int64_t size : rank.shapes.back()) elements *= num(size);
-      const bool floats = is_float(plan.buffers[b].dtype);
-      rank.memory.emplace_back(plan.buffers[b].depth, std::vector<float>(floats ? elements : 0, 0.0f));
-      rank.integers.emplace_back(plan.buffers[b].depth, std::vector<std::int64_t>(floats ? 0 : elements, 0));
+      const bool floats = is_float(plan.buffers[at(b)].dtype);
+      rank.memory.emplace_back(plan.buffers[at(b)].depth, std::vector<float>(floats ? elements : 0, 0.0f));
+      rank.integers.emplace_back(plan.buffers[at(b)].depth, std::vector<std::int64_t>(floats ? 0 : elements, 0));
     }
     for (std::int64_t c = 0; c < impl_->expander.num_counters(r); ++c) {
       rank.counters.push_back(0);
@@ -176,7 +176,7 @@ bool RefExecutor::Impl::fire(Rank& rank) {
     const std::size_t at = (start + i) % count;
     if (!met(rank, rank.triggers[at])) continue;
     const Pending pending = rank.triggers[at];
-    rank.triggers.erase(rank.triggers.begin() + static_cast<std::ptrdiff_t>(at));
+    rank.triggers.erase(rank.triggers.begin() + at);
     run_lane(rank, pending);
     return true;
   }
@@ -306,7 +306,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
             turned.push_back(element_at({in.w, p.k, p.weight}, j, k));
         return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {turned.data(), cols, Dtype::f32}, out->data(), cols);
       }
-      const auto* w = static_cast<const std::byte*>(in.w) + tile.lo[1] * static_cast<std::int64_t>(size_of(p.weight));
+      const auto* w = static_cast<const std::byte*>(in.w) + tile.lo[1] * size_of(p.weight);
       return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {w, n, p.weight}, out->data(), cols);
     }
     case ProducerKind::gemv:
@@ -315,7 +315,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
         double sum = 0;
         for (std::int64_t k = 0; k < p.k; ++k)
           sum += static_cast<double>(element_at(w, tile.lo[1] + i % cols, k)) * x[i / cols * p.k + k];
-        (*out)[static_cast<std::size_t>(i)] = static_cast<float>(sum);
+        (*out)[at(i)] = static_cast<float>(sum);
       }
       return;
     case ProducerKind::embedding_bag: {
@@ -328,8 +328,7 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
     }
     case ProducerKind::copy:
     case ProducerKind::window:
-      for (std::int64_t i = 0; i < rows * cols; ++i)
-        (*out)[static_cast<std::size_t>(i)] = x[i / cols * n + tile.lo[1] + i % cols];
+      for (std::int64_t i = 0; i < rows * cols; ++i) (*out)[at(i)] = x[i / cols * n + tile.lo[1] + i % cols];
   }
 }
 
@@ -340,7 +339,7 @@ void RefExecutor::Impl::add_addend(const Rank& rank, const Action& action, const
   const float* addend = bindings[rank.program.rank].producers[action.producer].addend;
   for (std::int64_t i = 0; i < tile.volume(); ++i) {
     const std::int64_t row = tile.lo[0] + i / tile.size(1), col = tile.lo[1] + i % tile.size(1);
-    float& value = (*made)[static_cast<std::size_t>(i)];
+    float& value = (*made)[at(i)];
     value = addend[row * p.columns(rank.program.rank) + col] + value;
   }
 }
@@ -352,9 +351,9 @@ void RefExecutor::Impl::add_epilogue(const Rank& rank, const Action& action, con
   const Producer& p = plan.producers[producer];
   const Inputs& in = bindings[rank.program.rank].producers[producer];
   const std::int64_t n = p.columns(rank.program.rank);
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(values->size()); ++i) {
+  for (std::int64_t i = 0; i < std::ssize(*values); ++i) {
     const std::int64_t row = first_target.lo[0] + i / tile.size(1), col = i % tile.size(1);
-    float& value = (*values)[static_cast<std::size_t>(i)];
+    float& value = (*values)[at(i)];
     if (p.bias) value += in.bias[tile.lo[1] + col];
     value = static_cast<float>(activation_f64(p.activation, value));
     if (p.residual) value += in.residual[row * n + first_target.lo[1] + col];

@@ -20,7 +20,7 @@ namespace weft {
 enum class StoredDtype { f32, f16, bf16 };
 
 std::string_view to_string(StoredDtype dtype);
-constexpr std::size_t size_of(StoredDtype dtype) { return dtype == StoredDtype::f32 ? 4 : 2; }
+constexpr std::int64_t size_of(StoredDtype dtype) { return dtype == StoredDtype::f32 ? 4 : 2; }
 
 // A view: `data` belongs to the file or folder it came from, or to whoever hands it to write_safetensors. Files
 // whose headers are not padded put it at odd addresses, so read it with memcpy, widen() or unaligned loads.

@@ -49,10 +49,10 @@ ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vec
   for (std::size_t byte = 0; byte < 256; ++byte)
     byte_tokens_[byte] = vocabulary.find(alphabet().letters[byte]).value_or(-1);
   pieces_.resize(vocabulary.texts.size());
-  for (std::size_t id = 0; id < pieces_.size(); ++id) {
-    const std::optional<std::string> bytes = bytes_of(vocabulary.texts[id]);
-    pieces_[id] = bytes.value_or(vocabulary.texts[id]);
-    if (bytes && !bytes->empty() && options_.ignore_merges) whole_words_[*bytes] = static_cast<int>(id);
+  for (int id = 0; id < int_size(pieces_); ++id) {
+    const std::optional<std::string> bytes = bytes_of(vocabulary.texts[at(id)]);
+    pieces_[at(id)] = bytes.value_or(vocabulary.texts[at(id)]);
+    if (bytes && !bytes->empty() && options_.ignore_merges) whole_words_[*bytes] = id;
   }
   for (const AddedToken& token : added) {
     const auto place = num(token.id);

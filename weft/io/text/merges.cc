@@ -2,6 +2,8 @@
 
 #include <queue>
 
+#include "weft/base/index.h"
+
 namespace weft {
 
 struct Merges::Symbol {
@@ -22,7 +24,7 @@ struct Merges::Candidate {
 class Merges::Run {
  public:
   Run(const Merges& merges, const std::vector<int>& tokens) : merges_(merges), symbols_(tokens.size()) {
-    const int count = static_cast<int>(tokens.size());
+    const int count = int_size(tokens);
     for (int i = 0; i < count; ++i)
       symbols_[static_cast<std::size_t>(i)] = {tokens[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1};
     for (int i = 0; i + 1 < count; ++i) consider(i);

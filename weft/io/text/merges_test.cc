@@ -25,7 +25,7 @@ std::vector<int> merged_plainly(std::vector<int> tokens, const std::vector<Pair>
       for (std::size_t i = 0; i + 1 < tokens.size() && !again; ++i)
         if (tokens[i] == pair.left && tokens[i + 1] == pair.right) {
           tokens[i] = pair.merged;
-          tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+          tokens.erase(tokens.begin() + i + 1);
           again = true;
         }
       if (again) break;

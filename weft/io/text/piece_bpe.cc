@@ -35,11 +35,11 @@ PieceBpe::PieceBpe(Vocabulary vocabulary, Merges merges, std::vector<AddedToken>
   leading_space_ = options_.leading_space;
   byte_tokens_.fill(-1);
   pieces_.resize(vocabulary_.texts.size());
-  for (std::size_t id = 0; id < pieces_.size(); ++id) {
-    const std::string& text = vocabulary_.texts[id];
+  for (int id = 0; id < int_size(pieces_); ++id) {
+    const std::string& text = vocabulary_.texts[at(id)];
     const std::optional<unsigned char> byte = options_.byte_fallback ? byte_of_piece(text) : std::nullopt;
-    if (byte) byte_tokens_[*byte] = static_cast<int>(id);
-    pieces_[id] = byte ? std::string(1, static_cast<char>(*byte)) : with_spaces(text);
+    if (byte) byte_tokens_[*byte] = id;
+    pieces_[at(id)] = byte ? std::string(1, static_cast<char>(*byte)) : with_spaces(text);
   }
   for (int byte = 0; byte < 256 && !options_.unknown; ++byte)
     if (byte_tokens_[at(byte)] < 0)

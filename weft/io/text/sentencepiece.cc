@@ -23,13 +23,13 @@ class SentencePieceTokenizer final : public Tokenizer {
       leading_space_ = LeadingSpace::drop_one;
     std::vector<AddedToken> tokens;
     byte_tokens_.fill(model_.unknown);
-    for (std::size_t id = 0; id < model_.pieces.size(); ++id) {
-      const SentencePiece& piece = model_.pieces[id];
+    for (int id = 0; id < int_size(model_.pieces); ++id) {
+      const SentencePiece& piece = model_.pieces[at(id)];
       const std::optional<unsigned char> byte =
           piece.type == PieceType::byte ? byte_of_piece(piece.text) : std::nullopt;
-      if (byte) byte_tokens_[*byte] = static_cast<int>(id);
+      if (byte) byte_tokens_[*byte] = id;
       const bool special = piece.type == PieceType::control || piece.type == PieceType::unknown;
-      if (special) tokens.push_back({.id = static_cast<int>(id), .text = piece.text, .special = true});
+      if (special) tokens.push_back({.id = id, .text = piece.text, .special = true});
       pieces_.push_back(piece.type == PieceType::control   ? ""
                         : piece.type == PieceType::unknown ? model_.unknown_text
                         : byte                             ? std::string(1, static_cast<char>(*byte))

@@ -4,6 +4,7 @@
 #include <limits>
 #include <queue>
 
+#include "weft/base/index.h"
 #include "weft/io/text/unicode.h"
 
 namespace weft {
@@ -30,12 +31,12 @@ class BpeRun {
     while (!text.empty()) {
       const std::size_t whole = index.user_defined.longest_prefix(text);
       const std::size_t length = whole > 0 ? whole : first_character(text).length;
-      const int place = static_cast<int>(symbols_.size());
+      const int place = int_size(symbols_);
       symbols_.push_back({text.substr(0, length), place - 1, place + 1, whole > 0});
       text.remove_prefix(length);
     }
     if (!symbols_.empty()) symbols_.back().next = -1;
-    for (int i = 0; i + 1 < static_cast<int>(symbols_.size()); ++i) consider(i);
+    for (int i = 0; i + 1 < int_size(symbols_); ++i) consider(i);
   }
 
   void merge_all() {
@@ -113,14 +114,14 @@ struct BestPath {
 }  // namespace
 
 PieceIndex::PieceIndex(const SentencePieceModel& source) : model(&source) {
-  for (std::size_t i = 0; i < source.pieces.size(); ++i) {
-    const SentencePiece& piece = source.pieces[i];
+  for (int i = 0; i < int_size(source.pieces); ++i) {
+    const SentencePiece& piece = source.pieces[at(i)];
     if (piece.type == PieceType::normal) {
       lowest_score = std::min(lowest_score, piece.score);
       highest_score = std::max(highest_score, piece.score);
     }
     if (!piece.is_text()) continue;
-    const int id = static_cast<int>(i);
+    const int id = i;
     ids[piece.text] = id;
     longest = std::max(longest, piece.text.size());
     if (piece.type == PieceType::user_defined) user_defined.add(piece.text, id);
@@ -148,10 +149,9 @@ std::vector<PieceCut> cut_unigram(const PieceIndex& index, std::string_view text
     const std::size_t character = first_character(text.substr(start)).length;
     bool has_character = false;
     index.pieces.for_each_prefix(text.substr(start), [&](std::size_t length, int id) {
-      const SentencePiece& piece = index.model->pieces[static_cast<std::size_t>(id)];
+      const SentencePiece& piece = index.model->pieces[at(id)];
       const bool user = piece.type == PieceType::user_defined;
-      const float bonus =
-          static_cast<float>(static_cast<double>(static_cast<float>(length) * index.highest_score) - 0.1);
+      const float bonus = static_cast<float>((static_cast<float>(length) * index.highest_score) - 0.1);
       offer(start, length, id, user ? bonus : piece.score);
       has_character = has_character || length == character;
     });

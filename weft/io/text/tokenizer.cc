@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/io/text/unicode.h"
 
 namespace weft {
@@ -52,7 +53,7 @@ void Tokenizer::set_added(std::vector<AddedToken> added) {
   special_.assign(pieces_.size(), false);
   for (std::size_t i = 0; i < added_.size(); ++i) {
     by_first_byte_[static_cast<unsigned char>(added_[i].text[0])].push_back(i);
-    special_[static_cast<std::size_t>(added_[i].id)] = added_[i].special;
+    special_[at(added_[i].id)] = added_[i].special;
   }
 }
 
@@ -99,9 +100,7 @@ std::string Tokenizer::decode(std::span<const int> tokens) const {
   return text + stream.finish();
 }
 
-bool Tokenizer::is_special(int token) const {
-  return token >= 0 && token < vocab_size() && special_[static_cast<std::size_t>(token)];
-}
+bool Tokenizer::is_special(int token) const { return token >= 0 && token < vocab_size() && special_[at(token)]; }
 
 std::optional<int> Tokenizer::find_token(std::string_view text) const {
   for (const AddedToken& token : added_)
@@ -112,7 +111,7 @@ std::optional<int> Tokenizer::find_token(std::string_view text) const {
 const std::string& Tokenizer::piece_bytes(int token) const {
   if (token < 0 || token >= vocab_size())
     bad_input("token {} is not in the vocabulary; give ids from 0 to {}", token, vocab_size() - 1);
-  return pieces_[static_cast<std::size_t>(token)];
+  return pieces_[at(token)];
 }
 
 std::string TextStream::add(int token) {

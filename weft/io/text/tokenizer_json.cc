@@ -146,7 +146,7 @@ std::vector<AddedToken> read_added(const Json& json, std::size_t vocabulary, con
   const int most = largest_id(vocabulary + array.size());
   const std::string where = path + ": \"added_tokens\"";
   for (const Json& object : array)
-    result.push_back(read_added_token(object, static_cast<int>(get_int(object, "id", where, 0, most)), where));
+    result.push_back(read_added_token(object, get_small(object, "id", where, 0, most), where));
   return result;
 }
 

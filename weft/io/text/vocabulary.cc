@@ -31,7 +31,7 @@ Vocabulary read_vocabulary(const Json& object, std::string_view where) {
   std::vector<bool> taken;
   const int most = largest_id(object.size());
   for (const auto& [text, value] : object.items()) {
-    const int id = static_cast<int>(get_int(object, text, where, 0, most));
+    const int id = get_small(object, text, where, 0, most);
     const auto place = num(id);
     if (place >= taken.size()) taken.resize(place + 1, false);
     if (taken[place])

@@ -173,7 +173,7 @@ void put_shard(const ModelConfig& config, const ModelShard& shard, const std::ve
                std::vector<float>* whole) {
   const std::vector<bool> first = held_first(config, shard);
   for_each_row(config, shard, [&](BlockParam, std::int64_t from, std::int64_t to, std::int64_t cols) {
-    if (cols > 0 && first[static_cast<std::size_t>(from)]) std::copy_n(part.begin() + from, cols, whole->begin() + to);
+    if (cols > 0 && first[at(from)]) std::copy_n(part.begin() + from, cols, whole->begin() + to);
   });
 }
 
@@ -187,7 +187,7 @@ std::vector<StoredTensor> name_block(const ModelConfig& config, std::int64_t blo
     std::vector<std::byte>& bytes = storage->emplace_back(num(place.size()) * size_of(dtype));
     if (dtype == StoredDtype::f32) std::memcpy(bytes.data(), whole.data() + place.begin, bytes.size());
     for (std::int64_t i = 0; dtype == StoredDtype::bf16 && i < place.size(); ++i) {
-      const bf16 value = to_bf16(whole[static_cast<std::size_t>(place.begin + i)]);
+      const bf16 value = to_bf16(whole[at(place.begin + i)]);
       std::memcpy(bytes.data() + num(i) * sizeof value, &value, sizeof value);
     }
     const std::string name = named.bias ? bias_name(config, block, named.part) : weight_name(config, block, named.part);

@@ -222,10 +222,10 @@ std::vector<float> Distiller::repair(int block, const std::vector<float>& whole)
 void Distiller::tell(int epoch, double loss) {
   const std::int64_t all = (progress_.of - progress_.done) * training_steps(split_, job_.options);
   const std::int64_t here = steps_ % training_steps(split_, job_.options);
-  const double a_step = (training_seconds_ + seconds_since(block_start_)) / static_cast<double>(steps_);
+  const double a_step = (training_seconds_ + seconds_since(block_start_)) / steps_;
   progress_.epoch = epoch + 1, progress_.epochs = job_.options.epochs;
   progress_.loss = loss;
-  progress_.seconds_left = a_step * static_cast<double>(all - here);
+  progress_.seconds_left = a_step * (all - here);
   progress_.finished = nullptr;
   report_(progress_);
 }

@@ -132,7 +132,7 @@ TEST(Distill, ReplicasStayEqualToTheBit) {
     }
     train_block(block, {inputs, targets, split_samples(4, 1)}, {.epochs = 4, .lr = 1e-2}, 1, &weights,
                 [](int, double) {});
-    std::vector<float>& mine = trained[static_cast<std::size_t>(world.rank())];
+    std::vector<float>& mine = trained[at(world.rank())];
     mine.assign(whole.size(), 0.0f);
     put_shard(model.config, block.shard(), weights, &mine);
     RankSum(world, std::ssize(mine)).add_up(mine.data());

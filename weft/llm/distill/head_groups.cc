@@ -68,8 +68,7 @@ double inside(std::span<const double> distances, std::size_t units, const std::v
 HeadGroups greedy_groups(std::span<const double> distances, std::span<const std::int64_t> sizes, std::size_t units) {
   std::vector<double> total(units);
   for (std::size_t i = 0; i < units; ++i)
-    total[i] = std::accumulate(distances.begin() + static_cast<std::ptrdiff_t>(i * units),
-                               distances.begin() + static_cast<std::ptrdiff_t>((i + 1) * units), 0.0);
+    total[i] = std::accumulate(distances.begin() + (i * units), distances.begin() + ((i + 1) * units), 0.0);
   std::vector<int> order(units);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return total[at(a)] > total[at(b)]; });
@@ -213,9 +212,9 @@ void permute_heads(const ModelConfig& config, std::span<const int> order, std::v
   const BlockLayout::Place& o = layout[BlockParam::o_weight];
   const std::int64_t width = config.heads_per_kv() * config.head_dim;
   for (std::int64_t row = 0; row < o.rows; ++row)
-    for (std::size_t i = 0; i < order.size(); ++i)
-      std::copy_n(old.begin() + o.begin + row * o.cols + order[i] * width, width,
-                  whole->begin() + o.begin + row * o.cols + static_cast<std::int64_t>(i) * width);
+    for (std::int64_t i = 0; i < std::ssize(order); ++i)
+      std::copy_n(old.begin() + o.begin + row * o.cols + order[at(i)] * width, width,
+                  whole->begin() + o.begin + row * o.cols + i * width);
 }
 
 }  // namespace weft

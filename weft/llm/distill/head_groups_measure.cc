@@ -74,7 +74,7 @@ std::vector<int> joined(const std::vector<std::vector<int>>& groups) {
 }
 
 double distance_in_place(std::span<const double> distances, std::span<const std::int64_t> sizes) {
-  const auto units = num(std::sqrt(static_cast<double>(distances.size())) + 0.5);
+  const auto units = num(std::sqrt(distances.size()) + 0.5);
   double sum = 0;
   std::size_t begin = 0;
   for (const std::int64_t size : sizes) {

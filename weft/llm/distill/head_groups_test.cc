@@ -48,7 +48,7 @@ void expect_partition(const HeadGroups& found, const std::vector<std::int64_t>& 
     all.insert(all.end(), found.groups[g].begin(), found.groups[g].end());
   }
   std::sort(all.begin(), all.end());
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<int>(i));
+  for (int i = 0; i < int_size(all); ++i) EXPECT_EQ(all[at(i)], i);
 }
 
 TEST(HeadGroups, AreThePartitionOfLargestDistance) {

@@ -57,13 +57,12 @@ double check_loss(RankBlock& block, const TrainingData& data, const DistillOptio
     block.dropped(weights, data.inputs.sample(first), out.data());
     sum += mean_square_loss(block.pool(), block.values(), out.data(), data.targets.sample(first), nullptr);
   }
-  return sum * options.batch / static_cast<double>(data.split.check_end - data.split.check_begin);
+  return sum * options.batch / (data.split.check_end - data.split.check_begin);
 }
 
 void train_block(RankBlock& block, const TrainingData& data, const DistillOptions& options, std::uint64_t seed,
                  std::vector<float>* weights, const std::function<void(int, double)>& step) {
-  AdamW optimiser(static_cast<std::int64_t>(weights->size()),
-                  {.weight_decay = static_cast<float>(options.weight_decay)});
+  AdamW optimiser(std::ssize(*weights), {.weight_decay = static_cast<float>(options.weight_decay)});
   const std::int64_t steps = training_steps(data.split, options);
   const LearningRate rate{.peak = options.lr, .warm_up = steps / kWarmUpShare, .steps = steps};
   std::vector<std::int64_t> order(num(data.split.train));
@@ -87,7 +86,7 @@ void train_block(RankBlock& block, const TrainingData& data, const DistillOption
           for (float& gradient : gradients) gradient *= factor;
       }
       optimiser.step(block.pool(), static_cast<float>(rate.at(taken)), gradients, *weights);
-      step(epoch, sum * options.batch / static_cast<double>(at + options.batch));
+      step(epoch, sum * options.batch / (at + options.batch));
     }
   }
 }

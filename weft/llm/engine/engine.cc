@@ -63,7 +63,7 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
   if (s.heads.size() > 0) {
     attention.emplace(attention_shape(model, options), threads.size());
     for (std::int64_t i = 0; i < c.blocks * options.sequences; ++i)
-      cache_memory.emplace_back(new float[static_cast<std::size_t>(2 * attention->cache_floats())]);
+      cache_memory.emplace_back(new float[at(2 * attention->cache_floats())]);
   }
   allot_memory();
   tell_few = gather_op(few, kToldFloats);
@@ -107,13 +107,13 @@ std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t 
 void Engine::State::set_modes(std::span<const BlockMode> given) {
   if (std::ssize(given) != config().blocks)
     bad_input("{} modes for {} blocks; give one per block", given.size(), config().blocks);
-  for (std::size_t b = 0; b < given.size(); ++b) {
-    const BlockWeights& w = model.block(static_cast<std::int64_t>(b));
-    if (given[b].drop) {
-      compile(Projection::dropped, given[b].wire, w.down.dtype);
+  for (std::int64_t b = 0; b < std::ssize(given); ++b) {
+    const BlockWeights& w = model.block(b);
+    if (given[at(b)].drop) {
+      compile(Projection::dropped, given[at(b)].wire, w.down.dtype);
     } else {
-      compile(Projection::attention, given[b].wire, w.o.dtype);
-      compile(Projection::mlp, given[b].wire, w.down.dtype);
+      compile(Projection::attention, given[at(b)].wire, w.o.dtype);
+      compile(Projection::mlp, given[at(b)].wire, w.down.dtype);
     }
   }
   modes.assign(given.begin(), given.end());
@@ -144,7 +144,7 @@ ReducedProduct& Engine::State::reduction(Projection projection, BlockWire wire, 
 }
 
 KvCache Engine::State::cache(std::int64_t block, int sequence) {
-  float* memory = cache_memory[static_cast<std::size_t>(block * options.sequences + sequence)].get();
+  float* memory = cache_memory[at(block * options.sequences + sequence)].get();
   return {memory, memory + attention->cache_floats()};
 }
 
@@ -199,13 +199,13 @@ std::span<const float> Engine::residual() const { return {state_->last, num(stat
 
 std::int64_t Engine::length(int sequence) const {
   state_->check_sequence(sequence);
-  return state_->lengths[static_cast<std::size_t>(sequence)];
+  return state_->lengths[at(sequence)];
 }
 
 void Engine::truncate(int sequence, std::int64_t length) {
   if (length < 0 || length > this->length(sequence))
     bad_input("sequence {} has {} tokens and cannot be cut to {}", sequence, this->length(sequence), length);
-  state_->lengths[static_cast<std::size_t>(sequence)] = length;
+  state_->lengths[at(sequence)] = length;
 }
 
 void Engine::copy_sequence(int from, int to, std::int64_t length) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/epilogue.h"
@@ -43,7 +44,7 @@ void Engine::State::check(std::span<const Feed> feeds) const {
       if (feeds[j].sequence == feed.sequence)
         bad_input("sequence {} comes twice in a forward; join its tokens in one feed", feed.sequence);
     const auto count = std::ssize(feed.tokens);
-    const std::int64_t length = lengths[static_cast<std::size_t>(feed.sequence)];
+    const std::int64_t length = lengths[at(feed.sequence)];
     if (length + count > options.capacity)
       bad_input("sequence {} would have {} tokens, but has room for {}; ask for fewer", feed.sequence, length + count,
                 options.capacity);
@@ -62,7 +63,7 @@ void Engine::State::place(std::span<const Feed> feeds) {
   for (const Feed& feed : feeds) {
     const auto count = std::ssize(feed.tokens);
     if (count == 0) continue;
-    runs.push_back({feed.sequence, lengths[static_cast<std::size_t>(feed.sequence)], rows, count});
+    runs.push_back({feed.sequence, lengths[at(feed.sequence)], rows, count});
     rows += count;
   }
 }
@@ -71,7 +72,7 @@ void Engine::State::embed(std::span<const Feed> feeds) {
   const std::int64_t hidden_size = config().hidden;
   std::int64_t row = 0;
   for (const Feed& feed : feeds) {
-    const std::int64_t position = lengths[static_cast<std::size_t>(feed.sequence)];
+    const std::int64_t position = lengths[at(feed.sequence)];
     for (std::size_t i = 0; i < feed.tokens.size(); ++i, ++row) {
       float* x = embedded.data() + row * hidden_size;
       widen_row(model.embedding(), feed.tokens[i], x);
@@ -146,12 +147,12 @@ const float* Engine::State::reduce(Projection projection, std::int64_t block, co
   ReductionInputs in{.x = of_attention ? attended.data() : activated.data(), .w = weight.data, .residual = x};
   in.bias = of_attention ? w.o_bias : w.down_bias;
   if (projection == Projection::dropped) {
-    const auto& both = both_biases[static_cast<std::size_t>(block)];
+    const auto& both = both_biases[at(block)];
     in.bias = both.empty() ? nullptr : both.data();
     in.addend = kept.data();
   }
   const std::int64_t start = now_ns();
-  const float* y = reduction(projection, modes[static_cast<std::size_t>(block)].wire, weight.dtype, rows).run(in, rows);
+  const float* y = reduction(projection, modes[at(block)].wire, weight.dtype, rows).run(in, rows);
   traffic.block_op_s += seconds_since(start);
   ++traffic.syncs_made;
   return y;
@@ -163,7 +164,7 @@ const float* Engine::State::run_block(std::int64_t block, const float* x) {
   const BlockWeights& w = model.block(block);
   norm(w.norm1, x, normed.data());
   attend(block);
-  if (!modes[static_cast<std::size_t>(block)].drop) {
+  if (!modes[at(block)].drop) {
     const float* between = reduce(Projection::attention, block, x);
     norm(w.norm2, between, normed.data());
     feed_forward(w);
@@ -186,7 +187,7 @@ void Engine::State::run_blocks(std::int64_t first, std::int64_t end, const float
   for (std::int64_t block = first; block < end; ++block) x = run_block(block, x);
   last = x;
   if (end == config().blocks) norm(model.final_norm(), x, hidden.data());
-  for (const Run& run : runs) lengths[static_cast<std::size_t>(run.sequence)] += run.rows;
+  for (const Run& run : runs) lengths[at(run.sequence)] += run.rows;
 }
 
 void Engine::forward(std::span<const Feed> feeds) { forward_blocks(0, state_->config().blocks, feeds, {}); }

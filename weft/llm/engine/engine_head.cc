@@ -63,9 +63,9 @@ Joined join(const Told* told, std::int64_t rank_rows, int ranks, std::int64_t ro
 void Engine::State::head_logits(std::span<const int> of) {
   const std::int64_t n = config().hidden;
   const Weight& head = model.head();
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i] < 0 || of[i] >= rows) bad_input("row {} of a forward of {} rows", of[i], rows);
-    std::copy_n(hidden.data() + of[i] * n, n, picked.data() + static_cast<std::int64_t>(i) * n);
+  for (std::int64_t i = 0; i < std::ssize(of); ++i) {
+    if (of[at(i)] < 0 || of[at(i)] >= rows) bad_input("row {} of a forward of {} rows", of[at(i)], rows);
+    std::copy_n(hidden.data() + of[at(i)] * n, n, picked.data() + i * n);
   }
   if (head.empty()) return;
   matmul(threads, std::ssize(of), {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld},
@@ -79,8 +79,8 @@ void Engine::State::tell(std::span<const int> of, std::span<const int> targets, 
   const auto part = num(shard().vocab.size());
   parallel_rows(threads, count, shard().vocab.size(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const int target = targets.empty() ? -1 : targets[static_cast<std::size_t>(of[static_cast<std::size_t>(i)])];
-      told[static_cast<std::size_t>(i)] =
+      const int target = targets.empty() ? -1 : targets[at(of[at(i)])];
+      told[at(i)] =
           look({logits.data() + i * shard().vocab_width, part}, shard().vocab.begin, target, !targets.empty());
     }
   });
@@ -159,8 +159,7 @@ std::vector<TokenScore> Engine::score(std::span<const int> targets) {
     for (std::size_t i = 0; i < count; ++i) {
       const Joined& joined = s.joined[i];
       const auto row = num(rows[i]);
-      out[row] = {joined.target - joined.log_sum, joined.target - static_cast<double>(joined.other),
-                  joined.token == targets[row]};
+      out[row] = {joined.target - joined.log_sum, joined.target - joined.other, joined.token == targets[row]};
     }
   }
   s.traffic.head_s += seconds_since(start);

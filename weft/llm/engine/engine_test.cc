@@ -186,9 +186,7 @@ TEST(Engine, ABatchIsEachOfItsSequences) {
       std::size_t at = 0;
       for (const GoldenPrompt& prompt : prompts) {
         const std::size_t size = prompt.rows.values.size();
-        EXPECT_LT(golden_error(prompt, {together.begin() + static_cast<std::ptrdiff_t>(at),
-                                        together.begin() + static_cast<std::ptrdiff_t>(at + size)}),
-                  kTolerance);
+        EXPECT_LT(golden_error(prompt, {together.begin() + at, together.begin() + (at + size)}), kTolerance);
         at += size;
       }
       // And one more token of each, all of different lengths; sequence 1 from a copy of 2, cut back.

@@ -22,8 +22,8 @@ class Writer {
       : engine_(engine), prompts_(prompts), options_(options), sampler_(options.sampler) {
     check(tokenizer);
     result_.texts.resize(prompts.size());
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      engine.clear(static_cast<int>(i));
+    for (int i = 0; i < int_size(prompts); ++i) {
+      engine.clear(i);
       if (tokenizer != nullptr) streams_.emplace_back(*tokenizer);
       filters_.emplace_back(options.stops);
     }
@@ -85,11 +85,11 @@ class Writer {
   bool decode_pass() {
     std::vector<Feed> feeds;
     std::vector<int> rows, who;
-    for (std::size_t i = 0; i < prompts_.size(); ++i) {
-      if (done_[i]) continue;
+    for (int i = 0; i < int_size(prompts_); ++i) {
+      if (done_[at(i)]) continue;
       rows.push_back(int_size(feeds));
-      who.push_back(static_cast<int>(i));
-      feeds.push_back({static_cast<int>(i), std::span(result_.texts[i].tokens).last(1)});
+      who.push_back(i);
+      feeds.push_back({i, std::span(result_.texts[at(i)].tokens).last(1)});
     }
     if (feeds.empty()) return false;
     engine_.forward(feeds);
@@ -111,9 +111,7 @@ class Writer {
     for (std::size_t i = 0; i < rows.size(); ++i) add(who[i], tokens[i]);
   }
 
-  std::int64_t step_of(int prompt) const {
-    return static_cast<std::int64_t>(result_.texts[static_cast<std::size_t>(prompt)].tokens.size());
-  }
+  std::int64_t step_of(int prompt) const { return std::ssize(result_.texts[at(prompt)].tokens); }
 
   void add(int prompt, int token) {
     const auto i = num(prompt);
@@ -138,7 +136,7 @@ class Writer {
 
   void give(int prompt, const std::string& text) {
     if (text.empty()) return;
-    result_.texts[static_cast<std::size_t>(prompt)].text += text;
+    result_.texts[at(prompt)].text += text;
     if (options_.on_text) options_.on_text(prompt, text);
   }
 

@@ -45,7 +45,7 @@ struct GenerateResult {
   double decode_s = 0;               // all passes behind it
   std::int64_t decode_passes = 0;
   std::int64_t prefill_passes = 0;
-  double seconds_per_token() const { return decode_passes > 0 ? decode_s / static_cast<double>(decode_passes) : 0; }
+  double seconds_per_token() const { return decode_passes > 0 ? decode_s / decode_passes : 0; }
 };
 
 // Prompt i goes into the engine's sequence i, which is cleared first. `tokenizer` may be null: tokens only, no stops.

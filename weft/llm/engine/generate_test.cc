@@ -162,7 +162,7 @@ TEST(Generate, LogitsOfEveryPromptPositionAreKept) {
     EXPECT_NEAR(cut.prompt_logits[i], whole.prompt_logits[i], 1e-3);
   for (std::size_t prompt = 0, end = 0; prompt < 2; ++prompt) {
     end += prompts[prompt].size();
-    const auto row = whole.prompt_logits.begin() + static_cast<std::ptrdiff_t>((end - 1) * vocab);
+    const auto row = whole.prompt_logits.begin() + ((end - 1) * vocab);
     const auto largest = std::max_element(row, row + static_cast<std::ptrdiff_t>(vocab));
     EXPECT_EQ(whole.texts[prompt].tokens[0], largest - row) << "the last position's make the first token";
   }

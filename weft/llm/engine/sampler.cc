@@ -23,7 +23,7 @@ std::uint64_t mixed(std::uint64_t x) {  // splitmix64
 double uniform(std::uint64_t seed, int sequence, std::int64_t step) {
   const std::uint64_t bits =
       mixed(mixed(mixed(seed) ^ static_cast<std::uint64_t>(sequence)) ^ static_cast<std::uint64_t>(step));
-  return static_cast<double>(bits >> 11) * 0x1p-53;
+  return (bits >> 11) * 0x1p-53;
 }
 
 }  // namespace
@@ -51,12 +51,12 @@ std::size_t Sampler::most_probable(std::span<const float> logits) {
   const double top = *std::max_element(logits.begin(), logits.end());
   const auto weight = [&](int token) { return std::exp((logits[at(token)] - top) / options_.temperature); };
   if (options_.top_p >= 1) {
-    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(most), order_.end(), before);
+    std::partial_sort(order_.begin(), order_.begin() + most, order_.end(), before);
     return most;
   }
   double total = 0;
   if (most < all) {
-    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(most), order_.end(), before);
+    std::partial_sort(order_.begin(), order_.begin() + most, order_.end(), before);
     for (std::size_t i = 0; i < most; ++i) total += weight(order_[i]);
   } else {
     for (std::size_t i = 0; i < all; ++i) total += weight(static_cast<int>(i));
@@ -66,8 +66,7 @@ std::size_t Sampler::most_probable(std::span<const float> logits) {
   for (std::size_t i = 0; i < most; ++i) {
     if (i == sorted) {
       sorted = std::min(most, std::max(kFirstSorted, sorted * 4));
-      std::partial_sort(order_.begin() + static_cast<std::ptrdiff_t>(i),
-                        order_.begin() + static_cast<std::ptrdiff_t>(sorted), order_.end(), before);
+      std::partial_sort(order_.begin() + i, order_.begin() + sorted, order_.end(), before);
     }
     sum += weight(order_[i]);
     if (sum >= options_.top_p * total) return i + 1;

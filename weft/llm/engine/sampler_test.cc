@@ -33,7 +33,7 @@ std::set<int> picked(const SamplerOptions& options, const std::vector<float>& lo
 // Tokens by falling logit, the smaller first of equals.
 std::vector<int> by_probability(const std::vector<float>& logits) {
   std::vector<int> order(logits.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  for (int i = 0; i < int_size(order); ++i) order[at(i)] = i;
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[at(a)] > logits[at(b)]; });
   return order;
 }

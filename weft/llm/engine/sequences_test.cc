@@ -90,7 +90,7 @@ TEST(Sequences, LogitsGreedyAndScoresAgree) {
       const std::vector<int> greedy = engine.greedy(rows);
       const std::size_t vocab = logits.size() / rows.size();
       for (std::size_t r = 0; r < rows.size(); ++r) {
-        const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(r * vocab);
+        const auto begin = logits.begin() + (r * vocab);
         const auto end = begin + static_cast<std::ptrdiff_t>(vocab);
         EXPECT_EQ(greedy[r], std::max_element(begin, end) - begin);
       }

@@ -87,25 +87,24 @@ void score_batch(Engine& engine, std::span<const TaskUnit> units, std::span<cons
                  std::vector<std::vector<ChoiceScore>>* scores) {
   Batch batch(engine);
   std::size_t most_choices = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const TaskUnit& unit = units[order[i]];
-    (*scores)[order[i]].resize(unit.choices.size());
-    engine.clear(static_cast<int>(i));
+  for (int i = 0; i < int_size(order); ++i) {
+    const TaskUnit& unit = units[order[at(i)]];
+    (*scores)[order[at(i)]].resize(unit.choices.size());
+    engine.clear(i);
     most_choices = std::max(most_choices, unit.choices.size());
     const std::span<const int> context(unit.context);
     if (unit.choices.size() == 1)
-      batch.add(static_cast<int>(i), context, unit.choices[0], &(*scores)[order[i]][0]);
+      batch.add(i, context, unit.choices[0], &(*scores)[order[at(i)]][0]);
     else
-      batch.add(static_cast<int>(i), context.first(context.size() - 1), {}, nullptr);
+      batch.add(i, context.first(context.size() - 1), {}, nullptr);
   }
   batch.run();
   for (std::size_t choice = 0; most_choices > 1 && choice < most_choices; ++choice) {
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const TaskUnit& unit = units[order[i]];
+    for (int i = 0; i < int_size(order); ++i) {
+      const TaskUnit& unit = units[order[at(i)]];
       if (unit.choices.size() < 2 || choice >= unit.choices.size()) continue;
-      engine.truncate(static_cast<int>(i), std::ssize(unit.context) - 1);
-      batch.add(static_cast<int>(i), std::span<const int>(unit.context).last(1), unit.choices[choice],
-                &(*scores)[order[i]][choice]);
+      engine.truncate(i, std::ssize(unit.context) - 1);
+      batch.add(i, std::span<const int>(unit.context).last(1), unit.choices[choice], &(*scores)[order[at(i)]][choice]);
     }
     batch.run();
   }

@@ -30,7 +30,7 @@ std::vector<TokenScore> plainly(Engine& engine, const std::vector<int>& tokens) 
   const Feed feed{0, std::span(tokens).first(tokens.size() - 1)};
   engine.forward({&feed, 1});
   std::vector<int> rows(tokens.size() - 1);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int>(i);
+  for (int i = 0; i < int_size(rows); ++i) rows[at(i)] = i;
   const std::vector<float> logits = engine.logits(rows);
   const std::size_t vocab = logits.size() / rows.size();
   std::vector<TokenScore> scores;
@@ -41,7 +41,7 @@ std::vector<TokenScore> plainly(Engine& engine, const std::vector<int>& tokens) 
       sum += std::exp(static_cast<double>(logits[r * vocab + i]));
       if (i != target) other = std::max(other, static_cast<double>(logits[r * vocab + i]));
     }
-    const double logit = static_cast<double>(logits[r * vocab + target]);
+    const double logit = logits[r * vocab + target];
     scores.push_back({logit - std::log(sum), logit - other, logit > other});
   }
   engine.clear(0);

@@ -61,7 +61,7 @@ std::int64_t Evaluation::scored_tokens() const {
 
 double Evaluation::tokens_per_s() const {
   const double seconds = windows_s + items_s;
-  return seconds > 0 ? static_cast<double>(scored_tokens() + item_rows) / seconds : 0;
+  return seconds > 0 ? (scored_tokens() + item_rows) / seconds : 0;
 }
 
 Evaluation evaluate(World& world, const ModelSource& source, std::span<const BlockMode> modes, const EvalInputs& inputs,
@@ -94,7 +94,7 @@ Evaluation evaluate(World& world, const ModelSource& source, std::span<const Blo
 
 double bits_per_byte(const Evaluation& found, const EvalInputs& inputs) {
   const double bits_per_token = std::log2(perplexity(found.windows));
-  return bits_per_token * static_cast<double>(inputs.stream.size()) / static_cast<double>(inputs.text_bytes);
+  return bits_per_token * inputs.stream.size() / inputs.text_bytes;
 }
 
 void save_evaluation(const std::string& path, const EvaluationNotes& notes, const EvalInputs& inputs,

@@ -17,9 +17,7 @@ constexpr std::uint64_t kSeed = 20250713;
 // The 2.5 % and 97.5 % quantiles of the draws.
 Interval middle(std::vector<double> draws) {
   std::sort(draws.begin(), draws.end());
-  const auto at = [&](double share) {
-    return draws[static_cast<std::size_t>(share * static_cast<double>(draws.size() - 1) + 0.5)];
-  };
+  const auto at = [&](double share) { return draws[static_cast<std::size_t>(share * (draws.size() - 1) + 0.5)]; };
   return {at(0.025), at(0.975)};
 }
 
@@ -42,16 +40,14 @@ void for_each_draw(std::span<const std::span<const WindowScore>> runs, Use use) 
   }
 }
 
-double perplexity_of(const WindowScore& sum) {
-  return std::exp(-sum.log_probability / static_cast<double>(sum.tokens));
-}
+double perplexity_of(const WindowScore& sum) { return std::exp(-sum.log_probability / sum.tokens); }
 
 }  // namespace
 
 Interval wilson(std::int64_t right, std::int64_t items) {
   if (items <= 0) return {0, 1};
-  const auto n = static_cast<double>(items);
-  const double p = static_cast<double>(right) / n, z2 = kNormal * kNormal;
+  const double n = items;
+  const double p = right / n, z2 = kNormal * kNormal;
   const double center = (p + z2 / (2 * n)) / (1 + z2 / n);
   const double half = kNormal * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n);
   return {std::max(0.0, center - half), std::min(1.0, center + half)};
@@ -88,7 +84,7 @@ PairedLoss paired_loss(std::span<const WindowScore> first, std::span<const Windo
   });
   const auto below = std::count_if(draws.begin(), draws.end(), [](double d) { return d <= 0; });
   const auto above = std::count_if(draws.begin(), draws.end(), [](double d) { return d >= 0; });
-  const double other_side = static_cast<double>(std::max<std::ptrdiff_t>(1, std::min(below, above)));
+  const double other_side = std::max<std::ptrdiff_t>(1, std::min(below, above));
   result.p = std::min(1.0, 2 * other_side / kDraws);
   result.interval = middle(std::move(draws));
   return result;
@@ -116,8 +112,8 @@ PairedAccuracy paired_accuracy(const std::vector<bool>& first, const std::vector
     result.only_first += first[i] && !second[i];
     result.only_second += second[i] && !first[i];
   }
-  const auto n = static_cast<double>(result.items);
-  result.difference = static_cast<double>(result.only_second - result.only_first) / n;
+  const double n = result.items;
+  result.difference = (result.only_second - result.only_first) / n;
   const double b = static_cast<double>(result.only_first + 1) / (n + 2);
   const double c = static_cast<double>(result.only_second + 1) / (n + 2);
   const double half = kNormal * std::sqrt((b + c - (c - b) * (c - b)) / (n + 2));

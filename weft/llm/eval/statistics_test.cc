@@ -88,7 +88,7 @@ TEST(Statistics, IntervalsHoldTheirShareAndNarrowWithItems) {
   for (const std::int64_t items : {1, 10, 100, 1000, 10000}) {
     for (std::int64_t right = 0; right <= items; right += std::max<std::int64_t>(1, items / 10)) {
       const Interval interval = wilson(right, items), other = wilson(items - right, items);
-      const double share = static_cast<double>(right) / static_cast<double>(items);
+      const double share = static_cast<double>(right) / items;
       EXPECT_LE(interval.low, share + 1e-12);
       EXPECT_GE(interval.high, share - 1e-12);
       EXPECT_GE(interval.low, 0);

@@ -41,7 +41,7 @@ MeanAccuracy mean_accuracy(std::span<const TaskTally> tasks) {
     out.mean += task.accuracy();
     out.half += (interval.high - interval.low) * (interval.high - interval.low) / 4;
   }
-  const auto n = static_cast<double>(tasks.size());
+  const double n = tasks.size();
   return {out.mean / n, std::sqrt(out.half) / n};
 }
 

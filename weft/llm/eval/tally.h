@@ -22,7 +22,7 @@ struct TaskTally {
   std::int64_t cut = 0;    // whose context was cut to fit
 
   std::int64_t items() const { return std::ssize(places); }
-  double accuracy() const { return static_cast<double>(right) / static_cast<double>(items()); }
+  double accuracy() const { return static_cast<double>(right) / items(); }
   Interval interval() const { return wilson(right, items()); }
 };
 

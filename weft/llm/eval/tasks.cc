@@ -32,7 +32,7 @@ std::vector<std::string> get_strings(const Json& object, std::string_view key, c
 
 void read_choices(const Json& object, const std::string& where, TaskItem* item) {
   item->choices = get_strings(object, "choices", where);
-  item->answer = static_cast<int>(get_int(object, "answer", where, 0, std::ssize(item->choices) - 1));
+  item->answer = get_small(object, "answer", where, 0, std::ssize(item->choices) - 1);
   if (find_field(object, "score", where)) {
     const std::string score = get_string(object, "score", where);
     if (score != "sum" && score != "byte") bad_input("{}: \"score\" is \"{}\"; use sum or byte", where, score);
@@ -58,8 +58,8 @@ Coded coded(const Tokenizer& tokenizer, const std::string& context, const std::s
   std::vector<int> whole = tokenizer.encode(context + choice);
   taken = std::min(taken, whole.size());
   Coded out;
-  out.context.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(taken));
-  out.choice.assign(whole.begin() + static_cast<std::ptrdiff_t>(taken), whole.end());
+  out.context.assign(whole.begin(), whole.begin() + taken);
+  out.choice.assign(whole.begin() + taken, whole.end());
   if (out.choice.empty()) out.choice = tokenizer.encode(choice);  // the choice grew into the context's last token
   return out;
 }
@@ -82,7 +82,7 @@ void cut_context(std::int64_t capacity, TaskUnit* unit) {
     bad_input("a choice of item {} has {} tokens, more than the model's length of {}; leave the item out", unit->item,
               longest, capacity);
   if (unit->context.size() + longest <= room) return;
-  unit->context.erase(unit->context.begin(), unit->context.end() - static_cast<std::ptrdiff_t>(room - longest));
+  unit->context.erase(unit->context.begin(), unit->context.end() - (room - longest));
   unit->cut = true;
 }
 

@@ -78,7 +78,7 @@ std::vector<double> rotary_rates(const ModelConfig& config) {
   std::vector<double> rates(num(config.head_dim / 2));
   const RopeScaling& rope = config.rope;
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    double rate = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
+    double rate = std::pow(config.rope_theta, -2.0 * i / config.head_dim);
     if (rope.kind == RopeScaling::Kind::linear) rate /= rope.factor;
     if (rope.kind == RopeScaling::Kind::llama3) {
       const double turns =

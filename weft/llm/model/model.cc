@@ -117,7 +117,7 @@ class ModelLoader {
   }
 
   static Weight part_of(const Weight& whole, const IndexRange& rows) {
-    const std::int64_t offset = rows.begin * whole.ld * static_cast<std::int64_t>(size_of(whole.dtype));
+    const std::int64_t offset = rows.begin * whole.ld * size_of(whole.dtype);
     return {static_cast<const std::byte*>(whole.data) + offset, whole.dtype, rows.size(), whole.cols, whole.ld};
   }
 
@@ -217,7 +217,7 @@ Model::~Model() = default;
 Model Model::load(const std::string& folder, int rank, int ranks) { return Model(open_model(folder), rank, ranks); }
 
 std::int64_t Model::bytes_per_token() const {
-  const auto bytes = [](const Weight& w) { return w.rows * w.cols * static_cast<std::int64_t>(size_of(w.dtype)); };
+  const auto bytes = [](const Weight& w) { return w.rows * w.cols * size_of(w.dtype); };
   std::int64_t total = bytes(head_);
   for (const BlockWeights& b : blocks_)
     for (const Weight* w : {&b.q, &b.k, &b.v, &b.o, &b.gate, &b.up, &b.down}) total += bytes(*w);

@@ -54,7 +54,7 @@ Spread spread_of(const NamedShape& tensor) {
   const bool norm = tensor.name.find("norm") != std::string::npos;
   if (tensor.name.ends_with(".bias")) return {0, 0.1f};
   if (norm) return {1, 0.2f};
-  return {0, static_cast<float>(std::sqrt(3.0 / static_cast<double>(tensor.shape.back())))};
+  return {0, static_cast<float>(std::sqrt(3.0 / tensor.shape.back()))};
 }
 
 void fill(std::byte* out, std::size_t count, StoredDtype dtype, const Spread& spread, std::uint64_t state) {

@@ -46,8 +46,8 @@ std::vector<float> shared_means(const ModelConfig& config, std::span<const float
     for (std::int64_t c = 0; c < d; ++c) {
       double sum = 0;
       for (std::int64_t other = head / group * group; other < (head / group + 1) * group; ++other)
-        sum += static_cast<double>(means[at(other * d + c)]);
-      shared[at(head * d + c)] = static_cast<float>(sum / static_cast<double>(group));
+        sum += means[at(other * d + c)];
+      shared[at(head * d + c)] = static_cast<float>(sum / group);
     }
   return shared;
 }
@@ -61,7 +61,7 @@ std::vector<float> projected(const ModelSource& source, std::int64_t block, std:
   for (std::int64_t r = 0; r < source.config.hidden; ++r) {
     widen(*weight, r * std::ssize(c), std::ssize(c), row.data());
     double sum = 0;
-    for (std::size_t i = 0; i < c.size(); ++i) sum += static_cast<double>(row[i]) * static_cast<double>(c[i]);
+    for (std::size_t i = 0; i < c.size(); ++i) sum += static_cast<double>(row[i]) * c[i];
     out.push_back(static_cast<float>(sum));
   }
   return out;

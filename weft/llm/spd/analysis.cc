@@ -98,7 +98,7 @@ class Analyst {
   // Per block: what is saved by the measured times, what is lost by S and by an even share of a wire format's loss.
   SearchInput search_input(std::span<const ModeTime> times) const {
     SearchInput input{.max_loss = *options_.max_loss, .most_measurements = options_.most_measurements};
-    const auto blocks = static_cast<double>(source_.config.blocks);
+    const double blocks = source_.config.blocks;
     for (const double s : out_.sensitivity.s) {
       auto& choices = input.blocks.emplace_back();
       for (const ModeTime& time : times) {

@@ -25,7 +25,7 @@ std::vector<DropPrediction> predict_drops(FirstTokenSpec spec, std::span<const L
     for (const double share : percentages) {
       DropPrediction& row = rows.emplace_back();
       row.link_bytes_per_s = link.bytes_per_s;
-      row.dropped = std::llround(share / 100 * static_cast<double>(predicted.blocks));
+      row.dropped = std::llround(share / 100 * predicted.blocks);
       row.time = predicted.total(row.dropped);
       row.route = predicted.route;
       if (sync_s == 0) sync_s = row.time.sequential;

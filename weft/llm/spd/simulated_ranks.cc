@@ -103,7 +103,7 @@ void SimulatedRanks::embed(std::span<const int> tokens) {
   std::vector<float>& x = ranks_.front().x;
   std::fill(x.begin(), x.end(), 0.0f);
   for (std::int64_t r = 0; r < rows_; ++r) {
-    add_table_row(model.embedding(), tokens[static_cast<std::size_t>(r)], x.data() + r * n);
+    add_table_row(model.embedding(), tokens[at(r)], x.data() + r * n);
     if (!model.positions().empty()) add_table_row(model.positions(), r + kOptPositionOffset, x.data() + r * n);
   }
   for (Rank& rank : ranks_) rank.x = x;
@@ -124,11 +124,10 @@ void SimulatedRanks::attend(const Model& model, std::int64_t block, Rank* rank) 
     rank->attention->append(cache, 0, rows_, k, ld, v, ld);
     const AttentionRows all{cache, 0, rows_, q, rank->heads.data()};
     rank->attention->run(*threads_, {&all, 1}, ld, s.attention_width);
-    auto& sums = head_sums_[static_cast<std::size_t>(block)];
+    auto& sums = head_sums_[at(block)];
     for (std::int64_t r = 0; r < rows_; ++r)
       for (std::int64_t c = 0; c < heads * d; ++c)
-        sums[static_cast<std::size_t>(s.heads.begin * d + c)] +=
-            static_cast<double>(rank->heads[static_cast<std::size_t>(r * s.attention_width + c)]);
+        sums[at(s.heads.begin * d + c)] += rank->heads[at(r * s.attention_width + c)];
   }
   multiply(w.o, nullptr, rank->heads.data(), s.attention_width, rank->p.data(), config().hidden);
 }
@@ -197,7 +196,7 @@ WindowScore SimulatedRanks::look(std::span<const int> targets) {
       for (const float logit : row) sum[r] += std::exp(static_cast<double>(logit) - top);
       largest[r] = top;
       const std::int64_t at = targets[r] - model.shard().vocab.begin;
-      if (at >= 0 && at < part) target[r] = static_cast<double>(row[static_cast<std::size_t>(at)]);
+      if (at >= 0 && at < part) target[r] = row[static_cast<std::size_t>(at)];
     }
   }
   WindowScore score;
@@ -213,8 +212,7 @@ WindowScore SimulatedRanks::score(std::span<const int> window, std::span<const B
     bad_input("{} orders for {} blocks; give one per block", orders.size(), config().blocks);
   rows_ = std::ssize(window) - 1;
   embed(window);
-  for (std::int64_t block = 0; block < config().blocks; ++block)
-    run_block(block, orders[static_cast<std::size_t>(block)]);
+  for (std::int64_t block = 0; block < config().blocks; ++block) run_block(block, orders[at(block)]);
   summed_rows_ += rows_;
   return look(window.subspan(1));
 }
@@ -224,7 +222,7 @@ std::vector<std::vector<float>> SimulatedRanks::take_head_means() {
   for (auto& sums : head_sums_) {
     auto& mean = means.emplace_back();
     for (double& sum : sums) {
-      mean.push_back(static_cast<float>(sum / static_cast<double>(std::max<std::int64_t>(1, summed_rows_))));
+      mean.push_back(static_cast<float>(sum / std::max<std::int64_t>(1, summed_rows_)));
       sum = 0;
     }
   }

@@ -89,7 +89,7 @@ SpdFile parse_spd(std::string_view text, const std::string& path) {
   SpdFile spd;
   spd.path = path;
   spd.model = get_digest(object, "model", path);
-  spd.tp = static_cast<int>(get_int(object, "tp", path, 1, kMostTp));
+  spd.tp = get_small(object, "tp", path, 1, kMostTp);
   spd.blocks = get_blocks(object, path);
   if (find_field(object, "sensitivity", path)) spd.sensitivity = get_sensitivity(object, path, spd.blocks.size());
   if (find_field(object, "why", path)) spd.why = get_string(object, "why", path);

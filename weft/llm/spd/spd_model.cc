@@ -25,8 +25,7 @@ std::string_view without_rank(std::string_view name) {
   if (!name.starts_with("rank")) return name;
   const std::size_t dot = name.find('.');
   const bool digits = dot != std::string_view::npos && dot > 4 &&
-                      std::all_of(name.begin() + 4, name.begin() + static_cast<std::ptrdiff_t>(dot),
-                                  [](char c) { return c >= '0' && c <= '9'; });
+                      std::all_of(name.begin() + 4, name.begin() + dot, [](char c) { return c >= '0' && c <= '9'; });
   return digits ? name.substr(dot + 1) : name;
 }
 

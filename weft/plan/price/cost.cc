@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/index.h"
 #include "weft/plan/price/traffic.h"
 
 namespace weft::estimating {
@@ -12,9 +13,7 @@ using verifying::Act;
 using verifying::Model;
 using verifying::VPiece;
 
-double weight_bytes(const Producer& p, double cols) {
-  return cols * static_cast<double>(p.k) * static_cast<double>(size_of(p.weight));
-}
+double weight_bytes(const Producer& p, double cols) { return cols * p.k * size_of(p.weight); }
 
 double pass(double read, double store) { return std::max(read, store) + kExposed * std::min(read, store); }
 
@@ -23,9 +22,9 @@ double pass(double read, double store) { return std::max(read, store) + kExposed
 Costs::Costs(const Model& model, const Cluster& cluster, const EstimateHint& hint)
     : m_(model), cluster_(cluster), hint_(hint) {
   std::vector<double> touched(m_.acts_of.size(), 0);
-  for (std::size_t rank = 0; rank < touched.size(); ++rank)
+  for (int rank = 0; rank < int_size(touched); ++rank)
     for (const Producer& p : m_.plan->producers)
-      if (p.is_product()) touched[rank] += weight_bytes(p, static_cast<double>(p.columns(static_cast<int>(rank))));
+      if (p.is_product()) touched[at(rank)] += weight_bytes(p, static_cast<double>(p.columns(rank)));
   for (const Act& act : m_.acts) touched[act.rank] += touched_by(act);
   for (const double bytes : touched) memory_.push_back(memory_for(bytes, cluster_.cache_bytes));
   for (const Producer& p : m_.plan->producers) {
@@ -90,15 +89,14 @@ bool Costs::made_in_place(const Act& act) const {
 double Costs::produce(const Act& act, const Memory& memory) const {
   const Producer& p = m_.plan->producers[act.producer];
   const Box& box = m_.boxes[act.box];
-  const auto rows = static_cast<double>(box.size(0)), cols = static_cast<double>(box.size(1)),
-             k = static_cast<double>(p.k);
+  const double rows = box.size(0), cols = box.size(1), k = p.k;
   // What an earlier step has read is as near as all else that the run touches.
   const double weights = weight_bytes(p, cols);
   const double first_read = weights * (first_with_weights(act) ? cold_read_ : std::min(cold_read_, memory.read));
   switch (p.kind) {
     case ProducerKind::gemv:
       if (p.m <= kFewRows) {
-        const double passes = std::ceil(rows / static_cast<double>(p.tile[0]));
+        const double passes = std::ceil(rows / p.tile[0]);
         return rows * cols * cluster_.row_s + first_read + (passes - 1) * weights * memory.read;
       }
       [[fallthrough]];
@@ -142,7 +140,7 @@ double Costs::convert(const Act& act) const {
     passes += is_narrow(p) ? kNarrow : 0;
     if (p.rank == act.rank) break;
   }
-  return passes * static_cast<double>(m_.boxes[targets[0].box].volume()) * 4 / cluster_.cache_bytes_per_s;
+  return passes * m_.boxes[targets[0].box].volume() * 4 / cluster_.cache_bytes_per_s;
 }
 
 Cost Costs::of(const Act& act) const {
@@ -150,9 +148,9 @@ Cost Costs::of(const Act& act) const {
   double read = 0, store = 0;
   for (const VPiece& p : m_.pieces_of(act.sources)) read += bytes(p) * memory.read;
   for (const VPiece& p : m_.pieces_of(act.targets)) store += store_seconds(act, p);
-  double tiles = static_cast<double>(act.lanes) * cluster_.step_s;
+  double tiles = act.lanes * cluster_.step_s;
   for (const verifying::VSignal& g : m_.signals_of(act))
-    if (g.rank != act.rank) tiles += static_cast<double>(act.lanes) * cluster_.signal_s;
+    if (g.rank != act.rank) tiles += act.lanes * cluster_.signal_s;
   const double converted = convert(act);
   if (!act.is_step || act.box < 0) return {tiles + converted + pass(read, store), 0};
   const double values = static_cast<double>(m_.boxes[act.box].volume()) * 4;
@@ -162,7 +160,7 @@ Cost Costs::of(const Act& act) const {
                     : kind == ProducerKind::embedding_bag ? lookups_[act.producer][act.rank].seconds(m_.boxes[act.box])
                                                           : 0;
   if (p.addend) own_read += values * memory.read;
-  const double made = produce(act, memory), a_tile = static_cast<double>(act.lanes) * cluster_.step_s;
+  const double made = produce(act, memory), a_tile = act.lanes * cluster_.step_s;
   const double kept =
       kind == ProducerKind::gemm ? values * memory.tile + kExposed * own_read : pass(own_read, values * memory.write);
   const double moved =

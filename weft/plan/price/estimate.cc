@@ -36,7 +36,7 @@ class EventModel {
         fronts_(model.counters.size()),
         ranks_(model.acts_of.size()),
         host_of_(model.acts_of.size()) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) host_of_[rank] = cluster.host_of(static_cast<int>(rank));
+    for (int rank = 0; rank < int_size(ranks_); ++rank) host_of_[at(rank)] = cluster.host_of(rank);
     num_hosts_ = host_of_.empty() ? 0 : host_of_.back() + 1;
     num_ends_ = cluster.fabric == Fabric::pairs ? num_hosts_ : 1;
     links_.resize(ranks_.size() * num_ends_);
@@ -154,7 +154,7 @@ class EventModel {
   void play(const Act& act) {
     Rank& rank = ranks_[act.rank];
     Cost cost = costs_.of(act);
-    const auto lanes = static_cast<double>(std::max(act.lanes, 1u));
+    const double lanes = std::max(act.lanes, 1u);
     if (act.is_step) cost.busy *= rank.slower;
     for (const VPiece& p : m_.pieces_of(act.targets))
       if (!same_host(p.rank, act.rank)) cost.busy += wire_seconds(costs_.sent_bytes(act, p), lanes);

@@ -62,7 +62,7 @@ double runs_to_fill(const std::vector<Group>& groups, double row_bytes, double t
 TableReads::TableReads(const Producer& p, int rank, double touched, const Cluster& cluster, const EstimateHint& hint)
     : dim_(static_cast<double>(p.dim)) {
   const std::vector<Table> tables = tables_of(p, rank, hint);
-  const double row_bytes = dim_ * 4, batch = static_cast<double>(p.m);
+  const double row_bytes = dim_ * 4, batch = p.m;
   std::vector<Group> groups;
   for (std::size_t t = 0; t < tables.size(); ++t) add_groups(tables[t], t, batch, hint.zipf, &groups);
   const double runs = runs_to_fill(groups, row_bytes, touched, cluster.shared_cache_bytes);
@@ -79,7 +79,7 @@ double TableReads::seconds(const Box& box) const {
     const double cols = std::min(end, static_cast<double>(box.hi[1])) - std::max(begin, static_cast<double>(box.lo[1]));
     if (cols > 0) out += a_bag_[t] * cols / dim_;
   }
-  return out * static_cast<double>(box.size(0));
+  return out * box.size(0);
 }
 
 }  // namespace weft::estimating

@@ -53,8 +53,8 @@ struct Reading {
 
   // A node for every second character is the most that a text can become.
   Expr parse(std::string_view text) const {
-    budget->spend(static_cast<std::int64_t>(text.size()), kCharacterWork);
-    budget->hold(static_cast<std::int64_t>(text.size()) * kCharacterBytes);
+    budget->spend(std::ssize(text), kCharacterWork);
+    budget->hold(std::ssize(text) * kCharacterBytes);
     return Expr::parse(text);
   }
 };
@@ -218,7 +218,7 @@ class FieldReader {
       buffer("input", out);
       out = -1 - out;
     } else {
-      out = static_cast<int>(get_int(object_, know("producer"), where_, 0, int_size(plan_.producers) - 1));
+      out = get_small(object_, know("producer"), where_, 0, int_size(plan_.producers) - 1);
     }
   }
   template <typename T>

@@ -18,9 +18,7 @@ constexpr std::size_t kMaxRules = 4096, kMaxBuffers = 4096, kMaxCounters = 4096,
 constexpr std::size_t kMaxTables = 256, kMaxProducers = 256, kMaxOwed = 4096;
 constexpr std::size_t kMaxTableEntries = std::size_t{4} << 20;
 
-std::size_t text_bytes(const LoadOptions& options) {
-  return static_cast<std::size_t>(options.budget * static_cast<double>(kMaxTextBytes));
-}
+std::size_t text_bytes(const LoadOptions& options) { return num(options.budget * kMaxTextBytes); }
 
 class PlanReader {
  public:
@@ -67,7 +65,7 @@ class PlanReader {
     if (format_ > 1) known.insert(known.end(), {"route", "outputs"});
     check_fields(json, known, where_);
     plan_.name = name_in(json, "name", where_);
-    plan_.num_ranks = static_cast<int>(get_int(json, "ranks", where_, 1, 65536));
+    plan_.num_ranks = get_small(json, "ranks", where_, 1, 65536);
     if (find_field(json, "route", where_)) route(json);
     if (find_field(json, "sum", where_)) plan_.sum = choice_of<Sum>(json, "sum", where_);
     if (find_field(json, "why", where_)) plan_.why = get_string(json, "why", where_);
@@ -121,7 +119,7 @@ class PlanReader {
 
 Plan parse_plan(std::string_view text, std::string_view where, const LoadOptions& options) {
   Budget budget(options.budget);
-  const auto values = static_cast<std::size_t>(options.budget * static_cast<double>(kMaxValues));
+  const auto values = num(options.budget * kMaxValues);
   const Json json = parse_json(text, where, {text_bytes(options), 64, values});
   return PlanReader(where, &budget).plan(json);
 }

@@ -88,7 +88,7 @@ std::string more(std::size_t count, const char* what) {
   return count > kMaxListed ? fmt::format("  ... and {} more {}\n", count - kMaxListed, what) : "";
 }
 
-std::string bytes(std::int64_t count) { return format_bytes(static_cast<double>(count)); }
+std::string bytes(std::int64_t count) { return format_bytes(count); }
 
 std::string show(const BoxRule& box) {
   std::string text = "[";

@@ -135,7 +135,7 @@ class Promises {
       std::int32_t& known = whole.at(key(piece.buffer, piece.box));
       if (known != -1) continue;
       std::vector<Box> owed;
-      m_.spend(static_cast<std::int64_t>(dues.size()));
+      m_.spend(std::ssize(dues));
       for (const Expander::Due& due : dues)
         if (due.piece.buffer == piece.buffer && overlaps(due.piece.box, m_.boxes[piece.box]))
           owed.push_back(due.piece.box);

@@ -68,17 +68,17 @@ class Assigning {
 std::vector<std::vector<Span>> assign(const std::vector<Item>& items, const std::vector<Demand>& demands,
                                       const Division& division, const std::vector<double>& rates) {
   std::vector<std::vector<int>> of_demand(demands.size());
-  for (std::size_t i = 0; i < items.size(); ++i) of_demand[at(items[i].demand)].push_back(static_cast<int>(i));
+  for (int i = 0; i < int_size(items); ++i) of_demand[at(items[at(i)].demand)].push_back(i);
   std::vector<std::vector<Span>> result(items.size());
   Assigning assigning(demands, division, rates);
-  for (std::size_t d = 0; d < demands.size(); ++d) {
-    std::vector<int>& mine = of_demand[d];
+  for (int d = 0; d < int_size(demands); ++d) {
+    std::vector<int>& mine = of_demand[at(d)];
     std::stable_sort(mine.begin(), mine.end(), [&](int a, int b) { return items[at(a)].size > items[at(b)].size; });
     std::vector<int> divided;
     for (const int i : mine)
       if (!assigning.put_whole(items[at(i)], result[at(i)])) divided.push_back(i);
     for (const int i : divided) assigning.put_divided(items[at(i)], result[at(i)]);
-    assigning.give_back(static_cast<int>(d));
+    assigning.give_back(d);
   }
   return result;
 }

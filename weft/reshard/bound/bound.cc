@@ -23,10 +23,10 @@ std::vector<double> bytes_by_sites(const std::vector<Task>& tasks, const SiteTab
                                    std::vector<const Sites*>& sites) {
   std::vector<double> bytes(at(table.num_sites()), 0.0);
   sites.assign(bytes.size(), nullptr);
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const int id = table.id(static_cast<int>(i));
-    bytes[at(id)] += static_cast<double>(tasks[i].bytes);
-    sites[at(id)] = &table.of(static_cast<int>(i));
+  for (int i = 0; i < int_size(tasks); ++i) {
+    const int id = table.id(i);
+    bytes[at(id)] += tasks[at(i)].bytes;
+    sites[at(id)] = &table.of(i);
   }
   return bytes;
 }
@@ -99,7 +99,7 @@ Loads loads_of(const std::vector<Task>& tasks, const SiteTable& table, const Net
     loads.entry.emplace_back();
     for (const Site& site : wanting) loads.entry.back().push_back(ingress.add(nics_of(site), bytes[i]));
     loads.first.push_back(wanting.empty() ? -1 : egress.add(sites[i]->exits, bytes[i]));
-    const auto copies = static_cast<double>(wanting.size());
+    const double copies = wanting.size();
     loads.rest.push_back(copies < 2 ? -1 : egress.add(sites[i]->relays, bytes[i] * (copies - 1), 1));
   }
   loads.ingress_demands = ingress.all();
@@ -107,7 +107,7 @@ Loads loads_of(const std::vector<Task>& tasks, const SiteTable& table, const Net
   const std::vector<double> rates = nic_rates(network);
   loads.ingress = divide(loads.ingress_demands, rates);
   loads.egress = divide(loads.egress_demands, rates);
-  const auto grain = static_cast<double>(grain_of(tasks));
+  const double grain = grain_of(tasks);
   loads.ingress_s = in_whole_elements(loads.ingress, rates, grain);
   loads.egress_s = in_whole_elements(loads.egress, rates, grain);
   loads.uplink_s = uplink_seconds(sites, bytes, network);

@@ -32,11 +32,11 @@ class Parametric {
     for (std::size_t d = 0; d < demands_.size(); ++d)
       if (demands_[d].bins.size() == 1) single[bin(d, 0)] += demands_[d].amount;
     Division division;
-    for (std::size_t b = 0; b < rates_.size(); ++b)
-      if (single[b] / rates_[b] > time_) {
-        time_ = single[b] / rates_[b];
-        division.cut_amount = single[b];
-        division.cut_bins = {static_cast<int>(b)};
+    for (int b = 0; b < int_size(rates_); ++b)
+      if (single[at(b)] / rates_[at(b)] > time_) {
+        time_ = single[at(b)] / rates_[at(b)];
+        division.cut_amount = single[at(b)];
+        division.cut_bins = {b};
       }
     while (true) {
       push();
@@ -129,8 +129,8 @@ class Parametric {
     std::vector<int> bins;
     for (std::size_t d = 0; d < demands_.size(); ++d)
       if (demand_level_[d] >= 0) amount += demands_[d].amount;
-    for (std::size_t b = 0; b < rates_.size(); ++b)
-      if (bin_level_[b] >= 0) rate += rates_[b], bins.push_back(static_cast<int>(b));
+    for (int b = 0; b < int_size(rates_); ++b)
+      if (bin_level_[at(b)] >= 0) rate += rates_[at(b)], bins.push_back(b);
     const double time = rate > 0 ? amount / rate : 0;
     if (time > time_ * (1 + kFlowSlack)) division.cut_amount = amount, division.cut_bins = std::move(bins);
     return time;

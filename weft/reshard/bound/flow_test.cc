@@ -40,8 +40,8 @@ Given random_demands(std::mt19937& random) {
   for (int b = pick(1, 6); b > 0; --b) given.rates.push_back(pick(1, 5));
   for (int d = pick(1, 9); d > 0; --d) {
     Demand demand{{}, static_cast<double>(pick(1, 1000))};
-    for (std::size_t b = 0; b < given.rates.size(); ++b)
-      if (pick(0, 2) == 0) demand.bins.push_back(static_cast<int>(b));
+    for (int b = 0; b < int_size(given.rates); ++b)
+      if (pick(0, 2) == 0) demand.bins.push_back(b);
     if (demand.bins.empty()) demand.bins.push_back(0);
     given.demands.push_back(demand);
   }

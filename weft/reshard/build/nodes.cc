@@ -13,7 +13,7 @@ namespace {
 
 // Orders are times in this many parts of the makespan. What leaves no host comes after all that does: a NIC is waited
 // for.
-constexpr double kParts = static_cast<double>(std::int64_t{1} << 30);
+constexpr double kParts = std::int64_t{1} << 30;
 constexpr std::int64_t kInsideHosts = std::int64_t{1} << 32;
 
 class Planter {
@@ -136,7 +136,7 @@ class Planter {
   std::array<std::int64_t, 2> tile_of(const Chunk& chunk, const std::vector<Branch>& tree, const Task& task) {
     if (makes()) return tiling_.fixed;
     const Dtype dtype = reshard_.transfers[at(task.transfer)].destination.dtype;
-    const auto bytes = chunk.box.volume() * static_cast<std::int64_t>(size_of(dtype));
+    const auto bytes = chunk.box.volume() * size_of(dtype);
     std::int64_t tile_bytes = tiling_.tile_bytes;
     if (tile_bytes == 0) {
       TileQuestion question{bytes, 1, network_.local.bytes_per_s, tiling_.message_s};
@@ -169,7 +169,7 @@ class Planter {
                          [&](std::size_t k) { return far(branch.rank, tree[k].rank); });
     });
     const double scale = schedule_.makespan_s > 0 ? kParts / schedule_.makespan_s : 0;
-    node->order_step = static_cast<std::int64_t>((chunk.end_s - chunk.begin_s) * scale / static_cast<double>(lanes));
+    node->order_step = static_cast<std::int64_t>((chunk.end_s - chunk.begin_s) * scale / lanes);
     node->order = 1 + static_cast<std::int64_t>(chunk.begin_s * scale) + node->order_step;
     if (!leaves) node->order += kInsideHosts;
   }

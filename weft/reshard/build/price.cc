@@ -47,9 +47,9 @@ class Pricing {
   }
 
   double play(const Node& node) {
-    const auto size = static_cast<double>(size_of(reshard_.transfers[at(node.transfer)].destination.dtype));
+    const auto size = size_of(reshard_.transfers[at(node.transfer)].destination.dtype);
     const Grid grid = grid_of(node.box, node.tile);
-    const auto lanes = static_cast<double>(grid.rows * grid.cols);
+    const double lanes = grid.rows * grid.cols;
     const double bytes = static_cast<double>(node.box.volume()) * size;
     const double tile = static_cast<double>(lane_box(node.box, node.tile, 0).volume()) * size;
     const auto rank = num(node.rank);

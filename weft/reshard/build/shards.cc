@@ -6,7 +6,7 @@
 
 namespace weft::resharding {
 
-int dims_of(const ShardedTensor& tensor) { return std::max(static_cast<int>(tensor.shape.size()), 1); }
+int dims_of(const ShardedTensor& tensor) { return std::max(int_size(tensor.shape), 1); }
 
 Box shard_of(const Reshard& reshard, const ShardedTensor& tensor, const std::vector<std::int64_t>& corner, int rank) {
   const Placement& placement = reshard.placements[at(tensor.placement)];

@@ -19,9 +19,9 @@ void check_stream(const Producer& producer, const Reshard& reshard) {
   if (producer.kind == ProducerKind::window)
     bad_input("a window cannot be written into another mesh; use a gemm or a copy");
   const Placement& placement = reshard.placements[at(source.placement)];
-  for (std::size_t i = 0; i < placement.ranks.size(); ++i) {
-    const Box box = shard_box(source.shape, source.sharding, placement.mesh, static_cast<int>(i));
-    const int rank = placement.ranks[i];
+  for (int i = 0; i < int_size(placement.ranks); ++i) {
+    const Box box = shard_box(source.shape, source.sharding, placement.mesh, i);
+    const int rank = placement.ranks[at(i)];
     if (box.size(0) != producer.m || box.size(1) != producer.columns(rank))
       bad_input("rank {} holds {} x {} of \"{}\", but the producer makes {} x {} there; give it the sizes of a shard",
                 rank, box.size(0), box.size(1), source.name, producer.m, producer.columns(rank));

@@ -30,13 +30,13 @@ std::int64_t even(std::int64_t total, std::int64_t most) {
 std::int64_t best_tile_bytes(const TileQuestion& q) {
   const auto least = static_cast<std::int64_t>(kMessages * q.message_s * q.bytes_per_s);
   if (q.hops < 2 || q.message_s <= 0) return std::max(kDirectBytes, least);
-  const double bytes = static_cast<double>(q.bytes);
+  const double bytes = q.bytes;
   const double best = std::sqrt(bytes * q.bytes_per_s * q.message_s / (q.hops - 1));
   return std::clamp(static_cast<std::int64_t>(best), std::max(kLeastBytes, least), std::max(kMostBytes, least));
 }
 
 std::array<std::int64_t, 2> tile_for(const Box& box, Dtype dtype, std::int64_t tile_bytes) {
-  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  const auto size = size_of(dtype);
   std::int64_t inner = size;
   for (int d = 2; d < box.dims; ++d) inner *= box.size(d);
   const std::int64_t columns = box.dims > 1 ? box.size(1) : 1;

@@ -54,7 +54,7 @@ std::vector<std::vector<int>> balanced_entries(const TaskSet& set) {
   std::vector<double> load(set.network().nics.size(), 0.0);
   for (const int i : largest_first(set.tasks))
     for (const Site& site : set.sites(i).wanting) {
-      const auto bytes = static_cast<double>(set.task(i).bytes);
+      const double bytes = set.task(i).bytes;
       const Door& door = first_to_end(site.doors, load, bytes, set.network());
       load[at(door.nic)] += bytes;
       entries[at(i)].push_back(door.rank);

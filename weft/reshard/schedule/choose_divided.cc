@@ -176,8 +176,8 @@ class Chooser {
         add_copy(holder >= 0 ? holder : rank_at(sites.wanting, nic));
       }
     } else if (!last_.empty()) {
-      for (std::size_t s = 0; s < slice.entry.size(); ++s)
-        if (static_cast<int>(s) != last_[at(i)]) add_copy(slice.entry[s]);
+      for (int s = 0; s < int_size(slice.entry); ++s)
+        if (s != last_[at(i)]) add_copy(slice.entry[at(s)]);
     }
     return slice;
   }
@@ -201,7 +201,7 @@ std::vector<Box> cut_at(const Box& box, const std::vector<double>& fractions) {
   }
   const auto is_index = [&](int dim) {
     return std::all_of(fractions.begin(), fractions.end(), [&](double f) {
-      const double index = f * static_cast<double>(box.size(dim));
+      const double index = f * box.size(dim);
       return std::abs(index - std::round(index)) < 1e-6;
     });
   };

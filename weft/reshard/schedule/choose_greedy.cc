@@ -34,7 +34,7 @@ class Greedy {
     std::vector<Slice> slices;
     while (!left_.empty()) {
       for (const Pick& pick : best_set()) {
-        load_[at(pick.nic)] += static_cast<double>(set_.task(pick.task).bytes) / rate(pick.nic);
+        load_[at(pick.nic)] += set_.task(pick.task).bytes / rate(pick.nic);
         slices.push_back(set_.whole(pick.task, pick.rank, entries_[at(pick.task)]));
         is_taken_.resize(set_.tasks.size());
         is_taken_[at(pick.task)] = 1;

@@ -17,10 +17,10 @@ bool is_door(const Site& site, int rank) {
 class Unreached {
  public:
   Unreached(const Sites& sites, const std::vector<int>& copies, const Network& network) : reached_(copies.size()) {
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      const int rack = network.rack_of[at(sites.wanting[i].host)], kind = copies[i] > 0 ? 0 : 1;
-      all_[kind].members.push_back(static_cast<int>(i));
-      racks_[rack][kind].members.push_back(static_cast<int>(i));
+    for (int i = 0; i < int_size(copies); ++i) {
+      const int rack = network.rack_of[at(sites.wanting[at(i)].host)], kind = copies[at(i)] > 0 ? 0 : 1;
+      all_[kind].members.push_back(i);
+      racks_[rack][kind].members.push_back(i);
       ++left_[kind];
     }
   }

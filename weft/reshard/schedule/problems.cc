@@ -37,7 +37,7 @@ class Checker {
       check_times(i);
       add_load(schedule_.chunks[i]);
     }
-    for (std::size_t i = 0; i < tasks_.size(); ++i) check_arrivals(static_cast<int>(i));
+    for (int i = 0; i < int_size(tasks_); ++i) check_arrivals(i);
     for (auto& [key, line] : lines_) check_line(line);
     if (schedule_.makespan_s < schedule_.lower_bound_s * (1 - kSlack))
       say("the makespan {} s is below the lower bound {} s", schedule_.makespan_s, schedule_.lower_bound_s);

@@ -75,7 +75,7 @@ class Splitter {
   void add_item(int i, Task abroad) {
     std::vector<int> racks;
     for (const int rank : abroad.senders) racks.push_back(rack_of(rank));
-    const auto bytes = static_cast<double>(abroad.bytes);
+    const double bytes = abroad.bytes;
     items_.push_back({demands_.add(racks, bytes), bytes});
     abroad_.push_back({i, std::move(abroad)});
   }

@@ -23,7 +23,7 @@ bool Resources::has_uplinks() const {
 std::vector<Use> Resources::uses(const std::vector<Chunk>& chunks) const {
   std::vector<Use> all;
   for (const Chunk& chunk : chunks) {
-    const auto bytes = static_cast<double>(chunk.bytes);
+    const double bytes = chunk.bytes;
     for (const Hop& hop : chunk.hops) {
       const int from = network_.nic_of[at(hop.from)], to = network_.nic_of[at(hop.to)];
       const int from_host = network_.nics[at(from)].host, to_host = network_.nics[at(to)].host;

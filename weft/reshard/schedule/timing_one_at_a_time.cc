@@ -33,18 +33,18 @@ class Dispatcher {
         is_busy_(at(resources.size())) {
     std::map<std::vector<int>, int> known;
     std::vector<int> key;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      place_[at(order[i])] = static_cast<int>(i);
+    for (int i = 0; i < int_size(order); ++i) {
+      place_[at(order[at(i)])] = i;
       key.clear();
-      for (const Use& use : jobs[at(order[i])].uses) key.push_back(use.resource);
+      for (const Use& use : jobs[at(order[at(i)])].uses) key.push_back(use.resource);
       const auto [kind, is_new] = known.emplace(key, int_size(kinds_));
       if (is_new) kinds_.emplace_back();
-      kinds_[at(kind->second)].jobs.push_back(order[i]);
+      kinds_[at(kind->second)].jobs.push_back(order[at(i)]);
     }
   }
 
   double run() {
-    for (std::size_t k = 0; k < kinds_.size(); ++k) ready_.push_back(static_cast<int>(k));
+    for (int k = 0; k < int_size(kinds_); ++k) ready_.push_back(k);
     while (true) {
       std::sort(ready_.begin(), ready_.end(), [&](int a, int b) { return place(a) < place(b); });
       start_ready();
@@ -154,10 +154,10 @@ std::vector<int> staggered(const std::vector<Job>& jobs, const Resources& resour
   number = 0;
   for (auto& [nic, place] : receivers) place = number++;
   std::vector<std::pair<int, int>> turns;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const auto [out, in] = ends(jobs[i]);
+  for (int i = 0; i < int_size(jobs); ++i) {
+    const auto [out, in] = ends(jobs[at(i)]);
     const int turn = (receivers[in] - senders[out] + int_size(senders) * number) % number;
-    turns.push_back({turn, static_cast<int>(i)});
+    turns.push_back({turn, i});
   }
   std::sort(turns.begin(), turns.end());
   std::vector<int> order;

@@ -54,7 +54,7 @@ Trial lookup_trial(World& world, const Table& table, std::int64_t stride, int re
   auto offsets = std::make_shared<std::vector<std::int64_t>>(kBatch + 1);
   std::minstd_rand random(static_cast<unsigned>(world.rank()) + 1);
   for (std::int64_t& index : *indices) index = static_cast<std::int64_t>(random()) % (kTableRows / stride) * stride;
-  for (std::size_t b = 0; b < offsets->size(); ++b) (*offsets)[b] = static_cast<std::int64_t>(b) * kPooled;
+  for (std::int64_t b = 0; b < std::ssize(*offsets); ++b) (*offsets)[at(b)] = b * kPooled;
   return {[=, turn = std::int64_t{0}]() mutable {
             const std::int64_t* rows = indices->data() + turn++ % kTurns * kBatch * kPooled;
             const float* tables[] = {table->data(), table->data() + kTableRows * kDim};

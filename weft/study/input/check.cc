@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 #include "weft/study/input/values.h"
 
@@ -36,13 +37,13 @@ double Reference::made(std::uint64_t round, int rank, std::int64_t i, std::int64
     return (p.addend ? value_at(stream_of(Input::addend, rank, round), i * p.n + j) : 0) +
            product(p, x, stream_of(Input::w, rank, 0), i, j);
   const auto table = static_cast<std::uint64_t>(j / p.dim);
-  const BagTable& bag = spec_.bags[static_cast<std::size_t>(rank)][table];
+  const BagTable& bag = spec_.bags[at(rank)][table];
   const std::uint64_t values = stream_of(Input::table, rank, 0, table),
                       indices = stream_of(Input::index, rank, round, table);
   double sum = 0;
   for (std::int64_t q = i * bag.pooling; q < (i + 1) * bag.pooling; ++q)
     sum += value_at(values, zipf_index_at(indices, q, bag.rows, spec_.zipf) * p.dim + j % p.dim);
-  return p.pooling == Pooling::mean ? sum / static_cast<double>(bag.pooling) : sum;
+  return p.pooling == Pooling::mean ? sum / bag.pooling : sum;
 }
 
 // Rows of every rank's x, this rank's w.
@@ -118,7 +119,7 @@ double Reference::tolerance() const {
   // Each contribution is off by 1/254 of its block's largest value at most, the sum likewise.
   if (options.wire == Dtype::int8 || options.wire_sums == Dtype::int8)
     return 1.01 / 254 * (static_cast<double>(spec_.ranks) + 1);
-  return 1e-6 + 2.5e-7 * std::sqrt(static_cast<double>(terms_of_an_element()));
+  return 1e-6 + 2.5e-7 * std::sqrt(terms_of_an_element());
 }
 
 struct Reference::Check {

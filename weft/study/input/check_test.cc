@@ -114,12 +114,12 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
           for (const Stretch& stretch : stretches) {
             EXPECT_GT(stretch.size(), 0);
             size += stretch.size();
-            for (std::int64_t i = stretch.begin; i < stretch.end; ++i) ++seen[static_cast<std::size_t>(i)];
+            for (std::int64_t i = stretch.begin; i < stretch.end; ++i) ++seen[at(i)];
           }
           // The collective of a panel cuts it by the same rule as the whole is cut.
-          for (std::size_t owner = 0; owner < stretches.size(); ++owner) {
-            EXPECT_EQ(at, cut(size, std::ssize(stretches), static_cast<std::int64_t>(owner)));
-            at += stretches[owner].size();
+          for (std::int64_t owner = 0; owner < std::ssize(stretches); ++owner) {
+            EXPECT_EQ(at, cut(size, std::ssize(stretches), owner));
+            at += stretches[at(owner)].size();
           }
         }
         EXPECT_EQ(seen, std::vector<int>(num(m), 1)) << ranks << " ranks, " << panels << " panels";
@@ -183,10 +183,10 @@ TEST(Zipf, PopularRowsAreReadAsOftenAsTheirRankSays) {
     double all = 0;
     for (int i = 1; i <= kRows; ++i) all += std::pow(i, -exponent);
     std::vector<int> seen(kRows);
-    for (std::int64_t i = 0; i < kSamples; ++i) ++seen[static_cast<std::size_t>(zipf_rank_at(42, i, kRows, exponent))];
+    for (std::int64_t i = 0; i < kSamples; ++i) ++seen[at(zipf_rank_at(42, i, kRows, exponent))];
     // The share of [i, i + 1) is below 1 / i^a for the first rows and meets it soon.
     for (const int rank : {10, 30, 100})
-      EXPECT_NEAR(seen[static_cast<std::size_t>(rank - 1)], kSamples * std::pow(rank, -exponent) / all,
+      EXPECT_NEAR(seen[at(rank - 1)], kSamples * std::pow(rank, -exponent) / all,
                   0.3 * kSamples * std::pow(rank, -exponent) / all)
           << exponent << " " << rank;
     EXPECT_GT(seen[0], seen[1]);

@@ -22,7 +22,7 @@ std::int64_t cache_bytes() {
 // Enough that none is still in the cache when its turn comes again.
 std::int64_t copies_of(const Producer& p) {
   if (!p.is_product()) return 1;
-  const std::int64_t bytes = p.k * p.n * static_cast<std::int64_t>(size_of(p.weight));
+  const std::int64_t bytes = p.k * p.n * size_of(p.weight);
   return std::clamp<std::int64_t>(ceil_div(2 * cache_bytes(), bytes) + 1, 1, kMaxCopies);
 }
 
@@ -30,33 +30,31 @@ std::int64_t copies_of(const Producer& p) {
 
 double RankInputs::bytes(const OpSpec& spec) {
   const Producer& p = spec.producer;
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+  const double m = p.m, n = p.n, k = p.k;
   if (p.kind == ProducerKind::embedding_bag) {
     double most = 0;
     for (const auto& of_rank : spec.bags) {
       double bytes = 0;
       for (const BagTable& bag : of_rank)  // indices twice: panels hold them in their own order
-        bytes += static_cast<double>(bag.rows) * static_cast<double>(p.dim) * 4 +
-                 m * static_cast<double>(bag.pooling + 1) * 8 * 2;
+        bytes += static_cast<double>(bag.rows) * p.dim * 4 + m * (bag.pooling + 1) * 8 * 2;
       most = std::max(most, bytes);
     }
     return most;
   }
   if (p.kind == ProducerKind::copy) return m * n * 4;
-  return m * k * 4 + (p.addend ? 2 * m * n * 4 : 0) +
-         k * n * static_cast<double>(size_of(p.weight)) * static_cast<double>(copies_of(p));
+  return m * k * 4 + (p.addend ? 2 * m * n * 4 : 0) + k * n * size_of(p.weight) * copies_of(p);
 }
 
 RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank), copies_(copies_of(spec.producer)) {
   const Producer& p = spec.producer;
   if (p.kind == ProducerKind::embedding_bag) {
-    for (const BagTable& bag : spec.bags[static_cast<std::size_t>(rank)]) {
+    for (const BagTable& bag : spec.bags[at(rank)]) {
       const std::uint64_t stream = stream_of(Input::table, rank, 0, tables_.size());
       auto& table = tables_.emplace_back(bag.rows * p.dim);
-      for (std::size_t i = 0; i < table.size(); ++i) table[i] = value_at(stream, static_cast<std::int64_t>(i));
+      for (std::int64_t i = 0; i < std::ssize(table); ++i) table[at(i)] = value_at(stream, i);
       indices_.emplace_back(p.m * bag.pooling);
       auto& offsets = offsets_.emplace_back(p.m + 1);
-      for (std::int64_t b = 0; b <= p.m; ++b) offsets[static_cast<std::size_t>(b)] = b * bag.pooling;
+      for (std::int64_t b = 0; b <= p.m; ++b) offsets[at(b)] = b * bag.pooling;
       table_pointers_.push_back(table.data());
       index_pointers_.push_back(indices_.back().data());
       offset_pointers_.push_back(offsets.data());
@@ -82,14 +80,14 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
 
 void RankInputs::refresh(std::uint64_t round) {
   const std::uint64_t stream = stream_of(Input::x, rank_, round);
-  for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = value_at(stream, static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < std::ssize(x_); ++i) x_[at(i)] = value_at(stream, i);
   const std::uint64_t addends = stream_of(Input::addend, rank_, round);
-  for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = value_at(addends, static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < std::ssize(addend_); ++i) addend_[at(i)] = value_at(addends, i);
   for (std::size_t t = 0; t < indices_.size(); ++t) {
     const std::uint64_t indices = stream_of(Input::index, rank_, round, t);
-    const std::int64_t rows = spec_.bags[static_cast<std::size_t>(rank_)][t].rows;
-    for (std::size_t i = 0; i < indices_[t].size(); ++i)
-      indices_[t][i] = zipf_index_at(indices, static_cast<std::int64_t>(i), rows, spec_.zipf);
+    const std::int64_t rows = spec_.bags[at(rank_)][t].rows;
+    for (std::int64_t i = 0; i < std::ssize(indices_[t]); ++i)
+      indices_[t][at(i)] = zipf_index_at(indices, i, rows, spec_.zipf);
   }
 }
 
@@ -118,7 +116,7 @@ Inputs RankInputs::next() {
 EstimateHint bench_hint(const OpSpec& spec) {
   EstimateHint hint = hint_of(spec);
   const Producer& p = spec.producer;
-  if (p.k > 0) hint.weights_in_turn = RankInputs::bytes(spec) - static_cast<double>(p.m) * static_cast<double>(p.k) * 4;
+  if (p.k > 0) hint.weights_in_turn = RankInputs::bytes(spec) - 4.0 * p.m * p.k;
   return hint;
 }
 

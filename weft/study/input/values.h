@@ -37,7 +37,7 @@ constexpr std::int64_t index_at(std::uint64_t stream, std::int64_t position, std
 // Popularity 1 / i^exponent for the i-th most popular of `rows` rows, by inverting the integral of the density: the
 // share of row i is that of [i, i + 1). Popular rows are spread over the table by a hash, as ids of users are.
 inline std::int64_t zipf_rank_at(std::uint64_t stream, std::int64_t position, std::int64_t rows, double exponent) {
-  const double u = static_cast<double>(mixed(stream + static_cast<std::uint64_t>(position)) >> 11) * 0x1p-53;
+  const double u = (mixed(stream + static_cast<std::uint64_t>(position)) >> 11) * 0x1p-53;
   const double end = static_cast<double>(rows) + 1, power = 1 - exponent;
   const double at = std::abs(power) < 1e-9 ? std::pow(end, u) : std::pow(u * (std::pow(end, power) - 1) + 1, 1 / power);
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(at) - 1, 0, rows - 1);

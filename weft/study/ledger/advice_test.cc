@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -21,8 +23,7 @@ BlockLedger ledger_of(const Figures& figures) {
   out.table.link = {Link{.bytes_per_s = 1e9 / 8, .latency_s = 1e-5}, "1gbit,10us"};
   out.table.aa_band = 0.01;
   const double us[] = {figures.sequential, figures.panels, figures.fused, figures.compute};
-  for (const Style style : kStyles)
-    out.table.rows.push_back({.name = to_string(style), .measured_us = us[static_cast<std::size_t>(style)]});
+  for (const Style style : kStyles) out.table.rows.push_back({.name = to_string(style), .measured_us = us[at(style)]});
   set_exposed(&out.table);
   SubLayerRow fc2{.name = "fc2", .collective = "all_reduce", .comm_us = figures.comm};
   fc2.us = {100 + figures.comm, 100 + figures.comm, 100, 100};

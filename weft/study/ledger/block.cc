@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/study/input/values.h"
 #include "weft/world/world.h"
 
@@ -58,15 +59,15 @@ MeasuredPart& WorkloadBlock::part(const std::string& name, const Producer& produ
 void WorkloadBlock::refresh(std::uint64_t round) {
   const bool whole = workload_.kind == WorkloadKind::transformer;
   const std::uint64_t stream = stream_of(Input::x, whole ? 0 : rank_, round);
-  for (std::size_t i = 0; i < input_.size(); ++i) input_[i] = value_at(stream, static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < std::ssize(input_); ++i) input_[at(i)] = value_at(stream, i);
   if (refresh_more_) refresh_more_(round);
 }
 
 void WorkloadBlock::run(Style style, StageLog& log) {
   log.start();
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    log.enter(static_cast<int>(s));
-    stages_[s].run(style, log);
+  for (int s = 0; s < int_size(stages_); ++s) {
+    log.enter(s);
+    stages_[at(s)].run(style, log);
   }
 }
 
@@ -92,12 +93,12 @@ double block_bytes(const Workload& workload, int ranks) {
   double elements = 0;
   for (int rank = 0; rank < ranks; ++rank)
     for (const SubLayer& layer : sub_layers(workload, {.ranks = ranks, .rank = rank}, Phase::forward)) {
-      const auto m = static_cast<double>(layer.m), n = static_cast<double>(layer.n), k = static_cast<double>(layer.k);
-      if (layer.work == WorkKind::gemm) elements += static_cast<double>(layer.count) * k * n;
-      elements += static_cast<double>(layer.count) * m * (layer.communicates() ? 8 * n : 2 * n);
+      const double m = layer.m, n = layer.n, k = layer.k;
+      if (layer.work == WorkKind::gemm) elements += layer.count * k * n;
+      elements += layer.count * m * (layer.communicates() ? 8 * n : 2 * n);
     }
   if (workload.kind == WorkloadKind::dlrm)
-    for (const std::int64_t rows : workload.rows) elements += static_cast<double>(rows * workload.dim);
+    for (const std::int64_t rows : workload.rows) elements += rows * workload.dim;
   return 4 * elements;
 }
 

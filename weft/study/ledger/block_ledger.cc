@@ -6,6 +6,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/study/contest.h"
 #include "weft/study/ledger/block.h"
@@ -17,8 +18,6 @@ namespace weft {
 namespace {
 
 constexpr double kAgree = 2e-4;  // of the largest value: between styles that sum in different orders, layer after layer
-
-std::size_t index_of(Style style) { return static_cast<std::size_t>(style); }
 
 class BlockRounds {
  public:
@@ -80,7 +79,7 @@ RoundsOptions BlockRounds::rounds_options() {
   };
   out.judge = [this](const Contestant& contestant, std::uint64_t, const TurnTime& turn) {
     for (const Style style : kStyles)
-      if (contestant.name == to_string(style)) spans_[index_of(style)][turn.start_ns] = log_.spans();
+      if (contestant.name == to_string(style)) spans_[at(style)][turn.start_ns] = log_.spans();
     return true;
   };
   return out;
@@ -90,7 +89,7 @@ RoundsOptions BlockRounds::rounds_options() {
 void BlockRounds::after(Style style, std::uint64_t round) {
   if (style == Style::compute || (style != Style::sequential && expected_.empty())) return;
   compare(style);
-  if (round == 0) max_error_ = std::max(max_error_, check_.error_of(block_, index_of(style) + 1));
+  if (round == 0) max_error_ = std::max(max_error_, check_.error_of(block_, at(style) + 1));
 }
 
 // Against the sequential output of the same round.
@@ -155,11 +154,11 @@ double BlockRounds::stage_us(Style style, std::size_t stage) {
   std::vector<double> us;
   for (const TurnTime& turn : rounds_.turns(to_string(style))) {
     double sum = 0;
-    for (const StageSpan& span : spans_[index_of(style)].at(turn.start_ns))
-      if (at(span.stage) == stage) sum += static_cast<double>(span.end_ns - span.begin_ns) * 1e-3;
+    for (const StageSpan& span : spans_[at(style)].at(turn.start_ns))
+      if (at(span.stage) == stage) sum += (span.end_ns - span.begin_ns) * 1e-3;
     us.push_back(sum);
   }
-  return static_cast<double>(clock_.sum_of_ranks(std::llround(median(us) * 1e3))) * 1e-3 / world_.size();
+  return clock_.sum_of_ranks(std::llround(median(us) * 1e3)) * 1e-3 / world_.size();
 }
 
 void BlockRounds::fill_sub_layers(BlockLedger* out) {
@@ -169,8 +168,8 @@ void BlockRounds::fill_sub_layers(BlockLedger* out) {
     fill_facts(stage, &row, &out->plans);
     out->comm_us += row.comm_us;
     for (const Style style : kStyles) {
-      row.us[index_of(style)] = stage_us(style, s);
-      row.predicted_us[index_of(style)] = block_.predicted_s(stage, style, out->table.cluster) * 1e6;
+      row.us[at(style)] = stage_us(style, s);
+      row.predicted_us[at(style)] = block_.predicted_s(stage, style, out->table.cluster) * 1e6;
     }
     out->sub_layers.push_back(row);
   }
@@ -180,7 +179,7 @@ void BlockRounds::fill_sub_layers(BlockLedger* out) {
 std::vector<RankSpans> BlockRounds::spans_of_ranks(Style style) {
   const std::int64_t start_ns = typical(style).start_ns;
   std::vector<RankSpans> out(num(world_.size()));
-  for (const StageSpan& span : spans_[index_of(style)].at(start_ns)) {
+  for (const StageSpan& span : spans_[at(style)].at(start_ns)) {
     const std::int64_t mine[] = {span.stage, static_cast<std::int64_t>(span.doing), span.begin_ns - start_ns,
                                  span.end_ns - start_ns};
     const auto told = clock_.tell(mine);
@@ -209,7 +208,7 @@ BlockLedger BlockRounds::run() {
   out.same_bits = clock_.worst_of_ranks(same_bits_ ? 0 : 1) == 0;
   out.note = block_.note();
   if (block_.weight_load().matrices > 0) out.weights = block_.weight_load();
-  for (const Style style : kStyles) out.spans[index_of(style)] = spans_of_ranks(style);
+  for (const Style style : kStyles) out.spans[at(style)] = spans_of_ranks(style);
   return out;
 }
 

@@ -21,7 +21,7 @@ struct SubLayerRow {
   double comm_us = 0;                                       // the collective alone
   int panels = 0;                                           // in the style of that name
   std::array<double, kStyles.size()> us{}, predicted_us{};  // by style, mean of the ranks
-  double of(Style style) const { return us[static_cast<std::size_t>(style)]; }
+  double of(Style style) const { return us[at(style)]; }
 };
 
 using RankSpans = std::vector<StageSpan>;  // of one rank in one style; times from the common start

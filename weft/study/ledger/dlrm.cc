@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/study/input/values.h"
@@ -23,10 +24,9 @@ struct Tables {
 
   void refresh(const Workload& w, int rank, std::uint64_t round) {
     for (std::size_t t = 0; t < mine.size(); ++t) {
-      const auto table = static_cast<std::size_t>(mine[t]);
+      const auto table = num(mine[t]);
       const std::uint64_t stream = stream_of(Input::index, rank, round, t);
-      for (std::size_t i = 0; i < indices[t].size(); ++i)
-        indices[t][i] = index_at(stream, static_cast<std::int64_t>(i), w.rows[table]);
+      for (std::int64_t i = 0; i < std::ssize(indices[t]); ++i) indices[t][at(i)] = index_at(stream, i, w.rows[table]);
     }
   }
 };
@@ -34,17 +34,17 @@ struct Tables {
 std::shared_ptr<Tables> make_tables(WorkloadBlock& block) {
   const Workload& w = block.workload();
   auto out = std::make_shared<Tables>();
-  out->mine = tables_of_ranks(w, block.ranks())[static_cast<std::size_t>(block.rank())];
+  out->mine = tables_of_ranks(w, block.ranks())[at(block.rank())];
   for (const int table : out->mine) {
-    const auto t = static_cast<std::size_t>(table);
+    const auto t = num(table);
     const std::int64_t reads = w.multi_hot[t];
     float* values = block.buffer(w.rows[t] * w.dim);
     const std::uint64_t stream = stream_of(Input::table, block.rank(), 0, t);
     for (std::int64_t i = 0; i < w.rows[t] * w.dim; ++i) values[i] = value_at(stream, i) / static_cast<float>(reads);
     out->tables.push_back(values);
-    out->indices.emplace_back(static_cast<std::size_t>(w.batch * reads));
-    auto& offsets = out->offsets.emplace_back(static_cast<std::size_t>(w.batch) + 1);
-    for (std::size_t b = 0; b < offsets.size(); ++b) offsets[b] = static_cast<std::int64_t>(b) * reads;
+    out->indices.emplace_back(num(w.batch * reads));
+    auto& offsets = out->offsets.emplace_back(num(w.batch) + 1);
+    for (std::int64_t b = 0; b < std::ssize(offsets); ++b) offsets[at(b)] = b * reads;
   }
   for (const auto& indices : out->indices) out->index_pointers.push_back(indices.data());
   for (const auto& offsets : out->offsets) out->offset_pointers.push_back(offsets.data());
@@ -57,7 +57,7 @@ double most_reads(const Workload& w, int ranks) {
   std::int64_t most = 0;
   for (const auto& tables : tables_of_ranks(w, ranks)) {
     std::int64_t reads = 0;
-    for (const int table : tables) reads += w.multi_hot[static_cast<std::size_t>(table)];
+    for (const int table : tables) reads += w.multi_hot[at(table)];
     most = std::max(most, reads);
   }
   return static_cast<double>(most);
@@ -67,8 +67,7 @@ double most_reads(const Workload& w, int ranks) {
 void add_embedding(WorkloadBlock& block, float* met, std::int64_t met_cols) {
   const Workload& w = block.workload();
   std::vector<std::int64_t> tables_of;
-  for (const auto& tables : tables_of_ranks(w, block.ranks()))
-    tables_of.push_back(static_cast<std::int64_t>(tables.size()));
+  for (const auto& tables : tables_of_ranks(w, block.ranks())) tables_of.push_back(std::ssize(tables));
   const auto tables = make_tables(block);
   MeasuredPart& part = block.part("embedding",
                                   embedding_bag({.rows = *std::max_element(w.rows.begin(), w.rows.end()),
@@ -81,7 +80,7 @@ void add_embedding(WorkloadBlock& block, float* met, std::int64_t met_cols) {
     tables->refresh(block.workload(), block.rank(), round);
     part.refresh_panels(tables->inputs());
   });
-  const double bytes = static_cast<double>(w.batch * w.dim * 4) * most_reads(w, block.ranks());
+  const double bytes = (w.batch * w.dim * 4) * most_reads(w, block.ranks());
   block.stage({"embedding",
                [=, &part](Style style, StageLog& log) {
                  for (const Placed& p : part.run(style, tables->inputs(), log)) {

@@ -74,7 +74,7 @@ class ModelRounds {
       const ModelForm& form = forms_[i];
       LedgerRow row{.name = form.name, .measured_us = rounds_.median_us(form.name)};
       double sent = 0;
-      for (const std::int64_t bytes : rounds_.turns(form.name).front().said) sent += static_cast<double>(bytes);
+      for (const std::int64_t bytes : rounds_.turns(form.name).front().said) sent += bytes;
       row.sent_bytes = sent;
       row.dropped = num_dropped(form.modes);
       row.syncs = 2 * int_size(form.modes) - row.dropped;

@@ -50,8 +50,8 @@ class ModelPricer {
     const std::int64_t qkv = attended + 2 * shard_.kv_heads.size() * config_.head_dim;
     const std::int64_t up = shard_.mlp.size() * (config_.gated() ? 2 : 1);
     // Scores and values: every query meets half of the keys; two passes over rows for the norms.
-    const double attention = 2.0 * static_cast<double>(rows_ * rows_ * attended) / cluster_.flops_per_s;
-    const double passes = 4.0 * static_cast<double>(rows_ * config_.hidden * 4) / cluster_.write_bytes_per_s;
+    const double attention = 2.0 * (rows_ * rows_ * attended) / cluster_.flops_per_s;
+    const double passes = 4.0 * (rows_ * config_.hidden * 4) / cluster_.write_bytes_per_s;
     return kept({rows_, qkv, config_.hidden}) + attention + kept({rows_, up, config_.hidden}) + passes;
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/study/ledger/hardware.h"
 #include "weft/study/ledger/model_ledger.h"
 
@@ -29,7 +30,7 @@ ModelLedger predicted(const ModelTask& task, double bytes_per_s) {
 TEST(ModelTask, ReadsThePromptAndFindsWhatToDrop) {
   const ModelTask task = small_task();
   EXPECT_EQ(task.prompt.size(), 64u);
-  EXPECT_EQ(task.dropped.size(), static_cast<std::size_t>(task.source.config.blocks));
+  EXPECT_EQ(task.dropped.size(), num(task.source.config.blocks));
   EXPECT_FALSE(task.dropped_why.empty());
   EXPECT_FALSE(task_text(task).empty());
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/mesh/box.h"
 #include "weft/study/input/values.h"
 #include "weft/world/world.h"
@@ -21,9 +22,9 @@ double made(const MeasuredPart& part, std::int64_t i, std::int64_t j) {
   const Inputs& in = part.last_inputs();
   double sum = 0;
   if (p.kind == ProducerKind::embedding_bag) {
-    const auto t = static_cast<std::size_t>(j / p.dim);
+    const auto t = num(j / p.dim);
     for (std::int64_t q = in.offsets[t][i]; q < in.offsets[t][i + 1]; ++q)
-      sum += static_cast<double>(in.tables[t][in.indices[t][q] * p.dim + j % p.dim]);
+      sum += in.tables[t][in.indices[t][q] * p.dim + j % p.dim];
     return sum;
   }
   const auto* w = static_cast<const float*>(in.w);
@@ -32,7 +33,7 @@ double made(const MeasuredPart& part, std::int64_t i, std::int64_t j) {
   return sum;
 }
 
-double at(const Result& result, std::int64_t row, std::int64_t col) {
+double value_in(const Result& result, std::int64_t row, std::int64_t col) {
   for (const Placed& p : result)
     if (row >= p.row && row < p.row + p.values.rows && col >= p.col && col < p.col + p.values.cols)
       return static_cast<double>(p.values.row(row - p.row)[col - p.col]);
@@ -47,9 +48,7 @@ int owner_of(std::int64_t row, std::int64_t m, int ranks) {
 
 }  // namespace
 
-double rounding_of(std::int64_t terms) {
-  return 1e-6 * std::sqrt(static_cast<double>(std::max<std::int64_t>(terms, 16)));
-}
+double rounding_of(std::int64_t terms) { return 1e-6 * std::sqrt(std::max<std::int64_t>(terms, 16)); }
 
 SampleCheck::SampleCheck(World& world)
     : world_(world),
@@ -93,12 +92,13 @@ double SampleCheck::error_of(const MeasuredPart& part, std::uint64_t seed) {
       const Sample where = sample(source, s);
       double exact = 0;
       for (int r = 0; r < ranks; ++r)
-        if (!exchange || r == source) exact += told[static_cast<std::size_t>(r) * kSamples + s];
+        if (!exchange || r == source) exact += told[at(r) * kSamples + s];
       largest = std::max(largest, std::abs(exact));
       if (kind != SpaceKind::all_reduce && owner_of(where.row, p.m, ranks) != rank) continue;
       std::int64_t row = kind == SpaceKind::all_reduce ? where.row : where.row - begin;
       if (exchange && !beside) row += source * part_rows;
-      worst = std::max(worst, std::abs(at(part.last_result(), row, (beside ? first_col : 0) + where.col) - exact));
+      worst =
+          std::max(worst, std::abs(value_in(part.last_result(), row, (beside ? first_col : 0) + where.col) - exact));
     }
     first_col += p.columns(source);
   }

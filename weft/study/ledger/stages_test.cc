@@ -64,14 +64,14 @@ TEST(Stages, AttentionOfAPartOfAHeadIsThatOfANarrowerOne) {
 
 TEST(BlockBytes, CountsWeightsOnceOverTheRanksAndTablesOnce) {
   const Workload whole = load_workload("t-nlg"), small = scaled(whole, whole.scale_down);
-  const double weights = 4.0 * 12 * static_cast<double>(small.hidden) * static_cast<double>(small.hidden);
+  const double weights = 4.0 * 12 * static_cast<double>(small.hidden) * small.hidden;
   EXPECT_GT(block_bytes(small, 2), weights);
   EXPECT_LT(block_bytes(small, 4), 2 * block_bytes(small, 2));  // weights are shared, activations are not
   EXPECT_GT(block_bytes(whole, 2), block_bytes(small, 2));
 
   const Workload dlrm = load_workload("dlrm-v2");
   double tables = 0;
-  for (const std::int64_t rows : dlrm.rows) tables += 4.0 * static_cast<double>(rows * dlrm.dim);
+  for (const std::int64_t rows : dlrm.rows) tables += 4.0 * (rows * dlrm.dim);
   EXPECT_GT(block_bytes(dlrm, 2), tables);
   EXPECT_LT(block_bytes(dlrm, 2), 2 * tables);
 }

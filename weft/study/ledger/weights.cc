@@ -63,8 +63,8 @@ const float* WeightLoader::load(std::int64_t k, std::int64_t n, Split split, flo
   const void* input = source.empty() ? nullptr : source.data();
   op.run({&input, 1});
   const auto* part = static_cast<const float*>(op.view("dst0").data);
-  done_.measured_us += static_cast<double>(clock_.worst_of_ranks(CommonClock::now_ns() - start)) * 1e-3;
-  done_.sent_bytes += static_cast<double>(clock_.sum_of_ranks(op.sent().bytes));
+  done_.measured_us += clock_.worst_of_ranks(CommonClock::now_ns() - start) * 1e-3;
+  done_.sent_bytes += clock_.sum_of_ranks(op.sent().bytes);
   check(part, shard_box(shape, transfer.destination.sharding, mesh, rank), values, rank);
 
   done_.bytes += static_cast<double>(k * n * ranks) * sizeof(float);

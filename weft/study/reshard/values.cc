@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {
+std::uint64_t spread_bits(std::uint64_t x) {
   x *= 0x9e3779b97f4a7c15u;
   x ^= x >> 29;
   x *= 0xbf58476d1ce4e5b9u;
@@ -71,7 +71,7 @@ void fill(const PlacedValues& values, const Box& box, void* memory) {
   for_each_row(values.shape, box, [&](std::int64_t first, const auto&, std::int64_t row) {
     T* out = static_cast<T*>(memory) + row * cols;
     for (std::int64_t j = 0; j < cols; ++j)
-      out[j] = element<dtype>(mixed(values.seed + static_cast<std::uint64_t>(first + j)), values.range);
+      out[j] = element<dtype>(spread_bits(values.seed + static_cast<std::uint64_t>(first + j)), values.range);
   });
 }
 
@@ -83,7 +83,7 @@ std::optional<WrongElement> check(const PlacedValues& values, const Box& box, co
   for_each_row(values.shape, box, [&](std::int64_t first, const auto& corner, std::int64_t row) {
     const T* in = static_cast<const T*>(memory) + row * cols;
     const auto expected = [&](std::int64_t j) {
-      return element<dtype>(mixed(values.seed + static_cast<std::uint64_t>(first + j)), values.range);
+      return element<dtype>(spread_bits(values.seed + static_cast<std::uint64_t>(first + j)), values.range);
     };
     std::int64_t differ = 0;
     for (std::int64_t j = 0; j < cols; ++j) differ += in[j] != expected(j);
@@ -126,7 +126,7 @@ PlacedValues values_of(const Transfer& transfer, int index, std::uint64_t round)
   PlacedValues values{transfer.destination.shape, transfer.destination.dtype, 0};
   for (const Part& part : transfer.parts)
     if (part.tensor.dtype == Dtype::bf16) values.range = Dtype::bf16;
-  values.seed = mixed(static_cast<std::uint64_t>(index) * 1'000'003u + round + 1);
+  values.seed = spread_bits(static_cast<std::uint64_t>(index) * 1'000'003u + round + 1);
   return values;
 }
 

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-using pipeline::Compared, pipeline::Sent, pipeline::Span, pipeline::WorkItem;
+using pipeline::Compared, pipeline::Span, pipeline::WorkItem;
 
 // Colours: a whole backward and the part of it that others wait for have the same one.
 constexpr int kTransferColour = 4;
@@ -70,7 +70,7 @@ std::string schedule_svg(const Compared& one, const std::string& title) {
     work.group = sends.group = fmt::format("stage {}", s);
     work.name = "work";
     sends.name = "sends";
-    for (const Sent& sent : one.timing.sends) {
+    for (const pipeline::Sent& sent : one.timing.sends) {
       if (sent.from != s) continue;
       sends.bars.push_back(bar_of(sent.item, sent.sending, kTransferColour, one.schedule.num_chunks));
       sends.bars.back().share = 0.5;  // a link for each direction

@@ -61,20 +61,20 @@ PipelinePreset parse_preset(std::string_view json, std::string_view where) {
   PipelinePreset preset;
   preset.name = get_string(object, "name", where);
   preset.source = get_string(object, "source", where);
-  preset.micro_batches = static_cast<int>(get_int(object, "micro_batches", where, 1, kMaxMicroBatchesOfPreset));
+  preset.micro_batches = get_small(object, "micro_batches", where, 1, kMaxMicroBatchesOfPreset);
   preset.backward = get_double(object, "backward", where, 0, 100);
   preset.tensors = load_manifest(get_string(object, "tensors", where));
   Params params = preset.tensors.params;
   for (const auto& item : get_object(object, "params", where).items())
     params[item.key()] = get_int(object["params"], item.key(), where);
   const double rate = get_double(object, "flops_per_s", where, 1, kMaxFlopsRate);
-  const auto devices = static_cast<double>(preset.tensors.reshard.placements.front().ranks.size());
+  const double devices = preset.tensors.reshard.placements.front().ranks.size();
   const ManifestWords words(params);
   for (const Json& value : get_array(object, "forward_flops", where)) {
     if (!value.is_string()) bad_input("{}: \"forward_flops\" has {}; give expressions in strings", where, value.dump());
     const std::int64_t flops = words.eval(value.get<std::string>(), fmt::format("{}: \"forward_flops\"", where));
     if (flops < 1) bad_input("{}: \"forward_flops\" has {}, which is {}; give 1 or more", where, value.dump(), flops);
-    preset.forward_s.push_back(static_cast<double>(flops) / devices / rate);
+    preset.forward_s.push_back(flops / devices / rate);
   }
   if (preset.num_stages() < 2)
     bad_input("{}: \"forward_flops\" has {} items; give one per stage, at least 2", where, preset.num_stages());

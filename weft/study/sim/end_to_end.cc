@@ -15,7 +15,7 @@ constexpr std::array kCompared{Config::sequential, Config::t3, Config::t3_mca, C
 // Two norms (read, write), two residual sums (two reads, one write) over the whole width; an activation over the split
 // one. Backward reads and writes twice as much.
 double between_bytes(const Workload& w, int tp, Phase phase) {
-  const double tokens = static_cast<double>(w.tokens()), element = static_cast<double>(size_of(w.dtype));
+  const double tokens = w.tokens(), element = size_of(w.dtype);
   const double whole = (2 * 2 + 2 * 3) * static_cast<double>(w.hidden);
   const double split = 2 * static_cast<double>(w.ffn) / tp;
   return tokens * (whole + split) * element * (phase == Phase::forward ? 1 : 2);
@@ -25,7 +25,7 @@ double alone_s(const SubLayer& layer, const Chip& chip) {
   if (layer.work == WorkKind::attention) return flops(layer) / (chip.flops_per_s() * kAttentionRate);
   const std::array<std::int64_t, 2> tile{std::min(chip.tile_rows, layer.m), std::min(chip.tile_cols, layer.n)};
   const Plan plan = build(gemm({.m = layer.m, .n = layer.n, .k = layer.k, .tile = tile}), keep());
-  return simulate(plan, chip, {.output = Output::cached, .keep = true}).seconds() * static_cast<double>(layer.count);
+  return simulate(plan, chip, {.output = Output::cached, .keep = true}).seconds() * layer.count;
 }
 
 struct BlockTime {
@@ -57,7 +57,7 @@ std::vector<EndToEndRow> end_to_end(Simulator& simulator) {
       const BlockTime forward = block_time(simulator, w, tp, Phase::forward);
       const BlockTime backward = block_time(simulator, w, tp, Phase::backward);
       for (const bool training : {true, false}) {
-        const auto layers = static_cast<double>(w.layers);
+        const double layers = w.layers;
         const auto of = [&](std::size_t c) {
           return layers * (forward.seconds[c] + (training ? backward.seconds[c] : 0));
         };

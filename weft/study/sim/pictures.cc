@@ -54,7 +54,7 @@ std::string traffic_svg(Simulator& simulator) {
       const CaseTraffic& t = simulator.run(one, config).traffic;
       draw::BarGroup group{.name = config == Config::sequential ? label(one) : ""};
       for (const std::int64_t bytes : {t.gemm_read, t.gemm_write, t.rs_read, t.rs_write, t.ag_read, t.ag_write})
-        group.values.push_back(static_cast<double>(bytes) * 1e-6);
+        group.values.push_back(bytes * 1e-6);
       chart.groups.push_back(std::move(group));
     }
   chart.width = 1280;
@@ -74,8 +74,7 @@ std::string over_time_svg(Simulator& simulator, const SimCase& one, Config confi
   for (std::size_t c = 0; c < kNames.size(); ++c) {
     draw::Series series{.name = kNames[c]};
     for (std::size_t b = 0; b < run.bins.size(); ++b)
-      series.samples.push_back(
-          {(static_cast<double>(b) + 0.5) * kBin, static_cast<double>(run.bins[b][c]) / kBin * 1e-9});
+      series.samples.push_back({(static_cast<double>(b) + 0.5) * kBin, run.bins[b][c] / kBin * 1e-9});
     chart.series.push_back(std::move(series));
   }
   chart.width = 1080;

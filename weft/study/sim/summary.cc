@@ -49,8 +49,8 @@ SimSummary summary(Simulator& simulator, const std::vector<SimCase>& cases) {
   for (const SimCase& one : cases) {
     const auto& before = simulator.run(one, Config::sequential).traffic;
     const auto& after = simulator.run(one, Config::t3_mca).traffic;
-    traffic.push_back(static_cast<double>(after.total()) / static_cast<double>(before.total()));
-    reads.push_back(static_cast<double>(before.gemm_read) / static_cast<double>(after.gemm_read));
+    traffic.push_back(static_cast<double>(after.total()) / before.total());
+    reads.push_back(static_cast<double>(before.gemm_read) / after.gemm_read);
     writes.push_back(static_cast<double>(after.gemm_write + after.rs_write) /
                      static_cast<double>(before.gemm_write + before.rs_write));
   }

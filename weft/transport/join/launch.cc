@@ -211,11 +211,11 @@ class Launch {
   }
 
   void signal_all(int signal) const {
-    for (std::size_t position = 0; position < children_.size(); ++position) {
-      if (!children_[position]) continue;
-      signal_process(children_[position], signal);
+    for (int position = 0; position < int_size(children_); ++position) {
+      if (!children_[at(position)]) continue;
+      signal_process(children_[at(position)], signal);
       // Where the child is a script that runs the rank, the rank must hear it too.
-      if (const auto& process = hub_.process(static_cast<int>(position))) signal_process(*process, signal);
+      if (const auto& process = hub_.process(position)) signal_process(*process, signal);
     }
   }
 

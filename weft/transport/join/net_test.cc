@@ -91,7 +91,7 @@ class Net : public ProcessRanks {
       if (rank == victim) continue;
       EXPECT_EQ(exit_code_of(pids[rank]), 1) << "rank " << rank;
       const Seen what = seen(rank);
-      const double took = static_cast<double>(what.at_ns - blow_ns) * 1e-9;
+      const double took = (what.at_ns - blow_ns) * 1e-9;
       EXPECT_EQ(what.rank, victim) << "rank " << rank << " said" << what.words;
       EXPECT_EQ(what.host, victim < 2 ? "a" : "b") << what.words;
       EXPECT_GE(took, least_s) << what.words;

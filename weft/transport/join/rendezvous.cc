@@ -176,7 +176,7 @@ std::optional<Frame> FrameSocket::next() {
   if (incoming_.size() < sizeof header + header.bytes || incoming_fds_.size() < header.num_fds) return std::nullopt;
   Frame frame{incoming_.substr(sizeof header, header.bytes), {}};
   incoming_.erase(0, sizeof header + header.bytes);
-  const auto end = incoming_fds_.begin() + static_cast<std::ptrdiff_t>(header.num_fds);
+  const auto end = incoming_fds_.begin() + header.num_fds;
   frame.fds.assign(incoming_fds_.begin(), end);
   incoming_fds_.erase(incoming_fds_.begin(), end);
   return frame;

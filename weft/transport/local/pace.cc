@@ -22,7 +22,7 @@ std::int64_t take(std::atomic<std::int64_t>& clock, std::int64_t from, std::int6
 }  // namespace
 
 Passage occupy(std::atomic<std::int64_t>& clock, const Pace& pace, std::int64_t bytes, std::int64_t now) {
-  const auto took = static_cast<std::int64_t>(std::llround(static_cast<double>(bytes) / pace.bytes_per_s * 1e9));
+  const auto took = static_cast<std::int64_t>(std::llround(bytes / pace.bytes_per_s * 1e9));
   const auto latency = static_cast<std::int64_t>(std::llround(pace.latency_s * 1e9));
   const std::int64_t begin = bytes == 0 && pace.fabric == Fabric::nic ? now : take(clock, now, took);
   return {begin, begin + took, begin + took + latency};

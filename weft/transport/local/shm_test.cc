@@ -61,7 +61,7 @@ TEST_F(ProcessRanks, KilledPeerIsNamedSoon) {
   for (const int rank : {0, 1, 3}) {
     EXPECT_EQ(result.ranks[rank].exit_code, 1);
     ASSERT_TRUE(has_note("seen" + std::to_string(rank)));
-    const double ms = static_cast<double>(std::stoll(note("seen" + std::to_string(rank))) - killed_at) * 1e-6;
+    const double ms = (std::stoll(note("seen" + std::to_string(rank))) - killed_at) * 1e-6;
     EXPECT_LT(ms, 2000);
     std::printf("rank %d knew after %.1f ms\n", rank, ms);
   }

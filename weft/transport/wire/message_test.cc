@@ -191,7 +191,7 @@ TEST(Staging, BlocksNeverOverlapAndAllComesBack) {
   const auto give_one = [&](std::size_t i) {
     for (std::size_t b = 0; b < taken[i].bytes; ++b) ASSERT_EQ(taken[i].at[b], taken[i].mark);
     EXPECT_TRUE(staging.give_back(taken[i].at));
-    taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(i));
+    taken.erase(taken.begin() + i);
   };
   int refused = 0;
   for (int step = 0; step < 5000; ++step) {

@@ -1,6 +1,7 @@
 #include "weft/transport/wire/tls_stream.h"
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #ifdef WEFT_TLS
 #include <netinet/tcp.h>
 #include <openssl/bio.h>
@@ -60,7 +61,7 @@ int send_quietly(BIO* bio, const char* data, int bytes) {
 #endif
   BIO_clear_retry_flags(bio);
   const int flags = MSG_NOSIGNAL | (TlsCallbacks::more_follows(bio) ? MSG_MORE : 0);
-  const ssize_t count = send(BIO_get_fd(bio, nullptr), data, static_cast<std::size_t>(bytes), flags);
+  const ssize_t count = send(BIO_get_fd(bio, nullptr), data, num(bytes), flags);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(count);
 }

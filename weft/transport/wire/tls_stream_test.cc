@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -54,7 +56,7 @@ std::string read_all(TlsStream& stream) {
   while (true) {
     const auto count = stream.read(some);
     if (count <= 0) return text;
-    text.append(reinterpret_cast<const char*>(some.data()), static_cast<std::size_t>(count));
+    text.append(reinterpret_cast<const char*>(some.data()), num(count));
   }
 }
 
@@ -74,7 +76,7 @@ TEST_F(TlsStreamTest, BytesArriveAsTheyWereWritten) {
   for (std::size_t at = 0; at < sent.size();) {
     const auto count = pair.client->write(bytes_of(sent).subspan(at));
     ASSERT_GE(count, 0);
-    at += static_cast<std::size_t>(count);
+    at += num(count);
     got += read_all(*pair.server);
   }
   EXPECT_EQ(got, sent);
@@ -115,8 +117,8 @@ TEST_F(TlsStreamTest, AReplayedHandshakeProvesNothing) {
     std::array<char, 65536> buffer;
     const ssize_t count = recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count <= 0) return;
-    if (copy != nullptr) copy->append(buffer.data(), static_cast<std::size_t>(count));
-    ASSERT_EQ(send(to, buffer.data(), static_cast<std::size_t>(count), 0), count);
+    if (copy != nullptr) copy->append(buffer.data(), num(count));
+    ASSERT_EQ(send(to, buffer.data(), num(count), 0), count);
   };
   auto [client_end, tap_a] = sockets();
   auto [server_end, tap_b] = sockets();
@@ -164,15 +166,14 @@ TEST_F(TlsStreamTest, AChangedOrRepeatedRecordIsNotRead) {
         const ssize_t count = recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
         pair.server->shake();
         if (count <= 0) continue;
-        ASSERT_EQ(send(to, buffer.data(), static_cast<std::size_t>(count), 0), count);
+        ASSERT_EQ(send(to, buffer.data(), num(count), 0), count);
       }
     }
     ASSERT_GT(pair.client->write(bytes_of("a message")), 0);
     const ssize_t count = recv(tap.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     ASSERT_GT(count, 0);
-    if (!repeated) buffer[static_cast<std::size_t>(count) - 20] ^= 1;
-    for (int i = 0; i <= repeated; ++i)
-      ASSERT_EQ(send(far.get(), buffer.data(), static_cast<std::size_t>(count), 0), count);
+    if (!repeated) buffer[at(count) - 20] ^= 1;
+    for (int i = 0; i <= repeated; ++i) ASSERT_EQ(send(far.get(), buffer.data(), num(count), 0), count);
     EXPECT_EQ(read_all(*pair.server), repeated ? "a message" : "");
     std::array<std::byte, 8> some;
     EXPECT_EQ(pair.server->read(some), -1);
@@ -199,7 +200,7 @@ TEST_F(TlsStreamTest, KeysAreRenewedOnTheWay) {
   pair.client->renew_key_after(10);
   std::string sent, got;
   for (int i = 0; i < 100; ++i) {
-    const std::string some(1000 + static_cast<std::size_t>(i), static_cast<char>('a' + i % 26));
+    const std::string some(1000 + num(i), static_cast<char>('a' + i % 26));
     ASSERT_EQ(pair.client->write(bytes_of(some)), static_cast<std::ptrdiff_t>(some.size()));
     sent += some;
     got += read_all(*pair.server);
