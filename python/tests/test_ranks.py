@@ -66,6 +66,14 @@ def test_torchrun(tmp_path):
     assert out.returncode == 0 and out.stdout.count("2.0") == 2, out.stdout + out.stderr
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "python" / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_example(example):
+    assert len(example.read_text().splitlines()) <= 60
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(example)]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert out.returncode == 0 and out.stdout, out.stdout + out.stderr
+
+
 def test_weft_run():
     launcher = ROOT / "build" / "weft"
     if not launcher.exists():

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Weft's ops against F.linear and gloo, in one torchrun: every round runs all of them in turn, and one of them twice
+(A/A), so that what differs by no more than the same thing does from itself is called no gain.
+
+With --page FILE the table between its marks <!-- figures --> and <!-- end --> is written anew.
+
+usage: torchrun --standalone --nproc-per-node 2 tools/bench_torch.py [--rounds 11] [--quick] [--json | --page FILE]
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+import weft
+
+
+def timed(call, repeats):
+    dist.barrier()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def contest(calls, rounds, repeats):
+    """Median seconds of each call, the slowest rank's; every round runs all of them."""
+    took = {name: [] for name in calls}
+    for call in calls.values():
+        for _ in range(2):
+            call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            seconds = torch.tensor([timed(call, repeats)], dtype=torch.float64)
+            dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
+            took[name].append(seconds.item())
+    return {name: statistics.median(times) for name, times in took.items()}
+
+
+def calls_of(m, n, k, few):
+    x, w = torch.randn(m, k), torch.randn(n, k)
+    part = torch.empty(m // dist.get_world_size(), n)
+
+    def gloo_all_reduce():
+        y = F.linear(x, w)
+        dist.all_reduce(y)
+        return y
+
+    def gloo_reduce_scatter():
+        dist.reduce_scatter_tensor(part, F.linear(x, w))
+        return part
+
+    calls = {
+        "product": lambda: F.linear(x, w),
+        "gloo all_reduce": gloo_all_reduce,
+        "weft all_reduce": lambda: weft.linear_all_reduce(x, w),
+        "weft all_reduce again": lambda: weft.linear_all_reduce(x, w),
+    }
+    why = [weft.explain(weft.linear_all_reduce, x, w)]
+    if not few:
+        calls["gloo reduce_scatter"] = gloo_reduce_scatter
+        calls["weft reduce_scatter"] = lambda: weft.linear_reduce_scatter(x, w)
+        calls["weft reduce_scatter again"] = lambda: weft.linear_reduce_scatter(x, w)
+        why.append(weft.explain(weft.linear_reduce_scatter, x, w))
+    return calls, why
+
+
+def new_shape():
+    start = time.perf_counter()
+    weft.linear_all_reduce(torch.ones(1024 + new_shape.count, 64), torch.ones(1024, 64))
+    new_shape.count += 1
+    return time.perf_counter() - start
+
+
+new_shape.count = 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--quick", action="store_true", help="two shapes")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--page", type=pathlib.Path)
+    options = parser.parse_args()
+    dist.init_process_group("gloo")
+    weft.init()
+    shapes = [(2048, 2048, k) for k in (128, 256, 512, 1024)] + [(1, 64, 16), (1, 1024, 256), (1, 4096, 1024)]
+    rows = []
+    with torch.no_grad():
+        for m, n, k in shapes[3:5] if options.quick else shapes:
+            calls, why = calls_of(m, n, k, few=m == 1)
+            micro = contest(calls, options.rounds, repeats=200 if m == 1 and n * k < 1 << 20 else 20 if m == 1 else 1)
+            rows.append({"m": m, "n": n, "k": k, "us": {name: s * 1e6 for name, s in micro.items()}, "why": why})
+        fresh = statistics.median(new_shape() for _ in range(9))
+    if dist.get_rank() == 0:
+        if options.page:
+            write_page(options.page, rows, fresh)
+        else:
+            report(rows, fresh, options.json)
+    dist.barrier()
+
+
+def machine():
+    found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    name = found.group(1) if found else platform.machine()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return f"{datetime.date.today()}, commit {commit}, {name}, torch {torch.__version__}"
+
+
+def write_page(page, rows, fresh):
+    lines = [f"{machine()}. Milliseconds; x is against gloo.", ""]
+    lines += ["| (m, k) x (n, k) | product | all_reduce: gloo | Weft | again | x | reduce_scatter: gloo | Weft | again | x |"]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        us = row["us"]
+        cells = [f"({row['m']}, {row['k']}) x ({row['n']}, {row['k']})", f"{us['product'] / 1e3:.3g}"]
+        for op in ("all_reduce", "reduce_scatter"):
+            if f"weft {op}" not in us:
+                cells += ["-"] * 4
+                continue
+            times = [us[f"{who} {op}{more}"] for who, more in (("gloo", ""), ("weft", ""), ("weft", " again"))]
+            cells += [f"{t / 1e3:.3g}" for t in times] + [f"{times[0] / times[1]:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    ways = ", ".join(f"k {r['k']} {' and '.join(w.split(':')[0] for w in r['why'])}" for r in rows if r["m"] > 1)
+    rates = rows[0]["why"][0].split("; ")[1]
+    lines += ["", f"Ways taken at 2048 x 2048 (all_reduce and reduce_scatter): {ways}; {rates}.", ""]
+    lines += [f"A shape that is new takes {fresh * 1e3:.0f} ms before it runs."]
+    old = page.read_text()
+    start, end = old.index("<!-- figures -->") + len("<!-- figures -->"), old.index("<!-- end -->")
+    page.write_text(old[:start] + "\n" + "\n".join(lines) + "\n" + old[end:])
+    print(f"wrote {page}")
+
+
+def report(rows, fresh, as_json):
+    if as_json:
+        print(json.dumps({"rows": rows, "new_shape_ms": fresh * 1e3, "threads": torch.get_num_threads()}))
+        return
+    for row in rows:
+        us = row["us"]
+        print(f"\n({row['m']}, {row['k']}) x ({row['n']}, {row['k']})T, {dist.get_world_size()} ranks")
+        for name, took in us.items():
+            gloo = us.get(name.replace("weft", "gloo").replace(" again", ""))
+            gain = f"  {gloo / took:5.2f} x gloo" if name.startswith("weft") else ""
+            print(f"  {name:26} {took:10.1f} us  {took / us['product']:6.2f} x product{gain}")
+        for why in row["why"]:
+            print(f"  {why}")
+    print(f"\na new shape takes {fresh * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
