@@ -27,7 +27,7 @@ Value nine_rows() {
   Value rows = Value::array();
   for (const NineCase& c : nine_cases()) {
     const Instance instance = instance_of(c);
-    Value row{{"case", rows.size() + 1}, {"layout", c.source + " -> " + c.destination}};
+    Value row{{"case", rows.size() + 1}, {"layout", fmt::format("{} -> {}", c.source, c.destination)}};
     for (const Choice choice : kChoices) {
       const double begin = now_s();
       const Schedule s = schedule(tasks(instance.reshard), instance.network, {.choice = choice});
@@ -124,7 +124,7 @@ Value large_rows() {
     const std::vector<Task> all = tasks(reshard);
     const Schedule ours = schedule(all, network);
     const double ms = (now_s() - begin) * 1e3;
-    rows.push_back({{"layout", c.source + " -> " + c.destination},
+    rows.push_back({{"layout", fmt::format("{} -> {}", c.source, c.destination)},
                     {"nics_per_host", c.nics},
                     {"tasks", all.size()},
                     {"chunks", ours.chunks.size()},

@@ -99,7 +99,7 @@ case ${1:-short} in
     python
     ;;
   long)
-    phase release build "the slow tests" all -L slow
+    phase release build "the slow tests; the programs of bench/ build" "all bench_programs" -L slow
     phase dev build-dev "the heavy tests, with ASan and UBSan" heavy_tests -L heavy
     # The simulator has no threads, and its studies would take a fifth of the time.
     phase tsan build-tsan "ranks that are threads, with TSan" threads_tests -L threads -E '^Sim(Study|Summary)[.]'
