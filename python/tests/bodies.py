@@ -6,6 +6,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives
 import torch.nn.functional as F
 
 import weft
@@ -150,6 +151,38 @@ def fullgraph():
 
     traced = torch.compile(block, backend="aot_eager", fullgraph=True)
     near(traced(x), block(x), "compiled")
+
+
+def backend():
+    """An unmodified model of DTensors: torch.compile finds its collectives, forward and backward."""
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    dist.init_process_group("gloo")
+    weft.init()
+    mesh = dist.init_device_mesh("cpu", (weft.size(),))
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(16, 32, bias=False), torch.nn.Linear(32, 16, bias=False))
+    model = torch.nn.Sequential(*(torch.nn.Linear(i, o, bias=False) for i, o in ((16, 32), (32, 16))))
+    model.load_state_dict(plain.state_dict())
+    model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    x = replicated(8, 16, seed=1)
+    leaf, expected_leaf = x.clone().requires_grad_(), x.clone().requires_grad_()
+    y, expected = torch.compile(model, backend="weft", fullgraph=True)(leaf), plain(expected_leaf)
+    near(y, expected, "compiled forward")
+    y.square().sum().backward()
+    expected.square().sum().backward()
+    near(leaf.grad, expected_leaf.grad, "compiled backward")
+    lines = weft.collectives()
+    assert len(lines) == 2 and all(line.endswith(": fused") for line in lines), lines
+
+    def doubled(rows, w):  # the product is read before it is summed
+        made = rows @ w
+        return dist._functional_collectives.all_reduce(made, "sum", dist.group.WORLD) + made
+
+    w = replicated(16, 4)
+    traced = torch.compile(doubled, backend="weft", fullgraph=True)
+    near(traced(x, w), (weft.size() + 1) * (x @ w), "a product with another reader")
+    assert "left, " in weft.collectives()[2], weft.collectives()
 
 
 def bad_input():

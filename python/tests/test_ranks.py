@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ def test_agrees_with_plain_torch(body, num_ranks):
     ranks.run(body, num_ranks)
 
 
-@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "bad_input", "aliases", "explain", "threads"])
+@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "backend", "bad_input", "aliases", "explain", "threads"])
 def test_two_ranks(body):
     ranks.run(body, 2)
 
@@ -80,6 +81,15 @@ def test_weft_run():
         pytest.skip("build/weft is not there")
     command = [str(launcher), "run", "-n", "2", "--", sys.executable, "-c", SUM]
     out = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert out.returncode == 0 and out.stdout.count("2.0") == 2, out.stdout + out.stderr
+
+
+def test_mpirun():
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not there")
+    command = ["mpirun", "--oversubscribe", "-n", "2", sys.executable, "-c", SUM]
+    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    out = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
     assert out.returncode == 0 and out.stdout.count("2.0") == 2, out.stdout + out.stderr
 
 

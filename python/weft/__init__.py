@@ -22,11 +22,21 @@ from weft._ops import (
     size,
 )
 
+
+
+def collectives():
+    """A line per collective that torch.compile(backend="weft") met: fused, or left and why."""
+    from weft import _compile  # Inductor takes a second to import
+
+    return _compile.collectives()
+
+
 __all__ = [
     "all_gather",
     "all_gather_linear",
     "all_reduce",
     "all_to_all",
+    "collectives",
     "explain",
     "init",
     "leave",
