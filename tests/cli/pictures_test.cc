@@ -49,7 +49,7 @@ reshard::Spec moved() {
 TEST(ReshardGantt, EveryNicThatCarriesAnythingHasARow) {
   const reshard::Spec spec = moved();
   const auto all = tasks(spec.reshard);
-  const Schedule found = schedule(all, spec.network);
+  const Schedule found = weft::schedule(all, spec.network);
   const auto rows = reshard::nic_rows(spec, all, found);
   ASSERT_EQ(rows.size(), 4u) << "two hosts send, two receive";
   EXPECT_EQ(rows[0].group + " " + rows[0].name, "host 0 send");
@@ -65,7 +65,7 @@ TEST(ReshardGantt, EveryNicThatCarriesAnythingHasARow) {
 TEST(ReshardGantt, TooManyRowsAreLeftOutAndCounted) {
   const reshard::Spec spec = moved();
   const auto all = tasks(spec.reshard);
-  const Schedule found = schedule(all, spec.network);
+  const Schedule found = weft::schedule(all, spec.network);
   const std::string whole = reshard::gantt_text(spec, all, found, {.width = 60});
   EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 5) << "a scale and four rows\n" << whole;
   const std::string cut = reshard::gantt_text(spec, all, found, {.width = 60, .rows = 2});

@@ -110,7 +110,7 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
         std::vector<int> seen(num(m));
         for (int p = 0; p < panels; ++p) {
           const auto stretches = panel_stretches(spec, panels, p);
-          std::int64_t size = 0, at = 0;
+          std::int64_t size = 0, begin = 0;
           for (const Stretch& stretch : stretches) {
             EXPECT_GT(stretch.size(), 0);
             size += stretch.size();
@@ -118,8 +118,8 @@ TEST_P(PanelsOf, CoverEveryRowOnceAndLeaveEachOwnerOneBlock) {
           }
           // The collective of a panel cuts it by the same rule as the whole is cut.
           for (std::int64_t owner = 0; owner < std::ssize(stretches); ++owner) {
-            EXPECT_EQ(at, cut(size, std::ssize(stretches), owner));
-            at += stretches[at(owner)].size();
+            EXPECT_EQ(begin, cut(size, std::ssize(stretches), owner));
+            begin += stretches[at(owner)].size();
           }
         }
         EXPECT_EQ(seen, std::vector<int>(num(m), 1)) << ranks << " ranks, " << panels << " panels";
