@@ -192,7 +192,8 @@ void add_model_flags(CLI::App& app, ModelTaskOptions* model) {
       ->type_name("FILE");
   app.add_option("--text", model->text, "--model: text that losses are measured on (DIR/heldout.txt)")
       ->type_name("FILE");
-  for (const char* flag : {"--model", "--tokens", "--spd", "--prompt", "--text"})
+  app.add_flag("--train", model->train, "--model: also a training step of its shape, a stage per rank");
+  for (const char* flag : {"--model", "--tokens", "--spd", "--prompt", "--text", "--train"})
     app.get_option("--workload")->excludes(app.get_option(flag));
 }
 
@@ -233,7 +234,7 @@ void add_ledger(CLI::App& app, Run* chosen) {
   ledger::add_model_flags(*command, &flags->model);
   ledger::add_common_flags(*command, flags.get());
   command->footer(
-      "Example:\n  weft ledger\n  weft ledger --model DIR --spd FILE --link 1gbit,50us\n"
+      "Example:\n  weft ledger\n  weft ledger --model DIR --spd FILE --link 1gbit,50us\n  weft ledger --train\n"
       "  weft ledger --workload mixtral-8x7b --link 200mbit,20us --json");
   command->callback([=] {
     if (!flags->of_model() && command->count("--ranks") == 0) flags->ranks.count = ledger::kBlockRanks;

@@ -13,6 +13,13 @@ std::string loss_text(const ModelLedger& ledger) {
       ledger.perplexity, ledger.scored, ledger.dropped_why);
 }
 
+std::string training_text(const ModelLedger& ledger) {
+  if (!ledger.training) return "";
+  const LedgerRow& row = *ledger.training;
+  return fmt::format("Training: {} ({} predicted), {} of it exposed: {}.\n", difference_text(*row.measured_us),
+                     difference_text(*row.predicted_us), difference_text(*row.exposed_us), row.note);
+}
+
 }  // namespace
 
 std::string title_of(const ModelTask& task) {
@@ -24,7 +31,8 @@ std::string title_of(const ModelTask& task) {
 
 std::string text_of(const ModelLedger& ledger) {
   return fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
-         crowded_text(ledger.table) + (limits_of(ledger).empty() ? "" : limits_of(ledger) + "\n") +
+         training_text(ledger) + crowded_text(ledger.table) +
+         (limits_of(ledger).empty() ? "" : limits_of(ledger) + "\n") +
          fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
                      ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
          fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n", ledger.ms_per_token,
@@ -35,6 +43,12 @@ std::string text_of(const ModelLedger& ledger) {
 Json json_of(const ModelLedger& ledger) {
   Json out{{"model", ledger.model}, {"tokens", ledger.tokens}};
   add_table(ledger.table, &out);
+  if (ledger.training)
+    out["rows"].push_back({{"name", ledger.training->name},
+                           {"measured_us", *ledger.training->measured_us},
+                           {"predicted_us", *ledger.training->predicted_us},
+                           {"exposed_us", *ledger.training->exposed_us},
+                           {"note", ledger.training->note}});
   out.update(Json{{"perplexity", ledger.perplexity},
                   {"scored_tokens", ledger.scored},
                   {"dropped_from", ledger.dropped_why},

@@ -10,6 +10,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/os/new_file.h"
+#include "weft/transport/local/shm.h"
 
 #include "cli/command.h"
 #include "cli/flag_values.h"
@@ -95,7 +96,7 @@ int run(Flags flags) {
   ranks.threads = 1;  // an op's: layers are computed by threads of their own
   const auto before = [&] {
     const pipeline::TokenData data = pipeline::load_data(&config);
-    if (!flags.json)
+    if (!flags.json && (!launched() || launched_rank() == 0))
       fmt::print("{} parameters, {} tokens of text, {} rank{} in {} stage{}, {}\n", num_parameters(config.model),
                  data.num_tokens(), config.num_ranks(), config.num_ranks() == 1 ? "" : "s", config.num_stages(),
                  config.num_stages() == 1 ? "" : "s", to_string(config.schedule));

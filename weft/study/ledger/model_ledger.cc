@@ -9,6 +9,7 @@
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/engine/generate.h"
 #include "weft/study/rounds.h"
+#include "weft/study/train/ledger_row.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -147,6 +148,10 @@ ModelLedger measure_model_rounds(World& world, const ModelTask& task, const Toke
   rounds.fill(&out);
   out.ms_per_token = rounds.generate(tokenizer, &out.text);
   out.prompt_end = tokenizer.decode(std::span(task.prompt).last(std::min(kShownTokens, task.prompt.size())));
+  if (task.train) {
+    say("training");
+    out.training = training_row(world, task);
+  }
   say("");
   return out;
 }

@@ -26,9 +26,10 @@ struct ModelLedger {
   ModelConfig config;
   std::int64_t tokens = 0;  // of the prompt
   LedgerTable table;
-  double perplexity = 0;    // of the synchronised model
-  std::int64_t scored = 0;  // held-out tokens behind it
-  bool same_token = true;   // every form that changes no value gave the same first token
+  std::optional<LedgerRow> training;  // where asked for: of another floor than the table's, so not among its rows
+  double perplexity = 0;              // of the synchronised model
+  std::int64_t scored = 0;            // held-out tokens behind it
+  bool same_token = true;             // every form that changes no value gave the same first token
   std::string dropped_why, prompt_end, text;
   double ms_per_token = 0;               // of the text
   std::vector<OnAnotherLink> elsewhere;  // predicted: a tenth of the rate and ten times as much; none without a link

@@ -82,6 +82,7 @@ ModelTask open_model_task(const ModelTaskOptions& options) {
   task.source = open_model(task.folder);
   task.ranks = options.ranks;
   task.rounds = options.rounds;
+  task.train = options.train;
   task.link = options.link;
   task.text_path = text_path_of(options, task.folder);
   task.prompt = prompt_of(options, task);

@@ -19,6 +19,7 @@ struct ModelTaskOptions {
   std::string text;               // what losses are measured on; empty: FOLDER/heldout.txt
   int tokens = 512;               // of the prompt
   int ranks = 4, rounds = 5;
+  bool train = false;  // a row of training too
   AskedLink link;
 };
 
@@ -29,6 +30,7 @@ struct ModelTask {
   std::vector<BlockMode> dropped;  // the modes of the rows with dropped synchronisations
   std::string dropped_why;         // where they come from: a file, or "every block"
   int ranks = 4, rounds = 5, new_tokens = 32;
+  bool train = false;
   AskedLink link;
 };
 

@@ -76,7 +76,11 @@ TrainContest compare_training(World& world, const pipeline::TrainConfig& config,
   CommonClock clock(world);
   std::vector<std::unique_ptr<Trainer>> trainers;
   std::vector<Contestant> contestants;
-  const std::vector<TrainStyle> styles = train_styles();
+  std::vector<TrainStyle> styles = train_styles();
+  if (!options.styles.empty())
+    std::erase_if(styles, [&](const TrainStyle& style) {
+      return std::find(options.styles.begin(), options.styles.end(), style.name) == options.styles.end();
+    });
   for (const TrainStyle& style : styles) {
     trainers.push_back(std::make_unique<Trainer>(world, with_style(config, style), data, options.trainer));
     contestants.push_back({style.name, [trainer = trainers.back().get()] { trainer->step(); }});

@@ -24,6 +24,7 @@ std::vector<TrainStyle> train_styles();
 
 struct TrainContestOptions {
   int rounds = 7;
+  std::vector<std::string> styles;  // by name, the full system and the bound last; none: all
   pipeline::TrainerOptions trainer;
   std::function<void(int done, int of)> progress = {};
 };
