@@ -43,7 +43,7 @@ double judged(double seconds, const Timer& timer, int stages) { return seconds +
 
 }  // namespace
 
-Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeOptions& options, std::mt19937_64& random) {
+Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeLimits& limits, std::mt19937_64& random) {
   Exchanged best{.schedule = schedule};
   best.seconds = timer->makespan(schedule).value();
   const int n = schedule.num_stages();
@@ -51,21 +51,21 @@ Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeOptions
   const auto below = [&](int limit) { return static_cast<int>(random() % num(limit)); };
   Schedule now = schedule;
   double value = judged(best.seconds, *timer, n);
-  while (best.spent + items <= options.budget && best.seconds > options.enough) {
+  while (best.spent + items <= limits.budget && best.seconds > limits.enough) {
     best.spent += 1;  // a move that cannot be is not free either
     auto& stage = now.stages[at(below(n))];
     const int from = below(int_size(stage)), far = 1 + below(kReach);
     const int to = std::clamp(below(2) == 0 ? from - far : from + far, 0, int_size(stage) - 1);
     const std::vector<WorkItem> before = stage;
     const bool moved = move(&stage, from, to);
-    if (!moved || !fits(stage, options.memory)) {
+    if (!moved || !fits(stage, limits.memory)) {
       stage = before;
       continue;
     }
     best.spent += items;
     ++best.looked_at;
     const auto seconds = timer->makespan(now);
-    const double left = 1 - static_cast<double>(best.spent) / options.budget;
+    const double left = 1 - static_cast<double>(best.spent) / limits.budget;
     const double next = seconds ? judged(*seconds, *timer, n) : 0;
     if (!seconds || next > value + kWorse * left * best.seconds) {
       stage = before;

@@ -10,7 +10,7 @@
 
 namespace weft::pipeline {
 
-struct ExchangeOptions {
+struct ExchangeLimits {
   int memory = 0;           // forwards of chunks that a stage may hold; 0: any number
   std::int64_t budget = 0;  // items timed
   double enough = 0;        // stops at this makespan
@@ -24,6 +24,6 @@ struct Exchanged {
 };
 
 // `schedule` passes check() and keeps to the memory; so does the result.
-Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeOptions& options, std::mt19937_64& random);
+Exchanged exchange(const Schedule& schedule, Timer* timer, const ExchangeLimits& limits, std::mt19937_64& random);
 
 }  // namespace weft::pipeline
