@@ -20,9 +20,8 @@
 #include "weft/collective/build.h"
 #include "weft/collective/draft.h"
 #include "weft/exec/cuda/executor.h"
-
-#include "bench/cublaslt.h"
-#include "bench/cuda_baseline.h"
+#include "weft/exec/cuda/pull.h"
+#include "weft/study/device/cublaslt.h"
 
 namespace weft {
 namespace {

@@ -77,7 +77,8 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
         {"fused_us", m.predicted.fused_us}}},
       {"bytes_sent", m.bytes_sent},
       {"signals_sent", m.signals_sent},
-      {"verified", true}};
+      {"verified", true},
+      {"device", or_null(context.device)}};
   if (context.paired) out["paired"] = paired_json(*context.paired);
   return out.dump() + "\n";
 }
@@ -98,7 +99,9 @@ void add_line(const Line& line, const Measurement& m, std::vector<std::vector<st
                    line.predicted_us ? duration(*line.predicted_us) : "–", line.note});
 }
 
-std::string library_word(const std::string& library) { return library == "onednn" ? "oneDNN" : "OpenBLAS"; }
+std::string library_word(const std::string& library) {
+  return library == "onednn" ? "oneDNN" : library == "cublaslt" ? "cuBLASLt" : "OpenBLAS";
+}
 std::string gemm_word(const std::string& gemm) { return gemm == "weft" ? "compute" : library_word(gemm) + "'s gemm"; }
 
 }  // namespace
@@ -122,7 +125,8 @@ std::string time_table(const Measurement& m) {
       {"panels", m.panels_us, p.panels_us, fmt::format("in {} panels, each sent while the next is made", m.panels)}, m,
       &rows);
   add_line({"MPI", m.mpi_us, {}, gemm_word(m.mpi_gemm) + ", then " + m.mpi_call}, m, &rows);
-  add_line({"fused", m.fused_us, p.fused_us, fmt::format("one call, {}; A/A band {:.1f} %", m.route, m.aa_band * 100)},
+  const std::optional<double> predicted = std::isnan(p.fused_us) ? std::optional<double>() : p.fused_us;
+  add_line({"fused", m.fused_us, predicted, fmt::format("one call, {}; A/A band {:.1f} %", m.route, m.aa_band * 100)},
            m, &rows);
   return aligned(rows);
 }

@@ -12,6 +12,7 @@ struct ReportContext {
   int ranks = 1, threads = 1;
   std::string link = "shm";      // as asked for
   std::optional<Paired> paired;  // where it was measured back to back too
+  std::string device = {};       // the GPU that all ranks share; empty: CPUs
 };
 
 std::string json_report(const OpSpec& spec, const ReportContext& context, const Measurement& m);

@@ -12,6 +12,7 @@
 #include "weft/study/baseline/modules.h"
 #include "weft/study/contest.h"
 #include "weft/study/contest_memory.h"
+#include "weft/study/device/device_study.h"
 #include "weft/study/measure.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
@@ -39,6 +40,7 @@ struct Flags {
   bool axis = false, sweep = false;
   int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
+  std::string device = "cpu";
 };
 
 constexpr const char* kAllSizes = "4K:64M";
@@ -194,9 +196,37 @@ void check_all(const Flags& flags, const OpSpec& spec) {
   }
 }
 
+std::optional<Pace> pace_of(const Flags& flags) {
+  if (flags.ranks.link == "hbm" || flags.ranks.link == "shm") return {};
+  const auto link = paced_link(flags.ranks.link);
+  if (!link) bad_input("--link {} is no link of a GPU's ranks; use hbm, or RATE,LATENCY", flags.ranks.link);
+  return Pace{link->bytes_per_s, link->latency_s, std::max(flags.op.ranks_per_host, 1), link->fabric};
+}
+
+// All ranks are this process's: they share one GPU.
+int run_on_device(const Flags& flags) {
+  if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.ranks.trace.empty())
+    bad_input("--device cuda measures one op; leave out --axis, --sweep, --sizes, --paired and --trace");
+  const OpSpec spec = device_spec(spec_of(flags, flags.op.ranks));
+  Progress progress(Progress::Who::speaks);
+  DeviceStudyOptions options;
+  options.rounds = flags.rounds;
+  options.pace = pace_of(flags);
+  options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
+  const Measurement m = measure_on_device(spec, options);
+  const ReportContext context{spec.ranks, 1, options.pace ? flags.ranks.link : "hbm", {}, device_name()};
+  fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
+  return 0;
+}
+
 int run(Flags flags) {
   flags.ranks.count = flags.op.ranks;
   flags.ranks.per_host = flags.op.ranks_per_host;
+  if (flags.device != "cpu" && flags.device != "cuda") bad_input("--device is {}; use cpu or cuda", flags.device);
+  if (flags.device == "cuda") {
+    if (flags.rounds < 1 || flags.rounds > 100'000) bad_input("--rounds is {}; use 1 to 100000", flags.rounds);
+    return run_on_device(flags);
+  }
   check_flags(flags);
   const auto before = [&] {
     Flags placed = flags;
@@ -238,6 +268,7 @@ void add_command(CLI::App& app, Run* chosen) {
   command->add_option("--ratios", flags->ratios, fmt::format("with --axis: these alone ({})", kWholeAxis))
       ->type_name("R,R,...");
   command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
+  command->add_option("--device", flags->device, "cpu, or cuda: all ranks on one GPU, in bf16 (cpu)")->type_name("D");
   add_out_file(*command, "--svg", &flags->svg, "draw the axis or the sweep into this file");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
@@ -249,6 +280,7 @@ void add_command(CLI::App& app, Run* chosen) {
       "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"
       "  weft bench gemm-rs --axis --link 10gbit,10us --svg axis.svg\n"
       "  weft bench gemm-ar --sweep --svg regimes.svg\n"
+      "  weft bench gemm-rs --device cuda --ranks 4 --m 8192 --n 8192 --k 2048 --link 200GBps,1us\n"
       "  mpirun -n 2 build/weft bench gemm-rs --m 2048 --n 2048 --k 128   beside MPI");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }

@@ -15,6 +15,7 @@
 #include "weft/cluster/find_cluster.h"
 #include "weft/kernel/isa.h"
 #include "weft/study/calibrate/calibrate.h"
+#include "weft/study/device/device_study.h"
 #include "weft/transport/join/pmix_job.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/wire/tls_stream.h"
@@ -96,7 +97,7 @@ void print_json(const Cluster* rates) {
                              {"machine_isa", to_string(machine_isa())},
                              {"kernels", gemm_kernel()},
                              {"transports", transports},
-                             {"cuda", false},
+                             {"cuda", text_or_false(device_name())},
                              {"tls", text_or_false(hosts.tls)},
                              {"ucx", text_or_false(hosts.ucx)},
                              {"pmix", hosts.pmix},
@@ -123,7 +124,7 @@ void print_text(const Cluster* rates) {
                {"gemm tiles", gemm_kernel()},
                {"transports",
                 fmt::format("threads, shm{}{}", hosts.tls.empty() ? "" : ", tls", hosts.ucx.empty() ? "" : ", ucx")},
-               {"cuda", "no: this build has no CUDA executor"},
+               {"cuda", device_name().empty() ? "no: " + why_no_device() : device_name()},
                {"tls", !hosts.tls.empty() ? "OpenSSL " + hosts.tls + ": ranks may be on several hosts"
                                           : "no: ranks are on one host in this build (libssl-dev)"},
                {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": for RDMA and trusted networks"

@@ -52,6 +52,10 @@ void DeviceMemory::upload(const void* from, std::int64_t bytes) {
   check_cuda(cudaMemcpy(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice), "copy to the device");
 }
 
+void copy_on_device(void* to, const void* from, std::int64_t bytes) {
+  check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice), "copy on the device");
+}
+
 void download(const void* from, void* to, std::int64_t bytes) {
   check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost), "copy from the device");
 }
@@ -63,6 +67,22 @@ void* device_queue() {
     return made;
   }();
   return queue;
+}
+
+DeviceQueue::DeviceQueue() {
+  cudaStream_t made = nullptr;
+  check_cuda(cudaStreamCreate(&made), "make a queue");
+  handle_ = made;
+}
+
+DeviceQueue::~DeviceQueue() { cudaStreamDestroy(static_cast<cudaStream_t>(handle_)); }
+
+void follow(void* later, void* earlier) {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  check_cuda(cudaEventRecord(event, static_cast<cudaStream_t>(earlier)), "record an event");
+  check_cuda(cudaStreamWaitEvent(static_cast<cudaStream_t>(later), event, 0), "wait for an event");
+  check_cuda(cudaEventDestroy(event), "end an event");  // when nobody waits for it
 }
 
 DeviceGraph::DeviceGraph(const std::function<void()>& enqueue) {

@@ -47,6 +47,7 @@ DeviceMemory on_device(const std::vector<T>& values) {
   out.upload(values.data(), bytes);
   return out;
 }
+void copy_on_device(void* to, const void* from, std::int64_t bytes);
 void download(const void* from, void* to, std::int64_t bytes);  // after all that was enqueued
 template <typename T>
 std::vector<T> from_device(const void* from, std::size_t count) {
@@ -57,6 +58,22 @@ std::vector<T> from_device(const void* from, std::size_t count) {
 
 // The queue in which all work of Weft on the GPU stands, a cudaStream_t. It and the default stream wait for each other.
 void* device_queue();
+
+// Another one.
+class DeviceQueue {
+ public:
+  DeviceQueue();
+  ~DeviceQueue();
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+  void* handle() const { return handle_; }
+
+ private:
+  void* handle_ = nullptr;
+};
+
+// What is enqueued in `later` from now on waits for what is in `earlier` now.
+void follow(void* later, void* earlier);
 
 // Work that is enqueued once, while this is made, and then again at every launch: without the host's part of it.
 // Arguments are those of the first time.

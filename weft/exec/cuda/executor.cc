@@ -118,6 +118,8 @@ void CudaExecutor::Impl::share_device() {
   int clusters = 0;
   check_cuda(cudaOccupancyMaxActiveClusters(&clusters, gemm.kernel, &config), "ask how many clusters fit");
   arguments.clusters_per_rank = clusters / plan.num_ranks;
+  if (options.clusters_per_rank > 0)
+    arguments.clusters_per_rank = std::min(arguments.clusters_per_rank, options.clusters_per_rank);
   if (arguments.clusters_per_rank < 1)
     bad_input("{} ranks do not fit on {}; use at most {}", plan.num_ranks, facts->name, clusters);
 }
@@ -191,7 +193,7 @@ void CudaExecutor::Impl::launch() {
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
   config.attrs = &cooperative, config.numAttrs = 1;
-  config.stream = static_cast<cudaStream_t>(device_queue());
+  config.stream = static_cast<cudaStream_t>(options.queue != nullptr ? options.queue : device_queue());
   void* given[] = {&arguments};
   check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
 }
@@ -215,6 +217,7 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
   i.run = DeviceMemory(8);
   i.arguments.failure = i.failure;
   i.arguments.run = reinterpret_cast<std::uint32_t*>(i.run.data());
+  i.arguments.num_ranks = plan.num_ranks;
   i.arguments.columns = static_cast<std::int32_t>(plan.producers[0].n);
   i.arguments.activation = plan.producers[0].activation;
   i.arguments.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
@@ -262,6 +265,7 @@ std::vector<std::uint32_t> CudaExecutor::counters(int rank) const {
   return from_device<std::uint32_t>(impl_->memory[at(rank)].segment.data() + layout.counters, num(layout.num_counters));
 }
 
+const Plan& CudaExecutor::plan() const { return impl_->plan; }
 const DevicePlan& CudaExecutor::tables() const { return impl_->device; }
 int CudaExecutor::clusters_per_rank() const { return impl_->arguments.clusters_per_rank; }
 

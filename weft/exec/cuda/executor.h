@@ -30,6 +30,8 @@ struct CudaOperands {
 struct CudaOptions {
   std::optional<Pace> pace;  // none: ranks store into one another's memory as fast as it takes it ("hbm")
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
+  int clusters_per_rank = 0;  // at most so many of two multiprocessors each; 0: all that there are
+  void* queue = nullptr;      // where runs are enqueued; null: device_queue()
 };
 
 class CudaExecutor {
@@ -55,6 +57,7 @@ class CudaExecutor {
 
   const std::byte* output(int rank) const;  // "y" in device memory, row-major
   std::vector<std::uint32_t> counters(int rank) const;
+  const Plan& plan() const;
   const DevicePlan& tables() const;
   int clusters_per_rank() const;
 

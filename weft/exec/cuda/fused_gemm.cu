@@ -36,14 +36,19 @@ __device__ __forceinline__ Operand operand_of(const DeviceRank& rank, const Seat
   const int index = 2 * pair + me.cta;
   const DeviceLane& lane = rank.lanes[index];
   const int row = lane.row, col = lane.col, reads = lane.reads;
-  return {row, col, reads, work_of(rank, me, load_work(rank, index)).multiplies};
+  return {row, col, reads, work_of(me, load_work(rank, index)).multiplies};
 }
 
-__device__ __forceinline__ void await_rows(const DeviceArguments& a, const DeviceRank& rank, const Seat& me,
-                                           int index) {
+// `last` is the counter that was waited for last: met once, it stays met, and the tiles of a row have one.
+__device__ __forceinline__ void await_rows(const DeviceArguments& a, const DeviceRank& rank, const Seat& me, int index,
+                                           std::uint32_t* last) {
   const DeviceLane& lane = rank.lanes[index];
-  for (int i = 0; i < lane.waits; ++i)
-    await(a, rank, rank.waits[lane.first_wait + i], me.run, {me.rank, 0, index, i});
+  for (int i = 0; i < lane.waits; ++i) {
+    const DeviceWait wait = rank.waits[lane.first_wait + i];
+    if (lane.waits == 1 && wait.counter == *last) return;
+    await(a, rank, wait, me.run, {me.rank, 0, index, i});
+    *last = wait.counter;
+  }
   fence_proxies();
 }
 
@@ -54,12 +59,13 @@ __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemo
   Turn<kStages> turn;
   if (me.slot >= rank.pairs) return;
   Operand next = operand_of(rank, me, me.slot);
+  std::uint32_t last = ~0u;
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const Operand now = next;
     const int later = ::min(t + a.clusters_per_rank, rank.pairs - 1);
     if (!now.multiplies || a.k_blocks <= kStages) next = operand_of(rank, me, later);
     if (!now.multiplies) continue;
-    if (now.reads > 0) await_rows(a, rank, me, 2 * t + me.cta);  // rows that other ranks send
+    if (now.reads > 0) await_rows(a, rank, me, 2 * t + me.cta, &last);  // rows that other ranks send
     for (int block = 0; block < a.k_blocks; ++block, turn.next()) {
       if (block == kStages) next = operand_of(rank, me, later);
       wait_barrier(s.empty + turn.at, turn.parity ^ 1);
@@ -88,7 +94,7 @@ __device__ __forceinline__ void load_sources(const DeviceArguments& a, GemmMemor
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const int index = 2 * t + me.cta;
     const DeviceLane& lane = rank.lanes[index];
-    const Work work = work_of(rank, me, load_work(rank, index));
+    const Work work = work_of(me, load_work(rank, index));
     for (int i = 0; i < lane.waits; ++i) {
       const DeviceWait wait = rank.waits[lane.first_wait + i];
       if (wait.lag > 0 && wait.counter == granted) continue;
@@ -114,7 +120,7 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
   Turn<kSlots> turn;
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const DeviceLane& lane = rank.lanes[2 * t + me.cta];
-    const Work work = work_of(rank, me, load_work(rank, 2 * t + me.cta));
+    const Work work = work_of(me, load_work(rank, 2 * t + me.cta));
     const int last = ::max(work.sources, 1) - 1;
     for (int strip = 0; strip < work.strips; ++strip)
       for (int i = 0; i <= last; ++i, turn.next()) {
@@ -151,8 +157,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   extern __shared__ std::uint8_t raw[];
   GemmMemory& s = *reinterpret_cast<GemmMemory*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32, cluster = blockIdx.x / 2;
-  const Seat me{cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run,
-                a.ranks[cluster / a.clusters_per_rank].counts[0]};
+  const Seat me{cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run, s.counts};
+  if (threadIdx.x <= a.num_ranks) s.counts[threadIdx.x] = a.ranks[me.rank].counts[threadIdx.x];
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) init_barrier(s.full + i, 1), init_barrier(s.empty + i, 4);  // 2 groups of 2 CTAs
     for (int i = 0; i < kSlots; ++i)

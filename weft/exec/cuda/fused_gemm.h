@@ -43,7 +43,7 @@ struct DeviceArguments {
   unsigned long long* links;  // per host and host: until when the link is busy
   unsigned long long deadline_ns;
   float ns_per_byte, latency_ns;  // 0 and 0: links cost nothing
-  std::int32_t ranks_per_host;
+  std::int32_t num_ranks, ranks_per_host;
   std::int32_t clusters_per_rank, k_blocks;
   std::int32_t columns;  // of the residual
   Activation activation;

@@ -15,13 +15,14 @@ namespace weft {
 namespace {
 
 // The order in which the lanes of an action are made, two by two; -1: there is no tile below the last row.
-std::vector<std::array<std::int64_t, 2>> pairs_of(const Grid& grid) {
-  constexpr std::int64_t kGroup = 8;  // pairs of tile rows that share columns of w: G 4, 8 and 16 were alike, 8 least
+// `group_rows` pairs of tile rows share columns of w: 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4:
+// those that come first are taken first.
+std::vector<std::array<std::int64_t, 2>> pairs_of(const Grid& grid, std::int64_t group_rows) {
   const std::int64_t rows = ceil_div(grid.rows, 2);
   std::vector<std::array<std::int64_t, 2>> out;
-  for (std::int64_t group = 0; group < rows; group += kGroup)
+  for (std::int64_t group = 0; group < rows; group += group_rows)
     for (std::int64_t col = 0; col < grid.cols; ++col)
-      for (std::int64_t row = group; row < std::min(rows, group + kGroup); ++row) {
+      for (std::int64_t row = group; row < std::min(rows, group + group_rows); ++row) {
         const std::int64_t upper = 2 * row * grid.cols + col;
         out.push_back({upper, 2 * row + 1 < grid.rows ? upper + grid.cols : -1});
       }
@@ -92,7 +93,7 @@ class TableMaker {
         lane_box(action.box, action.tile, 0).size(1) > kCudaTileCols)
       bad_input("plan \"{}\" makes {} in tiles beyond a GPU's {} x {}", plan_.name, plan_.rules[action.rule].name,
                 kCudaTileRows, kCudaTileCols);
-    for (const auto& pair : pairs_of(grid_of(action.box, action.tile))) {
+    for (const auto& pair : pairs_of(grid_of(action.box, action.tile), action.reads.size() > 0 ? 4 : 8)) {
       out_.lanes.push_back(tile_of(action, index, pair[0]));
       DeviceLane below = out_.lanes.back();
       if (pair[1] >= 0) {

@@ -11,17 +11,13 @@ struct Seat {
   int rank, slot;  // of the rank's clusters
   std::uint32_t cta;
   std::uint32_t run;
-  std::int32_t all_rows;  // that count in this run, of those that no peer has a count for
+  const std::int32_t* counts;  // rows that count in this run, in shared memory: of all, then for each peer
 };
 
-__device__ __forceinline__ int rows_counted(const DeviceRank& rank, const Seat& me, int limit) {
-  return limit == 0 ? me.all_rows : rank.counts[limit];
-}
-
 // Rows of a tile that count in this run.
-__device__ __forceinline__ int live_rows(const DeviceRank& rank, const Seat& me, const DeviceLane& lane) {
+__device__ __forceinline__ int live_rows(const Seat& me, const DeviceLane& lane) {
   if (lane.limit < 0) return lane.rows;
-  return ::min(lane.rows, ::max(0, rows_counted(rank, me, lane.limit) - lane.limit_from));
+  return ::min(lane.rows, ::max(0, me.counts[lane.limit] - lane.limit_from));
 }
 
 // What a lane comes to in this run. One without rows may go round as an empty strip.
@@ -43,8 +39,8 @@ __device__ __forceinline__ DeviceWork end_load_work(std::uint32_t part) {
                      __shfl_sync(~0u, part, 3)};
   return *reinterpret_cast<const DeviceWork*>(&loaded);
 }
-__device__ __forceinline__ Work work_of(const DeviceRank& rank, const Seat& me, const DeviceWork& lane) {
-  const int counted = lane.limit < 0 ? INT32_MAX : rows_counted(rank, me, lane.limit);
+__device__ __forceinline__ Work work_of(const Seat& me, const DeviceWork& lane) {
+  const int counted = lane.limit < 0 ? INT32_MAX : me.counts[lane.limit];
   const int rows = lane.limit < 0 ? lane.rows : ::min(int{lane.rows}, ::max(0, counted - lane.limit_from));
   const bool multiplies = lane.product != 0 && (lane.limit < 0 || counted > lane.pair_from);
   if (rows > 0) return {rows, (lane.cols + kStripCols - 1) / kStripCols, lane.sources, multiplies};

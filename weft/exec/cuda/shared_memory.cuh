@@ -18,6 +18,7 @@ struct GemmMemory {
   std::uint64_t full[kStages], empty[kStages];
   std::uint64_t loaded[kSlots], summed[kSlots], free[kSlots];
   std::uint64_t copied, copy_free;
+  std::int32_t counts[kMaxCudaRanks + 1];
 };
 inline constexpr int kSharedBytes = sizeof(GemmMemory) + 1024;  // swizzled blocks begin at multiples of 1024
 

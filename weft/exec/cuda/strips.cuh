@@ -73,7 +73,7 @@ struct CopySlot {
 
 __device__ __forceinline__ void copy_tile(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                           const Seat& me, CopySlot* s, int thread) {
-  const Extent tile{live_rows(rank, me, lane), lane.cols};
+  const Extent tile{live_rows(me, lane), lane.cols};
   const DevicePlace& from = rank.sources[lane.first_source];
   for (int strip = 0; tile.rows > 0 && strip * kStripCols < tile.cols; ++strip, s->parity ^= 1) {
     if (thread == 0) {

@@ -1,4 +1,4 @@
-#include "bench/cublaslt.h"
+#include "weft/study/device/cublaslt.h"
 
 #include <dlfcn.h>
 
@@ -24,7 +24,7 @@ struct Proposal {
   int reserved[4];
 };
 
-struct Library {
+struct LtLibrary {
   void* handle = nullptr;
   int (*create)(void**) = nullptr;
   int (*desc)(void**, int, int) = nullptr;
@@ -36,7 +36,7 @@ struct Library {
   int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*,
                 void*, void*, const Algorithm*, void*, std::size_t, void*) = nullptr;
 
-  Library() {
+  LtLibrary() {
     void* lib = dlopen("libcublasLt.so.13", RTLD_NOW);
     if (lib == nullptr) return;
     const auto find = [&](auto& f, const char* name) {
@@ -54,12 +54,12 @@ struct Library {
   }
 };
 
-Library& library() {
-  static Library loaded;
+LtLibrary& library() {
+  static LtLibrary loaded;
   return loaded;
 }
 
-void check(int status, const char* what) {
+void check_lt(int status, const char* what) {
   if (status != 0) fail(Code::internal, "cuBLASLt could not {}: status {}", what, status);
 }
 
@@ -83,22 +83,22 @@ bool CublasLtGemm::is_installed() { return library().handle != nullptr; }
 // Its matrices are column-major: what it makes is y transposed, w times x.
 CublasLtGemm::CublasLtGemm(std::int64_t m, std::int64_t n, std::int64_t k, WeightLayout layout)
     : impl_(std::make_unique<Impl>()) {
-  Library& lt = library();
+  LtLibrary& lt = library();
   const bool nk = layout == WeightLayout::nk;
   const auto un = static_cast<std::uint64_t>(n), um = static_cast<std::uint64_t>(m), uk = static_cast<std::uint64_t>(k);
-  check(lt.desc(&impl_->desc, kCompute32f, kR32f), "describe a product");
-  if (nk) check(lt.set(impl_->desc, kTransA, &kTransposed, sizeof kTransposed), "transpose w");
-  check(lt.layout(&impl_->a, kR16bf, nk ? uk : un, nk ? un : uk, nk ? k : n), "describe w");
-  check(lt.layout(&impl_->b, kR16bf, uk, um, k), "describe x");
-  check(lt.layout(&impl_->c, kR16bf, un, um, n), "describe y");
+  check_lt(lt.desc(&impl_->desc, kCompute32f, kR32f), "describe a product");
+  if (nk) check_lt(lt.set(impl_->desc, kTransA, &kTransposed, sizeof kTransposed), "transpose w");
+  check_lt(lt.layout(&impl_->a, kR16bf, nk ? uk : un, nk ? un : uk, nk ? k : n), "describe w");
+  check_lt(lt.layout(&impl_->b, kR16bf, uk, um, k), "describe x");
+  check_lt(lt.layout(&impl_->c, kR16bf, un, um, n), "describe y");
   void* preference = nullptr;
-  check(lt.preference(&preference), "make a preference");
-  check(lt.prefer(preference, kMaxWorkspace, &kWorkspaceBytes, sizeof kWorkspaceBytes), "take a workspace");
+  check_lt(lt.preference(&preference), "make a preference");
+  check_lt(lt.prefer(preference, kMaxWorkspace, &kWorkspaceBytes, sizeof kWorkspaceBytes), "take a workspace");
   impl_->proposals.resize(16);
   int found = 0;
-  check(lt.propose(lt.handle, impl_->desc, impl_->a, impl_->b, impl_->c, impl_->c, preference, 16,
-                   impl_->proposals.data(), &found),
-        "propose an algorithm");
+  check_lt(lt.propose(lt.handle, impl_->desc, impl_->a, impl_->b, impl_->c, impl_->c, preference, 16,
+                      impl_->proposals.data(), &found),
+           "propose an algorithm");
   impl_->proposals.resize(static_cast<std::size_t>(found));
 }
 
@@ -118,6 +118,8 @@ int CublasLtGemm::tune(const void* x, const void* w, void* y) {
   return ran;
 }
 
-void CublasLtGemm::run(const void* x, const void* w, void* y) { check(impl_->run(x, w, y, impl_->best), "multiply"); }
+void CublasLtGemm::run(const void* x, const void* w, void* y) {
+  check_lt(impl_->run(x, w, y, impl_->best), "multiply");
+}
 
 }  // namespace weft

@@ -1,7 +1,7 @@
-// Kernels of cuda_baseline.h. 512 threads per block, 132 blocks, so that all are resident.
-#include "weft/exec/cuda/ptx.cuh"
+// Kernels of pull.h. 512 threads per block, 132 blocks, so that all are resident.
+#include "weft/exec/cuda/pull.h"
 
-#include "bench/cuda_baseline.h"
+#include "weft/exec/cuda/ptx.cuh"
 
 namespace weft {
 namespace {
@@ -19,6 +19,7 @@ struct Arguments {
   unsigned long long* links;
   std::size_t chunk;  // of one rank's rows, in uint4
   int ranks;
+  int to_all;
   std::uint32_t epoch;
   double ns_per_byte, latency_ns;
 };
@@ -54,7 +55,8 @@ __global__ void __launch_bounds__(kThreads) direct_kernel(const __grid_constant_
 #pragma unroll
     for (int q = 1; q < kMost; ++q)
       if (q < p.ranks) sum = add8(sum, v[q]);
-    p.outputs[rank][i] = sum;
+    if (p.to_all == 0) p.outputs[rank][i] = sum;
+    for (int q = 0; p.to_all != 0 && q < p.ranks; ++q) p.outputs[q][rank * p.chunk + i] = sum;
   }
 }
 
@@ -119,11 +121,11 @@ void fill_random(DeviceMemory& memory, std::uint32_t seed) {
                              static_cast<std::size_t>(memory.bytes() / 2), seed);
 }
 
-DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n)
-    : partial_(std::move(partial)), m_(m), n_(n), links_(kMost * 8) {
+DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n, SumTo to)
+    : partial_(std::move(partial)), m_(m), n_(n), to_(to), links_(kMost * 8) {
   const auto ranks = static_cast<std::int64_t>(partial_.size());
   for (std::int64_t r = 0; r < ranks; ++r) {
-    outputs_.emplace_back(m / ranks * n * 2);
+    outputs_.emplace_back((to == SumTo::everybody ? m : m / ranks) * n * 2);
     inboxes_.emplace_back(m / ranks * n * 2 * ranks);
     flags_.emplace_back(ranks * kSlices * 4);
     stamps_.emplace_back(ranks * kSlices * 8);
@@ -141,6 +143,7 @@ T* pointer(const DeviceMemory& memory) {
 
 void DeviceReduceScatter::direct() {
   Arguments p{};
+  p.to_all = to_ == SumTo::everybody;
   p.ranks = static_cast<int>(partial_.size());
   p.chunk = static_cast<std::size_t>(m_ / p.ranks * n_ / 8);
   for (int r = 0; r < p.ranks; ++r) {

@@ -1,0 +1,239 @@
+// The contest of device_study.h, where the build has CUDA (no_cuda.cc where it has not).
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/statistics.h"
+#include "weft/exec/cuda/pull.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/study/device/cublaslt.h"
+#include "weft/study/device/cuda_op.h"
+#include "weft/study/device/cuda_panels.h"
+#include "weft/study/device/device_study.h"
+#include "weft/study/rounds.h"
+
+namespace weft {
+namespace {
+
+constexpr double kDeviceTolerance = 0.01;  // bf16 rounds to 2^-9, sums of it to a few times that
+constexpr auto kCoolingPause = std::chrono::milliseconds(3);
+constexpr int kPanels[] = {2, 4, 8}, kPanelClusters[] = {2, 4, 6};  // of 16 that each of four ranks has
+
+struct DeviceContestant {
+  std::string name;
+  std::function<void()> run;
+  Places places;  // none: not looked at
+  bool made = false;
+  std::vector<double> us = {};
+};
+
+class CudaStudy {
+ public:
+  CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options);
+  Measurement run();
+
+ private:
+  std::unique_ptr<CudaExecutor> fastest(const OpSpec& spec, const std::vector<CudaOperands>& in) const;
+  void add_gemms();
+  void add_collective();
+  void add_sequential();
+  void add_panels();
+  void check(const DeviceContestant& one);
+  std::vector<CudaOperands> made_by_library() const;
+  std::optional<double> median_of(const std::string& name) const;
+
+  OpSpec spec_;
+  DeviceStudyOptions options_;
+  DeviceInputs inputs_;
+  std::unique_ptr<CudaExecutor> fused_, kept_, moved_;
+  std::unique_ptr<CublasLtGemm> library_;
+  std::vector<DeviceMemory> made_;               // by the library
+  std::unique_ptr<DeviceReduceScatter> pulled_;  // instead of moved_, where that is faster
+  std::unique_ptr<CudaPanels> panels_;
+  bool library_is_faster_ = false;
+  std::vector<DeviceContestant> contestants_;
+  double worst_ = 0;
+};
+
+CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
+    : spec_(spec), options_(options), inputs_(spec), fused_(fastest(spec, inputs_.operands())) {
+  const auto fused = [this] { fused_->start(inputs_.operands()); };
+  contestants_.push_back({"fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep});
+  if (!spec.alone()) add_gemms();
+  if (has_collective(spec)) add_collective(), add_sequential(), add_panels();
+  contestants_.push_back({"again", fused, {}});
+}
+
+// Every route, each a few times.
+std::unique_ptr<CudaExecutor> CudaStudy::fastest(const OpSpec& spec, const std::vector<CudaOperands>& in) const {
+  std::unique_ptr<CudaExecutor> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Route route : device_routes(spec)) {
+    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), CudaOptions{.pace = options_.pace});
+    const double us = least_us([&] { tried->start(in); });
+    tried->finish();
+    if (us < least) least = us, best = std::move(tried);
+  }
+  return best;
+}
+
+std::vector<CudaOperands> CudaStudy::made_by_library() const {
+  std::vector<CudaOperands> out;
+  for (int r = 0; r < spec_.ranks; ++r) out.push_back({library_is_faster_ ? made_[at(r)].data() : kept_->output(r)});
+  return out;
+}
+
+// Rows that are gathered stand in moved_'s output, so that is made first.
+void CudaStudy::add_gemms() {
+  const Producer& p = spec_.producer;
+  const std::int64_t rows = p.m * (spec_.gathers ? spec_.ranks : 1);
+  if (spec_.gathers) moved_ = fastest(moved_spec(spec_), inputs_.operands()), moved_->start(inputs_.operands());
+  const auto operands = [this] {
+    std::vector<CudaOperands> in = inputs_.operands();
+    for (int r = 0; spec_.gathers && r < spec_.ranks; ++r) in[at(r)].x = moved_->output(r);
+    return in;
+  };
+  kept_ = std::make_unique<CudaExecutor>(kept_plan(spec_, rows), CudaOptions{});
+  const auto compute = [this, operands] { kept_->start(operands()); };
+  contestants_.push_back({"compute", compute, places_of(*kept_), true});
+  if (!CublasLtGemm::is_installed()) return;
+  library_ = std::make_unique<CublasLtGemm>(rows, p.n, p.k, WeightLayout::nk);
+  for (int r = 0; r < spec_.ranks; ++r) made_.emplace_back(rows * p.n * 2);
+  library_->tune(operands()[0].x, operands()[0].w, made_[0].data());
+  const auto library = [this, operands] {
+    const auto in = operands();
+    for (std::size_t r = 0; r < made_.size(); ++r) library_->run(in[r].x, in[r].w, made_[r].data());
+  };
+  const std::int64_t n = p.n;
+  contestants_.push_back(
+      {"library", library,
+       [this, n](int rank, std::int64_t row, std::int64_t col) { return made_[at(rank)].data() + (row * n + col) * 2; },
+       true});
+  library_is_faster_ = least_us(library) < least_us(compute);
+}
+
+void CudaStudy::add_collective() {
+  if (spec_.gathers) {
+    contestants_.push_back({"comm", [this] { moved_->start(inputs_.operands()); }, {}});
+    return;
+  }
+  moved_ = fastest(moved_spec(spec_), made_by_library());
+  const SpaceKind kind = spec_.space.kind;
+  const Producer& p = spec_.producer;
+  if (!options_.pace && (kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_reduce) &&
+      p.m % spec_.ranks == 0) {
+    std::vector<const void*> partial;
+    for (const CudaOperands& one : made_by_library()) partial.push_back(one.x);
+    const SumTo to = kind == SpaceKind::all_reduce ? SumTo::everybody : SumTo::owners;
+    pulled_ = std::make_unique<DeviceReduceScatter>(partial, p.m, p.n, to);
+    if (least_us([&] { pulled_->direct(); }) >= least_us([&] { moved_->start(made_by_library()); })) pulled_.reset();
+  }
+  contestants_.push_back({"comm", [this] { pulled_ ? pulled_->direct() : moved_->start(made_by_library()); }, {}});
+}
+
+void CudaStudy::add_sequential() {
+  const auto find = [this](const char* name) {
+    return std::find_if(contestants_.begin(), contestants_.end(), [&](const auto& c) { return c.name == name; });
+  };
+  const auto gemm = *find(library_is_faster_ ? "library" : "compute");
+  const auto comm = *find("comm");
+  const std::int64_t n = spec_.producer.n;
+  const Places pulled = [this, n](int rank, std::int64_t row, std::int64_t col) {
+    return static_cast<const std::byte*>(pulled_->output(rank)) + (row * n + col) * 2;
+  };
+  if (spec_.gathers)
+    contestants_.push_back({"sequential", [=] { comm.run(), gemm.run(); }, gemm.places});
+  else
+    contestants_.push_back({"sequential", [=] { gemm.run(), comm.run(); }, pulled_ ? pulled : places_of(*moved_)});
+}
+
+void CudaStudy::add_panels() {
+  double least = std::numeric_limits<double>::infinity();
+  for (const int panels : kPanels) {
+    if (!CudaPanels::fit(spec_, panels)) continue;
+    for (const int clusters : kPanelClusters) {
+      auto tried = std::make_unique<CudaPanels>(spec_, inputs_, options_.pace, panels, clusters);
+      const double us = least_us([&] { tried->run(); });
+      if (us < least) least = us, panels_ = std::move(tried);
+    }
+  }
+  if (panels_) contestants_.push_back({"panels", [this] { panels_->run(); }, panels_->places()});
+}
+
+void CudaStudy::check(const DeviceContestant& one) {
+  if (!one.places) return;
+  one.run();
+  fused_->finish();
+  const double error = inputs_.error_of(one.places, one.made);
+  worst_ = std::max(worst_, error);
+  if (!(error < kDeviceTolerance))
+    fail(Code::internal,
+         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", one.name,
+         spec_.name, error);
+}
+
+std::optional<double> CudaStudy::median_of(const std::string& name) const {
+  for (const DeviceContestant& one : contestants_)
+    if (one.name == name) return median(one.us);
+  return {};
+}
+
+Measurement CudaStudy::run() {
+  for (const DeviceContestant& one : contestants_) check(one);
+  DeviceTimer timer;
+  for (int round = 0; round < options_.rounds; ++round) {
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      DeviceContestant& one = contestants_[(i + num(round)) % contestants_.size()];
+      std::this_thread::sleep_for(kCoolingPause);
+      timer.begin();
+      one.run();
+      one.us.push_back(timer.end_us());
+    }
+    if (options_.progress) options_.progress(round + 1, options_.rounds);
+  }
+  for (CudaExecutor* one : {fused_.get(), kept_.get(), moved_.get()})
+    if (one != nullptr) one->finish();
+  Measurement out;
+  out.transport = "cuda";
+  out.route = to_string(fused_->plan().route.value_or(Route::local));
+  if (has_collective(spec_)) out.comm_route = pulled_ ? "pull" : to_string(*moved_->plan().route);
+  out.rounds = options_.rounds;
+  out.fused_us = *median_of("fused");
+  out.aa_band = std::abs(*median_of("again") / out.fused_us - 1);
+  out.compute_us = median_of("compute"), out.library_us = median_of("library");
+  if (out.library_us) out.library = "cublaslt";
+  out.sequential_us = median_of("sequential");
+  out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
+  out.panels_us = median_of("panels");
+  out.panels = panels_ ? panels_->count() : 0;
+  out.comm_us = spec_.alone() && spec_.ranks > 1 ? out.fused_us : median_of("comm");
+  if (out.comm_us) out.comm_cpu_us = 0;  // no CPU moves anything
+  out.max_rel_err = worst_;
+  const PlanTraffic traffic = weft::traffic(fused_->plan());
+  for (const Traffic& rank : traffic.ranks)
+    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
+  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  return out;
+}
+
+}  // namespace
+
+std::string device_name() {
+  const auto facts = device_facts();
+  return facts ? facts->name : "";
+}
+
+std::string why_no_device() { return device_facts() ? "" : "there is no NVIDIA GPU here, or no driver for it"; }
+
+Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options) {
+  if (!device_facts()) bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());
+  return CudaStudy(spec, options).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// One op measured on a GPU whose multiprocessors the ranks share, in the words of measure.h. Contestants take turns,
+// each after a pause of some milliseconds, so that each finds a cool GPU (docs/results/h200.md says why); times are the
+// GPU's own, from its first instruction to the last rank's result.
+//   compute     our gemm, every rank's output kept
+//   library     cuBLASLt, the best of what it proposes, rank after rank on all multiprocessors
+//   comm        the collective alone: the fastest of our routes, and without links of kernels that read peers' memory
+//   sequential  the faster of the two gemms, then that collective
+//   panels      our gemm in panels on most multiprocessors, the collective of each on a few, in a second queue
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "weft/study/measure.h"
+#include "weft/transport/local/pace.h"
+
+namespace weft {
+
+struct DeviceStudyOptions {
+  int rounds = 15;
+  std::optional<Pace> pace;                             // none: peers' memory is the GPU's own ("hbm")
+  std::function<void(int done, int of)> progress = {};  // may be empty
+};
+
+// The op as a GPU makes it: bf16 operands, partial sums and outputs, w (n, k), tiles of 128 x 256. Throws bad_input for
+// ops that it cannot make.
+OpSpec device_spec(OpSpec spec);
+
+// Of a spec from device_spec(). Throws bad_input where this build has no CUDA or the machine no GPU.
+Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options);
+
+// "NVIDIA H200", or empty; then why_no_device() says what is missing.
+std::string device_name();
+std::string why_no_device();
+
+}  // namespace weft

@@ -1,0 +1,14 @@
+// Where the build has no CUDA (cuda_study.cc where it has).
+#include "weft/base/error.h"
+#include "weft/study/device/device_study.h"
+
+namespace weft {
+
+std::string device_name() { return ""; }
+std::string why_no_device() { return "this build has no CUDA executor (it needs nvcc 13)"; }
+
+Measurement measure_on_device(const OpSpec&, const DeviceStudyOptions&) {
+  bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());
+}
+
+}  // namespace weft
