@@ -196,8 +196,11 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
   app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
   app.add_option("--route", f->route,
-                 "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling")
+                 "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling, torus")
       ->type_name("ROUTE");
+  app.add_option("--torus", f->torus, "all_reduce by torus: its rows,columns (as square as may be)")
+      ->delimiter(',')
+      ->type_name("R,C");
   add_number(app, "--slices", &f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)", 1)
       ->type_name("S");
   app.add_option("--wire", f->wire, "partial sums travel as f32, bf16 or int8")->type_name("TYPE");
@@ -253,6 +256,9 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   spec.space.axis = kAxis;
   SpaceOptions& o = spec.space.options;
   o.route = parse_route(f.route);
+  if (!f.torus.empty() && o.route != Route::torus)
+    bad_input("--torus is for --route torus, not {}; leave it out", f.route);
+  o.torus = f.torus;
   o.slices = f.slices;
   o.wire = parse_dtype(f.wire);
   if (!f.wire_sums.empty()) o.wire_sums = parse_dtype(f.wire_sums);

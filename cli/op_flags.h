@@ -22,6 +22,7 @@ struct OpFlags {
   int ranks = 2;
   std::optional<std::int64_t> m, n, k;  // none: the op's default
   std::array<std::int64_t, 2> tile{0, 0};
+  std::vector<int> torus;
   std::string weight = "f32", wire = "f32", wire_sums, route = "auto", stack, pool = "sum";
   int slices = 0, root = 0;
   bool addend = false;

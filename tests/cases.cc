@@ -94,6 +94,8 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
     add(cases, with_residual, all_reduce(mesh, "tp"), route);
   if (num_ranks > 1 && (num_ranks & (num_ranks - 1)) == 0 && p.m % num_ranks == 0)
     add(cases, with_residual, all_reduce(mesh, "tp"), Route::halving_doubling);
+  if ((num_ranks == 4 || num_ranks == 6 || num_ranks == 8) && p.m % num_ranks == 0)
+    add(cases, with_residual, all_reduce(mesh, "tp"), Route::torus);
   SpaceOptions wire;
   wire.wire = Dtype::bf16;
   add(cases, p, all_reduce(mesh, "tp", wire), Route::two_shot);

@@ -195,8 +195,13 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
       if (space.options.slices > 1)
         bad_input("route halving_doubling is not made in slices; leave slices at 0, or use ring or two_shot");
       return build_halving_doubling_all_reduce(p, space);
+    case Route::torus:
+      if (space.options.slices > 1)
+        bad_input("route torus is not made in slices; leave slices at 0, or use ring or two_shot");
+      return build_torus_all_reduce(p, space);
     default:
-      bad_input("all_reduce has no route {}; use auto, ring, one_shot, two_shot or halving_doubling", to_string(route));
+      bad_input("all_reduce has no route {}; use auto, ring, one_shot, two_shot, halving_doubling or torus",
+                to_string(route));
   }
 }
 

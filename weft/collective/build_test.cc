@@ -271,7 +271,7 @@ TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
     return refusal([&] { build(producer, space); });
   };
   EXPECT_EQ(refusal_of(p, by_route(SpaceKind::all_reduce, 2, Route::direct)),
-            "all_reduce has no route direct; use auto, ring, two_shot, one_shot, two_level, halving_doubling");
+            "all_reduce has no route direct; use auto, ring, two_shot, one_shot, two_level, halving_doubling, torus");
   EXPECT_NE(refusal_of(p, by_route(SpaceKind::all_reduce, 65, Route::one_shot)).find("at most 64 ranks"),
             std::string::npos);
   EXPECT_NE(refusal_of(p, by_route(SpaceKind::all_to_all, 17, Route::staged)).find("at most 16 ranks"),

@@ -11,7 +11,7 @@ constexpr Names<SpaceKind, 6> kSpaceKinds{{{SpaceKind::keep, "keep"},
                                            {SpaceKind::all_gather, "all_gather"},
                                            {SpaceKind::all_to_all, "all_to_all"},
                                            {SpaceKind::broadcast, "broadcast"}}};
-constexpr Names<Route, 10> kRoutes{{{Route::automatic, "auto"},
+constexpr Names<Route, 11> kRoutes{{{Route::automatic, "auto"},
                                     {Route::local, "local"},
                                     {Route::ring, "ring"},
                                     {Route::direct, "direct"},
@@ -20,7 +20,8 @@ constexpr Names<Route, 10> kRoutes{{{Route::automatic, "auto"},
                                     {Route::chain, "chain"},
                                     {Route::staged, "staged"},
                                     {Route::two_level, "two_level"},
-                                    {Route::halving_doubling, "halving_doubling"}}};
+                                    {Route::halving_doubling, "halving_doubling"},
+                                    {Route::torus, "torus"}}};
 
 Space make(SpaceKind kind, const Mesh& mesh, std::string_view axis, const SpaceOptions& options) {
   mesh.axis(axis);  // throws where there is none

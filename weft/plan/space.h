@@ -31,7 +31,8 @@ enum class Route {
   chain,
   staged,
   two_level,
-  halving_doubling
+  halving_doubling,
+  torus
 };
 enum class Stack { rows, columns };
 
@@ -49,6 +50,7 @@ struct SpaceOptions {
   std::optional<Dtype> wire_sums = {};
   int root = 0;                    // broadcast: position in the group
   Stack stack = Stack::rows;       // all_to_all
+  std::vector<int> torus;          // all_reduce by torus: its rows and columns; empty: as square as may be
   std::vector<std::int64_t> rows;  // all_to_all, uneven: most rows from position s to d at [s * N + d]; else empty
 };
 

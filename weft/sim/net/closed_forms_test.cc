@@ -82,6 +82,25 @@ TEST(ClosedForm, HalvingDoublingThroughASwitch) {
   }
 }
 
+// Rows, then columns, then back: no later than one after the other, no sooner than the rows' bytes. Ranks fold to one.
+TEST(ClosedForm, TorusOnATorus) {
+  for (const auto& [rows, columns] : {std::pair{4, 2}, {16, 8}, {32, 32}}) {
+    const int n = rows * columns;
+    Space space = alone(n, SpaceKind::all_reduce);
+    space.options.torus = {rows, columns};
+    const Plan plan = build_all_reduce(chunks(n), space, Route::torus);
+    Topology topology = torus_topology({rows, columns}, {kWire, kWire});
+    topology.packet_bytes = 0;
+    const double along = (columns - 1) * (kBytes / columns / kRate + kLatency),
+                 down = (rows - 1) * (kBytes / n / kRate + kLatency);
+    const NetResult result = simulate(plan, topology);
+    EXPECT_LE(result.seconds(), 2 * (along + down) * 1.001);
+    EXPECT_GE(result.seconds(), 2 * (columns - 1) * (kBytes / columns / kRate));
+    EXPECT_EQ(result.simulated, 1) << rows << " x " << columns;
+    if (n <= 128) EXPECT_EQ(simulate(plan, topology, {{}, Ranks::every}).end, result.end);
+  }
+}
+
 // Inside a host the ranks of a place are folded and spread at its own rate; between hosts each rank sends a partial sum
 // to every other host and gets as many, then the same with sums. Where the inside takes no time, the rails are left.
 TEST(ClosedForm, TwoLevelOnRails) {
