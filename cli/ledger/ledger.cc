@@ -20,6 +20,7 @@
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/study/ledger/block.h"
 #include "weft/study/ledger/hardware.h"
+#include "weft/study/ledger/scale_row.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"
@@ -150,6 +151,7 @@ void run_block(const Flags& flags, const Say& say) {
       {.rounds = flags.num_rounds(), .scaled = !flags.full, .link = flags.asked_link(), .progress = say});
   if (world.rank() != 0) return;
   add_simulated_row(&ledger);
+  add_scale_row(&ledger, load_workload(flags.workload));
   const std::string svg = flags.svg_path();
   if (!svg.empty()) write_file(svg, block_svg(ledger));
   print_ledger(flags, json_of(ledger, svg), text_of(ledger, svg));

@@ -20,6 +20,7 @@ std::string name_of(const LedgerRow& row) {
   if (row.name == "dropped") return fmt::format("fused + {} of {} dropped", row.dropped, row.dropped + row.syncs);
   if (row.name == "dropped_int8") return "fused + dropped + int8";
   if (row.name == "track_and_trigger") return "track and trigger";
+  if (row.name == "at_scale") return "at scale, simulated";
   if (row.name == kFloor) return "compute alone (floor)";
   return row.name;
 }

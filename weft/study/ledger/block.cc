@@ -90,6 +90,9 @@ double WorkloadBlock::predicted_s(const Stage& stage, Style style, const Cluster
 }
 
 double block_bytes(const Workload& workload, int ranks) {
+  if (workload.interaction > 0)
+    bad_input("workload \"{}\" meets its tables in {} columns, which is for simulation; run dlrm-v2", workload.name,
+              workload.interaction);
   double elements = 0;
   for (int rank = 0; rank < ranks; ++rank)
     for (const SubLayer& layer : sub_layers(workload, {.ranks = ranks, .rank = rank}, Phase::forward)) {
