@@ -10,7 +10,8 @@ namespace weft::netsim {
 namespace {
 
 constexpr Time kEndOfTime = Time{1} << 61;
-constexpr std::size_t kMostPassed = 64;  // events that a queue keeps before its head
+constexpr std::size_t kMostCrossings = std::size_t{1} << 22;  // for a timeline: what comes later is not on it
+constexpr std::size_t kMostPassed = 64;                       // events that a queue keeps before its head
 
 // Rounded up, so that no number of messages is faster than its bytes.
 Time serial(double picoseconds_a_byte, std::int64_t bytes) {
@@ -127,7 +128,8 @@ void Wires::take(std::int32_t id, EventHeap* heap) {
   clock.bytes += m.bytes;
   ++clock.messages;
   ++hops_;
-  if (keep_crossings_) crossings_.push_back({stands_for_it, m.send(), m.from_seat, start, clock.taken});
+  if (keep_crossings_ && crossings_.size() < kMostCrossings)
+    crossings_.push_back({stands_for_it, m.send(), m.from_seat, start, clock.taken});
   m.next = topology_.next(node_of_[m.from_seat], m.to, ++m.hop, node);
   m.tail = std::max(clock.taken, m.tail + packet) + clock.latency;
   m.head = start + packet + clock.latency;
