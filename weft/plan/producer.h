@@ -49,8 +49,8 @@ struct Producer {
   Activation activation = Activation::none;
 
   // What it reads and makes: rows x (of an embedding_bag i64 indices), weights or tables w (of a table k is its rows
-  // and n its dim), and an output y. Which executor can is its own affair: the CPU's reads and makes f32 alone, and
-  // takes w of a gemm as kn; the reference takes all; CUDA's takes bf16 in either layout.
+  // and n its dim), and an output y. Which executor can is its own affair: the CPU's and the reference take all, the
+  // CPU's widening bf16 as it reads; CUDA's takes bf16, in either layout.
   Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : input; }
   Dtype y() const { return output; }
   bool is_product() const { return kind == ProducerKind::gemm || kind == ProducerKind::gemv; }

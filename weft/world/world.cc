@@ -278,7 +278,6 @@ Op World::compile(const Plan& plan) {
 Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
-  require_cpu_operands(plan);
   const std::string text = to_json(plan);
   if (state_->prove && state_->proved.count(text) == 0) {
     require_runnable(plan, {state_->proof_budget});

@@ -14,6 +14,7 @@
 #include "weft/base/refusal_test.h"
 #include "weft/base/thread_pool.h"
 #include "weft/collective/build.h"
+#include "weft/exec/ref/ref.h"
 
 namespace weft {
 namespace {
@@ -79,16 +80,46 @@ TEST(World, APlanThatCannotRunIsRefusedBeforeItDoes) {
   EXPECT_NE(refused(2, [&](World& world) { world.compile(plan); }), "did not throw");
 }
 
-TEST(World, GemmsThatACpuCannotComputeAreRefused) {
-  const auto said = [](const GemmOptions& options) {
-    return refused(1, [&](World& world) { world.compile(gemm(options), keep()); });
-  };
-  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .x = Dtype::bf16}),
-            "x of plan \"gemm keep\" is bf16; a CPU computes with f32: give that, or run the plan on a GPU");
-  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .y = Dtype::bf16}),
-            "y of plan \"gemm keep\" is bf16; a CPU computes with f32: give that, or run the plan on a GPU");
-  EXPECT_EQ(said({.m = 8, .n = 8, .k = 4, .layout = WeightLayout::nk}),
-            "w of plan \"gemm keep\" is (n, k); on a CPU a gemm takes (k, n) and a gemv (n, k)");
+// As a GPU takes them: x, w and y in bf16, w as (n, k). Small whole numbers, whose sums are exact in any order, and in
+// bf16 too.
+TEST(World, GemmsInBf16WithWeightsByOutputAgreeWithTheReference) {
+  constexpr int kRanks = 3;
+  for (const bool gathers : {false, true}) {
+    const Producer p = gemm({.m = 70,
+                             .n = 40,
+                             .k = 24,
+                             .weight = Dtype::bf16,
+                             .tile = {32, 16},
+                             .x = Dtype::bf16,
+                             .y = Dtype::bf16,
+                             .layout = WeightLayout::nk});
+    const Mesh mesh({{"tp", kRanks}});
+    const Plan plan = gathers ? build(all_gather(mesh, "tp", {.route = Route::ring}), p)
+                              : build(p, reduce_scatter(mesh, "tp", {.route = Route::ring, .wire = Dtype::bf16}));
+    std::vector<std::vector<bf16>> x(kRanks), w(kRanks);
+    std::vector<Bindings> bindings(kRanks);
+    for (int r = 0; r < kRanks; ++r) {
+      for (int i = 0; i < 70 * 24; ++i) x[at(r)].push_back(to_bf16(static_cast<float>((i * 7 + r) % 3 - 1)));
+      for (int i = 0; i < 40 * 24; ++i) w[at(r)].push_back(to_bf16(static_cast<float>((i * 5 + r) % 3 - 1)));
+      bindings[at(r)].producers.emplace_back();
+      bindings[at(r)].producers[0].narrow_x = x[at(r)].data(), bindings[at(r)].producers[0].w = w[at(r)].data();
+      bindings[at(r)].buffers.assign(plan.buffers.size(), x[at(r)].data());
+    }
+    RefExecutor ref(plan);
+    ref.run(bindings);
+    World::local(kRanks, [&](World& world) {
+      Op op = world.compile(plan);
+      Inputs in = bindings[at(world.rank())].producers[0];
+      for (int run = 0; run < 2; ++run) op.run(in);
+      const BufferView y = op.view("y");
+      ASSERT_EQ(y.dtype, Dtype::bf16);
+      const auto& expected = ref.output(world.rank());
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_EQ(to_float(static_cast<const bf16*>(y.data)[i]), expected[i]) << "element " << i;
+      in.narrow_x = nullptr;
+      EXPECT_NE(refusal([&] { op.run(in); }).find("narrow_x"), std::string::npos);
+    });
+  }
 }
 
 TEST(World, BadSettingsNameTheirValue) {

@@ -90,17 +90,6 @@ std::optional<Remote> remote_of(Wire* wire, const CpuOptions& options, int rank,
 
 }  // namespace
 
-void require_cpu_operands(const Plan& plan) {
-  for (const Producer& p : plan.producers) {
-    for (const auto& [name, dtype] : {std::pair{"x", p.input}, std::pair{"y", p.output}})
-      if (dtype != Dtype::f32)
-        bad_input("{} of plan \"{}\" is {}; a CPU computes with f32: give that, or run the plan on a GPU", name,
-                  plan.name, to_string(dtype));
-    if (p.kind == ProducerKind::gemm && p.layout() != WeightLayout::kn)
-      bad_input("w of plan \"{}\" is (n, k); on a CPU a gemm takes (k, n) and a gemv (n, k)", plan.name);
-  }
-}
-
 CpuExecutor::CpuExecutor(const Plan& plan, int rank, Memory memory, Transport& transport, ThreadPool& threads,
                          CpuOptions options)
     : plan_(plan),

@@ -42,10 +42,6 @@ struct CpuOptions {
   std::uint64_t first_run = 0;       // tests: counters stand as after so many runs. All ranks of the plan agree
 };
 
-// Throws bad_input where a producer reads or makes what the CPU's kernels do not: they take x and make y of f32, and
-// take w of a gemm as (k, n).
-void require_cpu_operands(const Plan& plan);
-
 class CpuExecutor {
  public:
   // `rank` is the rank of the plan; `memory` says where all ranks of the plan are. The plan has been verified.

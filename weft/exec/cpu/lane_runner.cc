@@ -199,8 +199,8 @@ GemmTarget LaneRunner::made_in_place(const Action& action, const LaneCard& card,
 }
 
 void LaneRunner::make(const Action& action, const LaneCard& card, const GemmTarget& target, Workbench& bench) const {
-  const float* rows = nullptr;
-  if (!card.reads.empty()) rows = static_cast<const float*>(card.reads[0].strip(*bindings_, run_).data);
+  const void* rows = nullptr;
+  if (!card.reads.empty()) rows = card.reads[0].strip(*bindings_, run_).data;
   const Inputs& in = bindings_->producers[action.producer];
   GemmTarget to = target;
   if (const Producer& p = plan_.producers[action.producer]; p.addend) {

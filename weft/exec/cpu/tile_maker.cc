@@ -44,13 +44,15 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
       tile[d] = std::max(tile[d], size);
     }
   }
+  const bool transposed = producer.layout() == WeightLayout::nk;
+  if (producer.x() == Dtype::bf16) wide_bytes_ = num((tile[0] * producer.k * 4 + 63) / 64 * 64);
   const GemmShape shape{.tile_rows = tile[0],
                         .tile_cols = tile[1],
                         .k = producer.k,
                         .lda = producer.k,
-                        .ldb = is_gemv ? producer.k : n_,
+                        .ldb = transposed ? producer.k : n_,
                         .b_dtype = producer.weight,
-                        .b_transposed = is_gemv};
+                        .b_transposed = transposed};
   gemm_ = std::make_unique<GemmKernel>(shape);
   packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
 }
@@ -63,7 +65,16 @@ void TileMaker::make_by_gemv(std::int64_t m, std::int64_t n, const float* x, con
   gemv(n, k, w, producer_.weight, k, batch);
 }
 
-void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const GemmTarget& target,
+const float* TileMaker::rows_of_x(const Inputs& in, const Box& box, const void* rows, void* scratch) const {
+  const std::int64_t k = producer_.k, first = box.lo[0] * k;
+  if (producer_.x() == Dtype::f32) return rows != nullptr ? static_cast<const float*>(rows) : in.x + first;
+  auto* wide = static_cast<float*>(scratch);
+  const void* from = rows != nullptr ? rows : in.narrow_x + first;
+  copy(box.size(0), k, {from, k, Dtype::bf16}, {wide, k, Dtype::f32});
+  return wide;
+}
+
+void TileMaker::make(const Inputs& in, const Box& box, const void* rows, const GemmTarget& target,
                      void* scratch) const {
   const Producer& p = producer_;
   const std::int64_t m = box.size(0), n = box.size(1);
@@ -72,13 +83,13 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
   switch (p.kind) {
     case ProducerKind::gemm:
     case ProducerKind::gemv: {
-      const float* x = rows != nullptr ? rows : in.x + box.lo[0] * p.k;
-      const std::byte* b = w + box.lo[1] * weight * (p.kind == ProducerKind::gemv ? p.k : 1);
+      const float* x = rows_of_x(in, box, rows, scratch);
+      const std::byte* b = w + box.lo[1] * weight * (p.layout() == WeightLayout::nk ? p.k : 1);
       if (by_gemv_) return make_by_gemv(m, n, x, b, n_ - box.hi[1], target);
       if (packed_)
         if (const float* packed = packed_->get(box.lo[1], box.hi[1], b))
           return gemm_->run_packed(m, n, x, packed, target);
-      return gemm_->run(m, n, x, b, target, scratch);
+      return gemm_->run(m, n, x, b, target, static_cast<std::byte*>(scratch) + wide_bytes_);
     }
     case ProducerKind::embedding_bag: {
       const auto table = num(box.lo[1] / p.dim);
@@ -87,8 +98,10 @@ void TileMaker::make(const Inputs& in, const Box& box, const float* rows, const 
     }
     case ProducerKind::window:
     case ProducerKind::copy: {
+      const std::int64_t first = box.lo[0] * n_ + box.lo[1];
       const float* from = in.x != nullptr ? in.x : in.written;
-      const ConstStrip x{from + box.lo[0] * n_ + box.lo[1], n_, Dtype::f32};
+      const ConstStrip x = p.x() == Dtype::bf16 ? ConstStrip{in.narrow_x + first, n_, Dtype::bf16}
+                                                : ConstStrip{from + first, n_, Dtype::f32};
       const Strip to{target.data, target.ld, Dtype::f32};
       if (target.addend == nullptr) return copy(m, n, x, to);
       const ConstStrip both[]{{target.addend, target.addend_ld, Dtype::f32}, x};

@@ -18,7 +18,7 @@ class TileMaker {
   // Looks at the tiles of `program` to know their sizes.
   TileMaker(const Producer& producer, int index, const Program& program);
 
-  std::size_t scratch_bytes() const { return gemm_ ? gemm_->scratch_bytes() : 0; }
+  std::size_t scratch_bytes() const { return wide_bytes_ + (gemm_ ? gemm_->scratch_bytes() : 0); }
 
   // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called
   // before any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them:
@@ -33,16 +33,19 @@ class TileMaker {
   bool adds() const { return gemm_ != nullptr || producer_.kind == ProducerKind::gemv; }
 
   // target = the producer's output in `box`, from zero, then added to the target's addend if it has one. `rows` points
-  // at the first row of x that the box needs where those come from a buffer; null: from the inputs.
-  void make(const Inputs& inputs, const Box& box, const float* rows, const GemmTarget& target, void* scratch) const;
+  // at the first row of x that the box needs where those come from a buffer; null: from the inputs. Rows of bf16 are
+  // widened into the scratch memory first.
+  void make(const Inputs& inputs, const Box& box, const void* rows, const GemmTarget& target, void* scratch) const;
 
  private:
+  const float* rows_of_x(const Inputs& inputs, const Box& box, const void* rows, void* scratch) const;
   void make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,
                     const GemmTarget& target) const;
 
   Producer producer_;
   std::int64_t n_;  // columns on this rank
   bool by_gemv_ = false;
+  std::size_t wide_bytes_ = 0;  // of the scratch memory: a tile's rows of x in f32
   std::unique_ptr<GemmKernel> gemm_;
   std::unique_ptr<PackedWeights> packed_;
 };
