@@ -15,7 +15,7 @@
 namespace weft::torch_ops {
 namespace {
 
-// Pythons's ends of a directory: `publish` returns 0 where it could, `look_up` the length of the text or -1.
+// Python's ends of a directory: `publish` returns 0 where it could, `look_up` the length of the text or -1.
 using Publish = int (*)(const char* key, const char* text);
 using LookUp = std::int64_t (*)(std::int64_t rank, const char* key, char* text, std::int64_t room);
 constexpr std::int64_t kLongestText = 4096;
