@@ -67,10 +67,11 @@ TEST(ReshardGantt, TooManyRowsAreLeftOutAndCounted) {
   const auto all = tasks(spec.reshard);
   const Schedule found = weft::schedule(all, spec.network);
   const std::string whole = reshard::gantt_text(spec, all, found, {.width = 60});
-  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 5) << "a scale and four rows\n" << whole;
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 6) << "a scale, four rows and what letters mean\n" << whole;
   const std::string cut = reshard::gantt_text(spec, all, found, {.width = 60, .rows = 2});
   EXPECT_NE(cut.find("2 of 4 rows are left out"), std::string::npos) << cut;
-  for (std::size_t begin = 0, end = 0; (end = whole.find('\n', begin)) != std::string::npos; begin = end + 1)
+  const std::size_t words = whole.find("one letter per task");
+  for (std::size_t begin = 0, end = 0; (end = whole.find('\n', begin)) < words; begin = end + 1)
     EXPECT_LE(end - begin, 60u) << whole.substr(begin, end - begin);
   EXPECT_EQ(reshard::gantt_svg(spec, all, found).rfind("<svg", 0), 0u);
   EXPECT_EQ(reshard::glyph_of(0), reshard::glyph_of(62)) << "they repeat";
@@ -85,7 +86,7 @@ TEST(ScheduleDrawing, ShowsEachStageAsItWorks) {
   ASSERT_DOUBLE_EQ(one.timing.makespan_s, 9);
   const std::string text = schedule::drawing(one, 9, 18 + 7 + 11);  // two cells per second
   EXPECT_EQ(text,
-            "  stage 0  aabb..AAAA....BBBB   67 %\n"
+            "  stage 0  aabb....AAAA..BBBB   67 %\n"
             "  stage 1  ..aaAAAAbbBBBB....   67 %\n")
       << text;
   const std::string key = schedule::drawing_key(one);
