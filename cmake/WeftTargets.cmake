@@ -27,7 +27,7 @@ endfunction()
 # weft_folder(name LINK ... LABELS ... EXCLUDE regex WHOLE): sources that the regex matches are left out; WHOLE makes
 # one unit of the library, for folders whose parts share their headers.
 function(weft_folder name)
-  cmake_parse_arguments(ARG "WHOLE" "EXCLUDE" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "EXCLUDE;LOCK" "LINK;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/weft/${name}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -47,7 +47,7 @@ function(weft_folder name)
   target_link_libraries(weft_${name} PUBLIC ${ARG_LINK})
   set_property(GLOBAL APPEND PROPERTY WEFT_LIBRARIES weft_${name})
   if(WEFT_TESTS AND tests)
-    weft_test(${name}_test SOURCES ${tests} LINK weft_${name} LABELS ${ARG_LABELS})
+    weft_test(${name}_test SOURCES ${tests} LINK weft_${name} LABELS ${ARG_LABELS} LOCK ${ARG_LOCK})
   endif()
 endfunction()
 
@@ -55,9 +55,9 @@ endfunction()
 # LABELS: `threads` for ranks that are threads (run under TSan), `slow` for what no sanitizer need repeat, `heavy` for what
 # they repeat in `make test-long` only: thousands of plans, and all that stands above weft/world. The others are `light`.
 # Two words are one label (`heavy-threads`), since ctest -L takes a pattern. The targets light_tests, heavy_tests and
-# threads_tests build all that are labelled so.
+# threads_tests build all that are labelled so. LOCK: of tests that name the same one, one runs at a time.
 function(weft_test name)
-  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT;LOCK" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   weft_unity(${name})
   if(NOT ARG_TIMEOUT)
@@ -81,5 +81,5 @@ function(weft_test name)
   endforeach()
   # WEFT_CLUSTER: not what a user has calibrated this machine to.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
-                       LABELS ${ARG_LABELS})
+                       LABELS ${ARG_LABELS} RESOURCE_LOCK "${ARG_LOCK}")
 endfunction()

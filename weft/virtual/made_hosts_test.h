@@ -33,10 +33,17 @@ class MadeHosts : public ::testing::Test {
     } catch (const Error& error) {
       GTEST_SKIP() << "this machine lets root make no virtual hosts: " << error.what();
     }
-    remove_virtual_hosts(name_);
+    removed();
   }
   void TearDown() override {
-    if (geteuid() == 0) remove_virtual_hosts(name_);
+    if (geteuid() == 0) removed();
+  }
+
+  // Behind the lock, as `weft cluster down`: another test may be in one of the namespaces for a moment, and would end
+  // with it.
+  Removed removed() const {
+    const HostsLock lock;
+    return remove_virtual_hosts(name_);
   }
 
   static bool never() { return false; }

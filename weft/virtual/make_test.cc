@@ -59,16 +59,16 @@ TEST_F(MadeHosts, AreTakenDownWithAllThatRunsOnThem) {
   }
   const std::string before = fs::read_symlink("/proc/self/ns/net");
   while (fs::read_symlink(fmt::format("/proc/{}/ns/net", child)) == before) usleep(1000);
-  const Removed removed = remove_virtual_hosts(name_);
+  const Removed gone = removed();
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  EXPECT_EQ(removed.namespaces, 3);
-  EXPECT_EQ(removed.quotas, quotas ? 2 : 0);
-  EXPECT_GE(removed.processes, 1);
+  EXPECT_EQ(gone.namespaces, 3);
+  EXPECT_EQ(gone.quotas, quotas ? 2 : 0);
+  EXPECT_GE(gone.processes, 1);
   EXPECT_FALSE(is_there(name_));
   EXPECT_FALSE(fs::exists(hosts_folder(name_)));
-  const Removed again = remove_virtual_hosts(name_);
+  const Removed again = removed();
   EXPECT_EQ(again.namespaces, 0);
   EXPECT_FALSE(again.anything);
 }
