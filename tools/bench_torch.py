@@ -15,6 +15,7 @@ import platform
 import re
 import statistics
 import subprocess
+import textwrap
 import time
 
 import torch
@@ -132,7 +133,8 @@ def write_page(page, rows, fresh):
         lines.append("| " + " | ".join(cells) + " |")
     ways = ", ".join(f"k {r['k']} {' and '.join(w.split(':')[0] for w in r['why'])}" for r in rows if r["m"] > 1)
     rates = rows[0]["why"][0].split("; ")[1]
-    lines += ["", f"Ways taken at 2048 x 2048 (all_reduce and reduce_scatter): {ways}; {rates}.", ""]
+    words = f"Ways taken at 2048 x 2048 (all_reduce and reduce_scatter): {ways}; {rates}."
+    lines += ["", *textwrap.wrap(words, 118), ""]
     lines += [f"A shape that is new takes {fresh * 1e3:.0f} ms before it runs."]
     old = page.read_text()
     start, end = old.index("<!-- figures -->") + len("<!-- figures -->"), old.index("<!-- end -->")
