@@ -106,7 +106,7 @@ void Machine::begin_instant(const Event& event) {
 void Machine::begin(std::int32_t s) {
   const Seat& seat = seats_[at(s)];
   for (int b = 0; b < int_size(seat.script->bursts); ++b)
-    if (!seat.script->bursts[at(b)].is_step && seat.script->bursts[at(b)].missing == 0) make_ready(*seat.script, b);
+    if (!seat.script->bursts[at(b)].is_step && seat.script->bursts[at(b)].missing == 0) ready_.push(*seat.script, b);
   drain(s);
 }
 
@@ -129,7 +129,7 @@ void Machine::raise(std::int32_t s, const Send& send, const Script& sender, Time
         const Watch& watch = script.watches[at(w)];
         if (before >= watch.at || cell.value < watch.at) continue;
         if (--missing(seat, watch.burst) == 0 && !script.bursts[at(watch.burst)].is_step)
-          make_ready(script, watch.burst);
+          ready_.push(script, watch.burst);
       }
     }
   }
@@ -144,29 +144,11 @@ Time Machine::chain_of(const Seat& seat, const Burst& burst) const {
   return chain;
 }
 
-void Machine::make_ready(const Script& script, std::int32_t burst) {
-  ready_.push_back(burst);
-  if (script.has_order) std::push_heap(ready_.begin(), ready_.end(), Later{script});
-}
-
-// First come, first fired, or by the plan's order where it has one.
-std::int32_t Machine::next_ready(const Script& script) {
-  if (script.has_order) {
-    std::pop_heap(ready_.begin(), ready_.end(), Later{script});
-    const std::int32_t burst = ready_.back();
-    ready_.pop_back();
-    return burst;
-  }
-  const std::int32_t burst = ready_[fired_++];
-  if (fired_ == ready_.size()) ready_.clear(), fired_ = 0;
-  return burst;
-}
-
 void Machine::drain(std::int32_t s) {
   const Script& script = *seats_[at(s)].script;
   do {
     while (!ready_.empty()) {
-      const std::int32_t burst = next_ready(script);
+      const std::int32_t burst = ready_.pop(script);
       finish(s, burst, chain_of(seats_[at(s)], script.bursts[at(burst)]));
     }
   } while (start_step(s));

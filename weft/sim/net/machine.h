@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/sim/net/digits.h"
+#include "weft/sim/net/ready_queue.h"
 #include "weft/sim/net/run.h"
 
 namespace weft::netsim {
@@ -56,15 +57,6 @@ class Machine {
   void seat_ranks();
   void begin(std::int32_t seat);
   void raise(std::int32_t seat, const Send& send, const Script& sender, Time chain);
-  struct Later {  // of two triggers that are ready, for a heap with the lowest order on top
-    const Script& script;
-    bool operator()(std::int32_t a, std::int32_t b) const {
-      const std::int64_t x = script.bursts[at(a)].order, y = script.bursts[at(b)].order;
-      return x != y ? x > y : a > b;
-    }
-  };
-  void make_ready(const Script& script, std::int32_t burst);
-  std::int32_t next_ready(const Script& script);
   void drain(std::int32_t seat);       // fires triggers that are ready, then steps
   bool start_step(std::int32_t seat);  // true where one was made at once
   void finish(std::int32_t seat, std::int32_t burst, Time chain);
@@ -101,8 +93,7 @@ class Machine {
   std::vector<Seat> seats_;
   std::vector<Cell> cells_;
   std::vector<std::int32_t> missing_;  // cells that a burst still needs; -1: it has been fired
-  std::vector<std::int32_t> ready_;    // triggers of the seat whose event it is
-  std::size_t fired_ = 0;              // of those
+  ReadyQueue ready_;                   // triggers of the seat whose event it is
   std::vector<Message> signals_;       // without data, of the burst that ends
   std::vector<StepSlice> steps_;
   std::vector<Time> ends_;

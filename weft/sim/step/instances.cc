@@ -74,7 +74,7 @@ void StepMachine::enter(std::int32_t s, std::int32_t n) {
   if (stage_.shapes[at(instance.shape)].computes) seat.instance = index, seat.player = p;
   for (int b = 0; b < int_size(player.script->bursts); ++b)
     if (!player.script->bursts[at(b)].is_step && instance.missing[player.first_burst + at(b)] == 0)
-      make_ready(*player.script, b);
+      ready_.push(*player.script, b);
   play(index, p);
   close_instance(index);
 }
@@ -94,27 +94,10 @@ void StepMachine::raise(Instance* instance, int p, const Send& send, const Scrip
         if (before >= watch.at || cell.value < watch.at) continue;
         if (--instance->missing[player.first_burst + at(watch.burst)] == 0 && player.node >= 0 &&
             !script.bursts[at(watch.burst)].is_step)
-          make_ready(script, watch.burst);
+          ready_.push(script, watch.burst);
       }
     }
   }
-}
-
-void StepMachine::make_ready(const Script& script, std::int32_t burst) {
-  ready_.push_back(burst);
-  if (script.has_order) std::push_heap(ready_.begin(), ready_.end(), Later{script});
-}
-
-std::int32_t StepMachine::next_ready(const Script& script) {
-  if (script.has_order) {
-    std::pop_heap(ready_.begin(), ready_.end(), Later{script});
-    const std::int32_t burst = ready_.back();
-    ready_.pop_back();
-    return burst;
-  }
-  const std::int32_t burst = ready_[fired_++];
-  if (fired_ == ready_.size()) ready_.clear(), fired_ = 0;
-  return burst;
 }
 
 Time StepMachine::chain_of(const Instance& instance, const Player& player, const Burst& burst) const {
@@ -132,7 +115,7 @@ void StepMachine::play(std::int32_t index, int p) {
   Player& player = instance.players[at(p)];
   do {
     while (!ready_.empty()) {
-      const std::int32_t burst = next_ready(*player.script);
+      const std::int32_t burst = ready_.pop(*player.script);
       finish_burst(index, p, burst, chain_of(instance, player, player.script->bursts[at(burst)]));
     }
   } while (start_step(index, p));

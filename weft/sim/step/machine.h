@@ -13,6 +13,7 @@
 
 #include "weft/cluster/topology.h"
 #include "weft/sim/net/digits.h"
+#include "weft/sim/net/ready_queue.h"
 #include "weft/sim/net/script.h"
 #include "weft/sim/net/wires.h"
 #include "weft/sim/step/graph.h"
@@ -109,13 +110,6 @@ class StepMachine {
     bool has_come = false;
     Time chain = 0;
   };
-  struct Later {
-    const Script& script;
-    bool operator()(std::int32_t a, std::int32_t b) const {
-      const std::int64_t x = script.bursts[at(a)].order, y = script.bursts[at(b)].order;
-      return x != y ? x > y : a > b;
-    }
-  };
 
   void seat_ranks();
   void index_programs();
@@ -149,8 +143,6 @@ class StepMachine {
   void close_player(std::int32_t instance, int player);
   void close_instance(std::int32_t instance);
   Time chain_of(const Instance& instance, const Player& player, const Burst& burst) const;
-  void make_ready(const Script& script, std::int32_t burst);
-  std::int32_t next_ready(const Script& script);
 
   // stuck.cc
   [[noreturn]] void report_stuck() const;
@@ -172,8 +164,7 @@ class StepMachine {
   std::vector<std::int32_t> free_parcels_;
   std::vector<std::pair<std::int32_t, Waiting>> todo_;
   std::vector<std::int32_t> touched_;  // seats whose queue may have something to compute
-  std::vector<std::int32_t> ready_;    // triggers of the player whose event it is
-  std::size_t fired_ = 0;
+  ReadyQueue ready_;                   // triggers of the player whose event it is
   std::vector<Message> signals_;
   std::vector<NameUse> uses_;
   std::vector<NodeSlice> slices_;
