@@ -49,7 +49,7 @@ class Exchange {
   // Between two work items, without overlap: `next` may be null.
   void gap(const WorkItem* next, std::int64_t g);
 
-  void drain();  // waits until nothing of this rank is under way, so that ops may be used without the lock
+  void drain();  // waits until nothing of this rank is under way
 
   double waited_s() const { return waited_s_; }  // for values and gradients, and in gaps
   // What one micro-batch of a crossing takes as planned, if nothing else is on the links.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "weft/base/error.h"
+
 namespace weft::pipeline {
 namespace {
 
@@ -23,6 +25,12 @@ void Pump::watch(Op* op) {
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   if (std::find(watched_.begin(), watched_.end(), op) == watched_.end()) watched_.push_back(op);
   wake_.notify_one();
+}
+
+void Pump::rest() {
+  const auto held = lock();
+  std::erase_if(watched_, [](Op* op) { return op->ready(); });
+  if (!watched_.empty()) fail(Code::internal, "{} ops are under way where a step ends", watched_.size());
 }
 
 void Pump::stop() {

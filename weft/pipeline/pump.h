@@ -1,6 +1,6 @@
 // Moves a rank's ops while the rank computes. Layers are computed outside of ops, so nobody would look at links and
-// counters meanwhile: here a thread does, every millisecond while something is under way. All calls to ops of the rank
-// are made under the pump's lock, so that the thread and the rank never touch an op at once.
+// counters meanwhile: here a thread does, every millisecond while something is under way. An op that waits moves every
+// other op of its rank too, so until rest() all calls to ops of the rank are made under the pump's lock.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +20,12 @@ class Pump {
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  // Held by the caller for every call to an op. Rethrows what the thread has met.
+  // Held by the caller for every call to an op while any is watched. Rethrows what the thread has met.
   std::unique_lock<std::mutex> lock();
   // Under the lock: the op has been posted, and is looked at until it is ready. It must outlive the pump's thread.
   void watch(Op* op);
+  // All that is watched has been waited for: until the next watch() the thread leaves ops alone.
+  void rest();
   void stop();  // before the ops go
 
  private:

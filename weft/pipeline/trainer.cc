@@ -201,6 +201,7 @@ double Trainer::State::run_items() {
   exchange.drain();
   for (Bucket& bucket : buckets) bucket.sum->move_on();
   for (Bucket& bucket : buckets) bucket.sum->finish();
+  pump.rest();
   ++done;
   return loss;
 }
@@ -237,14 +238,11 @@ StepReport Trainer::step() {
   const std::int64_t begin = now_ns();
   std::fill(s.gradients.begin(), s.gradients.end(), 0.0f);
   const double loss = s.run_items();
+  if (s.here().tensor > 1) s.add_up_norms();
   float totals[4] = {};
-  {
-    const auto lock = s.pump.lock();
-    if (s.here().tensor > 1) s.add_up_norms();
-    if (s.place.tensor == 0) put(loss / static_cast<double>(s.config.batch * s.config.model.sequence), totals);
-    put(s.squared_norm(), totals + 2);
-    s.totals_sum.add_up(totals);
-  }
+  if (s.place.tensor == 0) put(loss / static_cast<double>(s.config.batch * s.config.model.sequence), totals);
+  put(s.squared_norm(), totals + 2);
+  s.totals_sum.add_up(totals);
   StepReport report{.step = s.steps + 1, .loss = take(totals), .gradient_norm = std::sqrt(take(totals + 2))};
   const float factor = clip_factor(take(totals + 2), s.config.clip);
   if (factor != 1.0f)
@@ -265,7 +263,6 @@ std::vector<double> Trainer::peak_activations() {
   std::vector<float> peaks(num(s.places.num_stages()));
   const RankPlace place = s.place;
   if (place.data == 0 && place.tensor == 0) peaks[at(place.stage)] = static_cast<float>(s.stage.peak_activations());
-  const auto lock = s.pump.lock();
   RankSum(s.world, std::ssize(peaks)).add_up(peaks.data());
   return {peaks.begin(), peaks.end()};
 }
