@@ -36,8 +36,8 @@ def spread(values, form=".2f"):
 
 
 def hidden(seen):
-    value = seen["hidden"]
-    return "nothing to hide" if value is None else "not measurable" if value > MOST_HIDDEN else f"{value:.2f}"
+    """The figure, or the first words of why there is none."""
+    return f"{seen['hidden']:.2f}" if seen["hidden"] is not None else (seen["hidden_note"] or "–").split(":")[0]
 
 
 def link_name(link):
