@@ -43,7 +43,9 @@ std::string contest_json(const pipeline::TrainConfig& config, const TrainContest
                               {"step_us", style.step_us},
                               {"predicted_us", style.predicted_us},
                               {"cpu_us", style.cpu_us},
-                              {"peak_activations", style.peak_activations}});
+                              {"peak_activations", style.peak_activations},
+                              {"work_us", style.work_us},
+                              {"waited_us", style.waited_us}});
   return json.dump() + "\n";
 }
 

@@ -67,7 +67,7 @@ int on_rank(World& world, const Flags& flags) {
   pipeline::TrainConfig config = config_of(flags);
   const pipeline::TokenData data = pipeline::load_data(&config);
   const bool speaks = world.rank() == 0;
-  const int threads = flags.ranks.threads > 0 ? flags.ranks.threads : threads_sharing_cores(world.size());
+  const int threads = flags.ranks.threads;
   // A core of its own for each rank: or they would meet on one now and then, and a round of theirs count double.
   if (world.transport() == "shm" && threads == 1 && world.size() > 1 && world.size() <= int_size(own_cores()))
     pin_to_core(world.rank());
@@ -93,7 +93,9 @@ int run(Flags flags) {
   }
   RankFlags ranks = flags.ranks;
   ranks.count = config.num_ranks();
-  ranks.threads = 1;  // an op's: layers are computed by threads of their own
+  // Of layers and of ops alike: the last product of a stage is an op's.
+  if (ranks.threads == 0) ranks.threads = threads_sharing_cores(num_ranks(ranks.count));
+  flags.ranks = ranks;
   const auto before = [&] {
     const pipeline::TokenData data = pipeline::load_data(&config);
     if (!flags.json && (!launched() || launched_rank() == 0))
@@ -106,7 +108,7 @@ int run(Flags flags) {
 }
 
 void add_flags(CLI::App* command, Flags* f) {
-  command->add_option("--config", f->config, "what to train, on what, how and where (weft/pipeline/config.h)")
+  command->add_option("--config", f->config, "what to train, on what, how and where: see below")
       ->type_name("FILE")
       ->required();
   add_number(*command, "--steps", &f->steps, "instead of the file's", std::int64_t{0})->type_name("N");
@@ -145,6 +147,17 @@ void weft::cli::add_train(CLI::App& app, Run* chosen) {
       "  weft train --config examples/train.json\n"
       "  weft generate --model trained --prompt \"The\" --max-tokens 40\n"
       "  weft train --config examples/train.json --resume --steps 2000\n"
-      "  weft train --config bench/train_u.json --compare --link 1gbit,50us,nic");
+      "  weft train --config bench/train_u.json --compare --link 1gbit,50us,nic\n"
+      "\n"
+      "The file is JSON; only model and data must be there:\n"
+      "  \"model\"      {\"kind\": \"gpt\" or \"u_transformer\", \"hidden\", \"layers\", \"heads\", \"kv_heads\", \"mlp\",\n"
+      "               \"sequence\"}\n"
+      "  \"data\"       {\"text\": FILE or [FILE, ..], \"tokenizer\": DIR}\n"
+      "  \"training\"   {\"steps\", \"batch\", \"micro_batches\", \"lr\", \"warm_up\", \"last_lr\", \"weight_decay\",\n"
+      "               \"beta1\", \"beta2\", \"clip\", \"seed\", \"dtype\": \"f32\" or \"bf16\"}\n"
+      "  \"mesh\"       {\"stages\": 2, \"data\": 1, \"tensor\": 1}, or {\"stages\": [{\"layers\": 5, \"data\": 2}, ..]}\n"
+      "  \"schedule\"   \"gpipe\", \"1f1b\" or \"eager_1f1b\"\n"
+      "  \"transfers\"  {\"strategy\": \"auto\", \"overlap\": true, \"delay_weights\": true, \"stream\": true}\n"
+      "  \"out\"        the folder for checkpoints and the model; \"checkpoint_every\": steps, 0: none");
   command->callback([=] { *chosen = [flags] { return train::run(*flags); }; });
 }

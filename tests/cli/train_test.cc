@@ -1,6 +1,7 @@
 // `weft train` as its users see it: it writes a model that `weft generate` reads, goes on after a rank was killed with
 // the same losses, and refuses what it cannot do in one sentence.
 #include <signal.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <chrono>
@@ -87,6 +88,44 @@ TEST_F(TrainCommand, AKilledRankStopsAllAndTheRestGoesOnWithTheSameLosses) {
   for (std::size_t i = 0; i < rest["loss"].size(); ++i) EXPECT_EQ(rest["loss"][i], whole["loss"][before + i]);
 }
 
+// A limit on the size of files refuses in the middle of a write, as a full disk does.
+TEST_F(TrainCommand, AFullDiskKeepsTheLastGoodCheckpoint) {
+  const auto saving = [](Json& json) {  // a rate that does not depend on the number of steps
+    json["training"].update({{"steps", 9}, {"warm_up", 0}, {"last_lr", 1}});
+    json["checkpoint_every"] = 3;
+  };
+  const Json whole = parsed(weft({"train", "--config", config("whole", saving), "--json"}));
+  const std::string file = config("full", saving), last = folder_.file("full/checkpoint-000003.safetensors");
+  ASSERT_EQ(weft({"train", "--config", file, "--steps", "3", "--json"}).code, 0);
+  const auto bytes = fs::file_size(last);
+  ASSERT_GT(bytes, 64u << 10) << "or the limit of 64 KB would not be met";
+  const Ended ended = wait_for(start_program({"bash", "-c",
+                                              fmt::format("ulimit -f 64; exec {} train --config {} --resume --json",
+                                                          WEFT_BINARY, file)}));
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_NE(ended.err.find("cannot write \"" + folder_.file("full/checkpoint-000006.safetensors")), std::string::npos)
+      << ended.err;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  EXPECT_EQ(fs::file_size(last), bytes);
+  for (const auto& entry : fs::directory_iterator(folder_.file("full")))
+    EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
+  const Json rest = parsed(weft({"train", "--config", file, "--resume", "--json"}));
+  EXPECT_EQ(rest["resumed_at"], 3);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(rest["loss"][i], whole["loss"][3 + i]);
+}
+
+// A folder of its own, on a disk of 64 KB.
+TEST_F(TrainCommand, ADiskThatIsFullIsOneSentence) {
+  const std::string small = folder_.file("small");
+  fs::create_directory(small);
+  if (::mount("none", small.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "only root mounts";
+  const Ended ended = weft({"train", "--config", config("small"), "--json"});
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_NE(ended.err.find("No space left on device"), std::string::npos) << ended.err;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  ::umount(small.c_str());
+}
+
 TEST_F(TrainCommand, RefusesInOneSentence) {
   const auto refused = [&](const std::function<void(Json&)>& change, const std::string& part) {
     const Ended ended = weft({"train", "--config", config("bad", change)});
@@ -107,7 +146,13 @@ TEST_F(TrainCommand, ComparesSixWays) {
       weft({"train", "--config", config("c"), "--compare", "--rounds", "1", "--link", "100mbit,20us,nic", "--json"}));
   expect_keys(out, {"styles", "transfer_ratio", "gain", "over_bound", "aa_band", "costs"});
   ASSERT_EQ(out["styles"].size(), 6u);
-  for (const Json& style : out["styles"]) EXPECT_GT(style["predicted_us"].get<double>(), 0) << style;
+  for (const Json& style : out["styles"]) {
+    EXPECT_GT(style["predicted_us"].get<double>(), 0) << style;
+    for (const char* key : {"work_us", "waited_us"}) {
+      ASSERT_EQ(style[key].size(), 2u) << style;
+      EXPECT_GT(style[key][1].get<double>(), 0) << style;
+    }
+  }
   EXPECT_EQ(out["styles"][4]["peak_activations"].dump(), "[2.0,1.0]");  // of two micro-batches
 }
 

@@ -18,6 +18,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/io/scratch_folder_test.h"
+
 #include "tests/cli/runs.h"
 #include "tests/hosts/virtual_host_programs.h"
 
@@ -189,6 +191,28 @@ TEST_F(VirtualCluster, MpiGoesThroughTheLinks) {
   }
 }
 #endif
+
+// Stages on hosts of their own learn what they learn beside each other, and what crosses goes over the link.
+TEST_F(VirtualCluster, TrainingInStagesHasTheLossesOfLocalRanks) {
+  constexpr int kSteps = 3, kValue = 4 * 16 * 32 * 4;  // bytes of a batch's value, or gradient
+  const std::string model = std::string(WEFT_SOURCE) + "/models/weft-16";
+  const Json config = {{"model", {{"hidden", 32}, {"layers", 4}, {"heads", 4}, {"mlp", 64}, {"sequence", 16}}},
+                       {"data", {{"text", model + "/prompt.txt"}, {"tokenizer", model}}},
+                       {"training", {{"steps", kSteps}, {"batch", 4}, {"micro_batches", 4}, {"lr", 0.003}}},
+                       {"mesh", {{"stages", 2}}},
+                       {"schedule", "eager_1f1b"},
+                       {"out", ""}};
+  const ScratchFolder folder;
+  const std::string file = folder.write("train.json", config.dump());
+  const Ended local = weft(Words{"train", "--config", file, "--json"});
+  ASSERT_EQ(local.code, 0) << local.err;
+  up(name_, {"--rate", "50mbit"});
+  const auto lines = run(name_, 2, {WEFT_BINARY, "train", "--config", file, "--json"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["loss"], json_lines(local.out).at(0)["loss"]);
+  EXPECT_EQ(lines[0]["loss"].size(), static_cast<std::size_t>(kSteps));
+  for (const Json& host : lines[1]["hosts"]) EXPECT_GE(host["tx_bytes"], kSteps * kValue);
+}
 
 TEST_F(VirtualCluster, SaysWhatIsMissing) {
   up(name_, {});

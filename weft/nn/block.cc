@@ -154,6 +154,12 @@ void TransformerBlock::attend_weights(const float* parameters, const float* dy, 
 }
 
 void TransformerBlock::feed(const float* parameters, const float* x1, float* z) {
+  const float* h = feed_hidden(parameters, x1);
+  linear_forward(products_, shape_.rows(), linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
+                 {h, shape_.mlp}, {z, shape_.hidden});
+}
+
+const float* TransformerBlock::feed_hidden(const float* parameters, const float* x1) {
   const std::int64_t rows = shape_.rows(), hidden = shape_.hidden, mlp = shape_.mlp;
   BlockActivations& in = kept();
   in.resize(shape_);
@@ -170,8 +176,7 @@ void TransformerBlock::feed(const float* parameters, const float* x1, float* z) 
   } else {
     relu_forward(products_.pool(), rows * mlp, in.up.data(), in.h.data());
   }
-  linear_forward(products_, rows, linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
-                 {in.h.data(), mlp}, {z, hidden});
+  return in.h.data();
 }
 
 void TransformerBlock::feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients,

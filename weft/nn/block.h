@@ -110,6 +110,10 @@ class TransformerBlock {
   // y (rows, hidden) from x (rows, hidden); x1 likewise. The inputs must stay until the backward passes are done.
   void attend(const float* parameters, const float* x, float* y);
   void feed(const float* parameters, const float* x1, float* z);
+  // feed() but for its last product, for those who make that one elsewhere, tile by tile: h (rows, mlp), kept until the
+  // backward pass; z is h . down_weight(parameters)^T.
+  const float* feed_hidden(const float* parameters, const float* x1);
+  const float* down_weight(const float* parameters) const { return layout_.at(parameters, BlockParam::down_weight); }
 
   // Gradients (layout().size()) are added to. dx1 is stored.
   void feed_backward(const float* parameters, const float* dz, float* dx1, float* gradients,

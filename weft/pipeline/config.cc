@@ -103,12 +103,13 @@ void read_mesh(const Json& json, const std::string& where, TrainConfig* config) 
 }
 
 void read_transfers(const Json& json, const std::string& where, TransferOptions* transfers) {
-  check_fields(json, {"strategy", "overlap", "delay_weights"}, where);
+  check_fields(json, {"strategy", "overlap", "delay_weights", "stream"}, where);
   if (find_field(json, "strategy", where) != nullptr)
     transfers->strategy = parse_strategy(get_string(json, "strategy", where));
   if (find_field(json, "overlap", where) != nullptr) transfers->overlap = get_bool(json, "overlap", where);
   if (find_field(json, "delay_weights", where) != nullptr)
     transfers->delay_weights = get_bool(json, "delay_weights", where);
+  if (find_field(json, "stream", where) != nullptr) transfers->stream = get_bool(json, "stream", where);
 }
 
 // The number nearest to `asked` for which it holds; the smaller of two. 1 always does.

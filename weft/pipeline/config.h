@@ -6,7 +6,7 @@
 //                 "beta1", "beta2", "clip", "seed", "dtype": "f32" or "bf16"}
 //   "mesh"       {"stages": 2, "data": 1, "tensor": 1}, or {"stages": [{"layers": 5, "data": 2, "tensor": 1}, ..]}
 //   "schedule"   "gpipe", "1f1b" or "eager_1f1b"
-//   "transfers"  {"strategy": "auto", "send_recv", .., "overlap": true, "delay_weights": true}
+//   "transfers"  {"strategy": "auto", "send_recv", .., "overlap": true, "delay_weights": true, "stream": true}
 //   "out"        folder for checkpoints and the trained model; "checkpoint_every": steps between checkpoints, 0: none
 //
 // Only "model" and "data" must be there. Paths are those of the program's own folder.
@@ -43,6 +43,7 @@ struct TransferOptions {
   Strategy strategy = Strategy::automatic;
   bool overlap = true;        // else a stage neither computes while it sends nor while it receives
   bool delay_weights = true;  // with overlap: gradients leave before the gradients of weights are computed
+  bool stream = true;         // with overlap: the last product of a stage leaves tile by tile, as it is made
   Messages messages = Messages::whole;
 };
 

@@ -22,6 +22,7 @@ struct Exchange::Lane {
   Crossing crossing;
   bool backward = false;
   bool sends = false, receives = false;
+  bool streams = false;                       // the plan has a product in it
   std::vector<Op> ops;                        // by slot
   std::vector<std::vector<float>> gradients;  // by slot: what is sent, until it is
   std::int64_t posted = 0, used = 0;          // micro-batches, where it receives ahead
@@ -63,22 +64,44 @@ void Exchange::add_lane(World& world, const Places& places, const Crossing& cros
   std::int64_t rows = options_.rows, cols = options_.cols;
   if (options_.transfers.messages == Messages::one_element)
     rows = places.stage(crossing.from).data * places.stage(crossing.to).data, cols = 1;
-  ReshardOptions how;
-  how.schedule.strategy = options_.transfers.strategy;
-  how = world.with_costs(how);
-  const Reshard reshard = places.reshard(crossing, backward, rows, cols, options_.dtype);
-  const Network network = world.network();
-  const weft::Schedule moves = choose(reshard, tasks(reshard), network, how);
-  lane->planned_s = moves.makespan_s;
-  const Plan plan = build(reshard, moves, network, how);
-  const int slots = backward ? kGradientSlots : options_.peak_activations[at(crossing.to)] + 1;
+  const TransferOptions& how = options_.transfers;
+  lane->streams = how.overlap && how.stream && how.messages == Messages::whole && options_.product_k > 0 && !backward &&
+                  places.ends_in_product(crossing);
+  const Plan plan = plan_of(world, places.reshard(crossing, backward, rows, cols, options_.dtype), lane.get());
+  const int slots = slots_of(*lane);
   for (int slot = 0; slot < slots; ++slot) lane->ops.push_back(world.compile(plan));
   if (backward && lane->sends) lane->gradients.resize(num(slots), std::vector<float>(num(local_rows_ * options_.cols)));
   lanes_.push_back(std::move(lane));
 }
 
-Exchange::Lane* Exchange::find(std::int64_t value, bool backward, bool sends) {
-  for (auto& lane : lanes_)
+Plan Exchange::plan_of(const World& world, const Reshard& reshard, Lane* lane) const {
+  ReshardOptions how;
+  how.schedule.strategy = options_.transfers.strategy;
+  how = world.with_costs(how);
+  const Network network = world.network();
+  const weft::Schedule moves = choose(reshard, tasks(reshard), network, how);
+  lane->planned_s = moves.makespan_s;
+  if (!lane->streams) return build(reshard, moves, network, how);
+  const ShardedTensor& source = reshard.transfers[0].parts[0].tensor;
+  const Placement& stage = reshard.placements[at(source.placement)];
+  const Producer product = gemm({.m = shard_box(source.shape, source.sharding, stage.mesh, 0).size(0),
+                                 .n = options_.cols,
+                                 .k = options_.product_k,
+                                 .addend = true,
+                                 .layout = WeightLayout::nk});
+  return build(product, reshard, network, how);
+}
+
+// A receiver posts ahead one more than it holds. Where tiles go straight to its memory, a sender would wait for a slot:
+// there are as many as the sender holds micro-batches, and one more. For when it makes value g it has the gradients of
+// all but so many before, and the receiver, which works in order, is done with the one before those.
+int Exchange::slots_of(const Lane& lane) const {
+  if (lane.backward) return kGradientSlots;
+  return options_.peak_activations[at(lane.streams ? lane.crossing.from : lane.crossing.to)] + 1;
+}
+
+Exchange::Lane* Exchange::find(std::int64_t value, bool backward, bool sends) const {
+  for (const auto& lane : lanes_)
     if (lane->crossing.value == value && lane->backward == backward && (sends ? lane->sends : lane->receives))
       return lane.get();
   return nullptr;
@@ -93,7 +116,10 @@ bool Exchange::takes(std::int64_t value) const {
 void Exchange::post(Lane& lane, std::int64_t g, const float* rows) {
   const auto lock = pump_->lock();
   const void* input = rows;
-  lane.op(g).post(std::span(&input, 1));
+  if (lane.streams)
+    lane.op(g).run();  // has no steps here, so it only opens
+  else
+    lane.op(g).post(std::span(&input, 1));
   pump_->watch(&lane.op(g));
 }
 
@@ -107,6 +133,22 @@ void Exchange::hand_over(Lane& lane, std::int64_t g, const float* rows) {
 void Exchange::send(std::int64_t value, std::int64_t g, const float* rows) {
   for (auto& lane : lanes_)
     if (lane->crossing.value == value && !lane->backward && lane->sends) hand_over(*lane, g, rows);
+}
+
+bool Exchange::streams(std::int64_t value) const {
+  const Lane* lane = find(value, false, true);
+  return lane != nullptr && lane->streams;
+}
+
+void Exchange::send_product(std::int64_t value, std::int64_t g, const LastProduct& product) {
+  Lane& lane = *find(value, false, true);
+  Inputs inputs;
+  inputs.x = product.h;
+  inputs.w = product.weight;
+  inputs.addend = product.addend;
+  const auto lock = pump_->lock();
+  lane.op(g).run(inputs);
+  pump_->watch(&lane.op(g));
 }
 
 const float* Exchange::await(Lane& lane, std::int64_t g, float* room) {
@@ -159,6 +201,15 @@ void Exchange::drain() {
   for (auto& lane : lanes_)
     if (lane->sends || lane->receives)
       for (Op& op : lane->ops) op.view("dst0");
+}
+
+Sent Exchange::sent(std::int64_t value) const {
+  Sent all;
+  for (const auto& lane : lanes_) {
+    if (lane->crossing.value != value || lane->backward || !lane->sends) continue;
+    for (const Op& op : lane->ops) all.bytes += op.sent().bytes, all.signals += op.sent().signals;
+  }
+  return all;
 }
 
 double Exchange::planned_s(const Crossing& crossing, bool backward) const {

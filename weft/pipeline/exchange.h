@@ -5,6 +5,9 @@
 // before the data come; a sender posts when a value exists and goes on computing, and the pump moves what is under way.
 // Received f32 values stay in the op's memory until done(): nothing is copied.
 //
+// The value that ends a stage is the sum of a product and of what each rank has: where its ranks share no sums, the
+// plan has the product in it (reshard/build), and tiles leave while the stage still makes the next ones.
+//
 // Without overlap a stage does as systems do that stop for transfers: what it has made goes when its work item is over,
 // together with the receives of the next item, and it goes on when all of its own is on its way (gap()).
 #pragma once
@@ -25,6 +28,7 @@ struct ExchangeOptions {
   std::int64_t rows = 0, cols = 0;    // of a whole micro-batch
   std::vector<int> peak_activations;  // per stage: how many micro-batches a receiver holds at once
   Dtype dtype = Dtype::f32;           // on the wire
+  std::int64_t product_k = 0;         // of the last product of a stage, (rows, product_k) . (cols, product_k)^T
   TransferOptions transfers;
 };
 
@@ -39,6 +43,14 @@ class Exchange {
   bool takes(std::int64_t value) const;  // whether it comes from another stage
   // To every stage that takes it. The rows must stay until the gradient of this micro-batch has come.
   void send(std::int64_t value, std::int64_t g, const float* rows);
+  // Whether the value leaves by send_product(), and not by send().
+  bool streams(std::int64_t value) const;
+  // Makes addend + h . weight^T and sends it meanwhile; nothing of it stays here. May wait for the receiver's room,
+  // which is there but for a receiver that has fallen behind. The threads are those of the world.
+  struct LastProduct {
+    const float *h, *weight, *addend;  // (local rows, product_k), (cols, product_k), (local rows, cols)
+  };
+  void send_product(std::int64_t value, std::int64_t g, const LastProduct& product);
   // Waits; (local rows, cols), readable until done(g). `room`: where it is widened to, if it does not travel as f32.
   const float* receive(std::int64_t value, std::int64_t g, float* room);
   void done();  // the values of the oldest micro-batch are read no more
@@ -51,6 +63,7 @@ class Exchange {
 
   void drain();  // waits until nothing of this rank is under way
 
+  Sent sent(std::int64_t value) const;           // by this rank, of a value that it sends, so far
   double waited_s() const { return waited_s_; }  // for values and gradients, and in gaps
   // What one micro-batch of a crossing takes as planned, if nothing else is on the links.
   double planned_s(const Crossing& crossing, bool backward) const;
@@ -64,7 +77,9 @@ class Exchange {
   };
 
   void add_lane(World& world, const Places& places, const Crossing& crossing, bool backward);
-  Lane* find(std::int64_t value, bool backward, bool sends);
+  Plan plan_of(const World& world, const Reshard& reshard, Lane* lane) const;
+  int slots_of(const Lane& lane) const;
+  Lane* find(std::int64_t value, bool backward, bool sends) const;
   void post(Lane& lane, std::int64_t g, const float* rows);
   void post_ahead(Lane& lane);
   void hand_over(Lane& lane, std::int64_t g, const float* rows);

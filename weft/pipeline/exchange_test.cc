@@ -60,6 +60,96 @@ TEST(Exchange, TransfersHideBehindCompute) {
   EXPECT_LT(overlapped, 0.85 * stopping);
 }
 
+TEST(Exchange, StreamedAndWholeValuesAreTheSameToTheBit) {
+  TrainConfig config = small_config();
+  const std::vector<std::vector<StageSize>> meshes = {
+      {{0, 1, 1}, {0, 1, 1}}, {{0, 2, 1}, {0, 1, 2}}, {{1, 1, 1}, {2, 2, 1}, {1, 1, 1}}};
+  for (const bool u_shaped : {false, true})
+    for (const auto& mesh : meshes)
+      for (const Precision precision : {Precision::f32, Precision::bf16}) {
+        config.model.u_shaped = u_shaped;
+        config.stages = mesh, config.precision = precision, config.schedule = Kind::eager_1f1b;
+        config.transfers.stream = true;
+        const SmallResult streamed = train_small(config);
+        config.transfers.stream = false;
+        EXPECT_EQ(streamed.losses, train_small(config).losses) << config.num_ranks() << " ranks, u " << u_shaped;
+      }
+}
+
+TEST(Exchange, StreamedValuesTakeEveryStrategy) {
+  TrainConfig config = small_config();
+  config.stages = {{0, 2, 1}, {0, 1, 2}};
+  config.steps = 3;
+  config.transfers.stream = false;
+  const SmallResult whole = train_small(config);
+  config.transfers.stream = true;
+  for (const Strategy strategy :
+       {Strategy::send_recv, Strategy::local_allgather, Strategy::global_allgather, Strategy::broadcast}) {
+    config.transfers.strategy = strategy;
+    EXPECT_EQ(train_small(config, paced("200mbit,100us,nic")).losses, whole.losses) << to_string(strategy);
+  }
+}
+
+// The value that ends stage 0 is made in 2 x 3 tiles of at most 64 x 64: each is a message of its own, so that the first
+// leaves before the second is made.
+TEST(Exchange, TheLastProductOfAStageLeavesTileByTile) {
+  TrainConfig config = small_config();
+  config.model.hidden = 160, config.model.sequence = 65, config.micro_batches = 8;
+  config.stages.assign(2, {});
+  settle(&config);
+  const Places places(config);
+  for (const bool stream : {true, false})
+    World::local(2,
+                 [&](World& world) {
+                   Pump pump;
+                   ExchangeOptions options{.rows = 65, .cols = 160, .peak_activations = {2, 1}, .product_k = 48};
+                   options.transfers.stream = stream;
+                   Exchange exchange(world, places, options, &pump);
+                   EXPECT_EQ(exchange.streams(2), stream && world.rank() == 0);
+                   EXPECT_FALSE(exchange.streams(1));
+                   exchange.expect(1);
+                   if (world.rank() == 0) {
+                     const std::vector<float> h(65 * 48, 0.5f), w(160 * 48, 2.0f), x(65 * 160, 0.25f), y(65 * 160, 48.25f);
+                     if (stream)
+                       exchange.send_product(2, 0, {h.data(), w.data(), x.data()});
+                     else
+                       exchange.send(2, 0, y.data());
+                     std::vector<float> gradient(65 * 160);
+                     EXPECT_TRUE(exchange.add_gradients(2, 0, gradient.data(), Into::store));
+                     EXPECT_EQ(exchange.sent(2).signals, stream ? 6 : 1);
+                     EXPECT_EQ(exchange.sent(2).bytes, 65 * 160 * 4);
+                   } else {
+                     const float* got = exchange.receive(2, 0, nullptr);
+                     for (int i = 0; i < 65 * 160; ++i) ASSERT_EQ(got[i], 48.25f) << i;
+                     exchange.send_gradient(2, 0, got);
+                   }
+                   exchange.drain();
+                   pump.stop();
+                 },
+                 {.threads = 1});
+}
+
+TEST(Places, OnlyAStageOfItsOwnSumsEndsInAProduct) {
+  TrainConfig config = small_config();
+  const auto streamed = [&](std::vector<StageSize> stages) {
+    config.stages = std::move(stages);
+    settle(&config);
+    const Places places(config);
+    std::vector<std::int64_t> values;
+    for (const Crossing& crossing : places.crossings())
+      if (places.ends_in_product(crossing)) values.push_back(crossing.value);
+    return values;
+  };
+  using Values = std::vector<std::int64_t>;
+  EXPECT_EQ(streamed({{1, 1, 1}, {3, 1, 1}}), (Values{1}));
+  EXPECT_EQ(streamed({{1, 1, 1}, {2, 2, 1}, {1, 1, 1}}), (Values{1, 3}));
+  EXPECT_EQ(streamed({{1, 1, 2}, {3, 1, 1}}), Values{});  // what its two ranks make has to be added up first
+  config.model.u_shaped = true;
+  config.model.layers = 6;
+  // Value 1 enters block 1, and as a skip block 4 of the last stage: it is sent twice, so it has to stay.
+  EXPECT_EQ(streamed({{1, 1, 1}, {3, 1, 1}, {2, 1, 1}}), (Values{4}));
+}
+
 TEST(GradientSum, AddsInTheOrderOfRanksAndTwice) {
   World::local(3,
                [](World& world) {

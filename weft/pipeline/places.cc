@@ -1,5 +1,6 @@
 #include "weft/pipeline/places.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -28,6 +29,13 @@ int Places::stage_of(std::int64_t layer) const {
   int stage = 0;
   while (!stages_[at(stage)].has(layer)) ++stage;
   return stage;
+}
+
+bool Places::ends_in_product(const Crossing& crossing) const {
+  const StagePlace& maker = stage(crossing.from);
+  if (crossing.value != maker.end_layer || maker.tensor > 1) return false;
+  return std::count_if(crossings_.begin(), crossings_.end(),
+                       [&](const Crossing& other) { return other.value == crossing.value; }) == 1;
 }
 
 RankPlace Places::of(int rank) const {

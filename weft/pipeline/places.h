@@ -49,6 +49,9 @@ class Places {
   Group tensor_group(int rank) const;                                    // those that share its layers and its rows
   Group data_group(int rank) const;                                      // those that hold the same weights
   const std::vector<Crossing>& crossings() const { return crossings_; }  // by value, then by receiver
+  // Whether the value is one product, plus what each rank adds, that nobody but the receiving stage needs: the end of a
+  // stage whose ranks share no sums.
+  bool ends_in_product(const Crossing& crossing) const;
 
   // Rows of a micro-batch split over "data" on both ends; f32 where they are made, `dtype` on the way and at the end.
   Reshard reshard(const Crossing& crossing, bool backward, std::int64_t rows, std::int64_t cols, Dtype dtype) const;

@@ -1,6 +1,7 @@
 // Moves a rank's ops while the rank computes. Layers are computed outside of ops, so nobody would look at links and
-// counters meanwhile: here a thread does, every millisecond while something is under way. An op that waits moves every
-// other op of its rank too, so until rest() all calls to ops of the rank are made under the pump's lock.
+// counters meanwhile: here a thread does, while something is under way. It sleeps until an op says that time alone will
+// have moved it on, and looks now and then for what other ranks have signalled. An op that waits moves every other op
+// of its rank too, so until rest() all calls to ops of the rank are made under the pump's lock.
 #pragma once
 
 #include <condition_variable>
@@ -27,6 +28,7 @@ class Pump {
   // All that is watched has been waited for: until the next watch() the thread leaves ops alone.
   void rest();
   void stop();  // before the ops go
+  std::int64_t looks();  // so far, by the thread
 
  private:
   void work();
@@ -35,6 +37,8 @@ class Pump {
   std::condition_variable wake_;
   std::vector<Op*> watched_;
   std::exception_ptr failure_;
+  std::int64_t next_look_ns_ = 0;  // while the thread sleeps
+  std::int64_t looks_ = 0;
   bool ends_ = false;
   std::thread thread_;
 };

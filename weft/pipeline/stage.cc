@@ -115,6 +115,11 @@ void Stage::block_forward(Slot& slot, std::int64_t layer, const float* weights) 
   block.attend(mine, x, partial_.data());
   here.x1.resize(num(values_count()));
   add(*pool_, values_count(), x, summed(partial_.data()), here.x1.data());
+  if (exchange_->streams(layer + 1)) {
+    const float* h = block.feed_hidden(mine, here.x1.data());
+    dwell(begin_s, options_.pace.forward_s);
+    return exchange_->send_product(layer + 1, slot.g, {h, block.down_weight(mine), here.x1.data()});
+  }
   block.feed(mine, here.x1.data(), partial_.data());
   float* out = own_value(slot, layer + 1);
   add(*pool_, values_count(), here.x1.data(), summed(partial_.data()), out);

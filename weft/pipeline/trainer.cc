@@ -31,6 +31,7 @@ ExchangeOptions exchange_options(const TrainConfig& config, const Schedule& sche
           .cols = config.model.hidden,
           .peak_activations = peaks_of(schedule),
           .dtype = config.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32,
+          .product_k = config.model.mlp,
           .transfers = config.transfers};
 }
 
@@ -92,6 +93,7 @@ struct Trainer::State {
   std::int64_t steps = 0, done = 0;  // of the training, and of those by this object
 
   double work_s[kNumWorks] = {};  // without waiting, by kind of work, from the second step on
+  double first_waited_s = 0;      // of the first step
 
   State(World& world_in, const TrainConfig& config_in, const TokenData& data_in, const TrainerOptions& options);
   ~State() { pump.stop(); }  // before any op goes
@@ -104,6 +106,7 @@ struct Trainer::State {
   void add_up_norms();
   double squared_norm() const;
   void round_weights();
+  std::vector<float> of_stages(std::span<const float> mine);
   const float* seen_weights() const { return rounded.empty() ? weights.data() : rounded.data(); }
 };
 
@@ -202,7 +205,7 @@ double Trainer::State::run_items() {
   for (Bucket& bucket : buckets) bucket.sum->move_on();
   for (Bucket& bucket : buckets) bucket.sum->finish();
   pump.rest();
-  ++done;
+  if (done++ == 0) first_waited_s = exchange.waited_s();
   return loss;
 }
 
@@ -258,31 +261,43 @@ StepReport Trainer::step() {
   return report;
 }
 
+// What the first rank of each stage has, stage by stage, on all ranks.
+std::vector<float> Trainer::State::of_stages(std::span<const float> mine) {
+  std::vector<float> all(num(places.num_stages()) * mine.size());
+  if (place.data == 0 && place.tensor == 0)
+    std::copy(mine.begin(), mine.end(), all.begin() + place.stage * std::ssize(mine));
+  RankSum(world, std::ssize(all)).add_up(all.data());
+  return all;
+}
+
 std::vector<double> Trainer::peak_activations() {
-  State& s = *state_;
-  std::vector<float> peaks(num(s.places.num_stages()));
-  const RankPlace place = s.place;
-  if (place.data == 0 && place.tensor == 0) peaks[at(place.stage)] = static_cast<float>(s.stage.peak_activations());
-  RankSum(s.world, std::ssize(peaks)).add_up(peaks.data());
+  const auto mine = static_cast<float>(state_->stage.peak_activations());
+  const std::vector<float> peaks = state_->of_stages({&mine, 1});
   return {peaks.begin(), peaks.end()};
+}
+
+std::vector<double> Trainer::waited_s() {
+  const State& s = *state_;
+  const double steps = static_cast<double>(std::max<std::int64_t>(s.done - 1, 1));
+  const auto mine = static_cast<float>((s.exchange.waited_s() - s.first_waited_s) / steps);
+  const std::vector<float> waited = state_->of_stages({&mine, 1});
+  return {waited.begin(), waited.end()};
 }
 
 Costs Trainer::costs() {
   State& s = *state_;
-  const int stages = s.places.num_stages();
-  std::vector<float> sums(num(3 * stages));
   const double count = static_cast<double>((s.done - 1) * s.config.micro_batches);
   const auto average = [&](Work work) { return s.work_s[static_cast<int>(work)] / count; };
-  if (s.place.data == 0 && s.place.tensor == 0 && s.done > 1) {
+  float mine[3] = {};
+  if (s.done > 1) {
     const auto whole = static_cast<float>(average(Work::backward));
-    float* mine = sums.data() + 3 * s.place.stage;
     mine[0] = static_cast<float>(average(Work::forward));
     mine[1] = static_cast<float>(average(Work::backward_input)) + whole / 2;
     mine[2] = static_cast<float>(average(Work::backward_weight)) + whole / 2;
   }
-  RankSum(s.world, std::ssize(sums)).add_up(sums.data());
+  const std::vector<float> sums = s.of_stages(mine);
   Costs costs;
-  for (int i = 0; i < stages; ++i) {
+  for (int i = 0; i < s.places.num_stages(); ++i) {
     const float* of = sums.data() + 3 * i;
     costs.stages.push_back({.forward_s = of[0], .backward_input_s = of[1], .backward_weight_s = of[2]});
   }

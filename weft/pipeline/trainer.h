@@ -41,6 +41,8 @@ class Trainer {
   StepReport step();  // collective; the same loss on all ranks
   std::int64_t steps() const;
   std::vector<double> peak_activations();  // per stage, as counted; collective
+  // Per stage: what the first of its ranks waited for other stages in a step, on average since the second. Collective.
+  std::vector<double> waited_s();
 
   // Per stage, of one micro-batch: what its work took on the first of its ranks without waiting for other stages, on
   // average since the second step, and what its transfers to its neighbours take as planned. Collective.

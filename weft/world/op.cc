@@ -189,9 +189,11 @@ BufferView Op::State::view(std::string_view name) {
 }
 
 bool Op::ready() {
-  state_->executor->poll();
+  state_->due_ns = state_->executor->poll();
   return state_->executor->finished();
 }
+
+std::int64_t Op::due_ns() const { return state_->due_ns; }
 
 const Plan& Op::plan() const { return state_->plan; }
 std::size_t Op::bytes() const { return state_->memory.layouts[at(state_->rank)].bytes; }

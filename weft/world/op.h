@@ -66,6 +66,9 @@ class Op {
 
   // Fires what is ready, without waiting; whether all that is owed to this rank is there.
   bool ready();
+  // As ready() last found it: when another look is worth while though no other rank does anything, as on a paced link,
+  // on the clock of now_ns(); INT64_MAX: never.
+  std::int64_t due_ns() const;
 
   const Plan& plan() const;
   std::size_t bytes() const;  // of memory that the op has on this rank: buffers and counters

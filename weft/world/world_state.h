@@ -58,6 +58,7 @@ struct Op::State {
   Bindings bindings;                      // of the run under way; kept, so that a run allocates nothing
   Memory memory;                          // where all ranks of the plan are
   std::shared_ptr<Window::State> window;  // null until asked for
+  std::int64_t due_ns = INT64_MAX;        // as the last look found it
 
   ~State();
   void run(std::span<const Inputs> inputs, const Counts& counts);

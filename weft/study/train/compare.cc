@@ -42,11 +42,24 @@ Costs joined(const Costs& work, const Costs& transfers) {
   return costs;
 }
 
+std::vector<double> times_us(std::vector<double> seconds) {
+  for (double& one : seconds) one *= 1e6;
+  return seconds;
+}
+
+std::vector<double> work_us(const Costs& costs, int micro_batches) {
+  std::vector<double> work;
+  for (const pipeline::StageCost& stage : costs.stages)
+    work.push_back((stage.forward_s + stage.backward_input_s + stage.backward_weight_s) * micro_batches);
+  return times_us(work);
+}
+
 pipeline::TrainConfig with_style(pipeline::TrainConfig config, const TrainStyle& style) {
   config.schedule = style.schedule;
-  const bool delay_weights = config.transfers.delay_weights;
+  const bool delay_weights = config.transfers.delay_weights, stream = config.transfers.stream;
   config.transfers = style.transfers;
   config.transfers.delay_weights = delay_weights;
+  config.transfers.stream = stream;
   return config;
 }
 
@@ -104,7 +117,8 @@ TrainContest compare_training(World& world, const pipeline::TrainConfig& config,
   for (std::size_t i = 0; i < styles.size(); ++i)
     contest.styles.push_back({styles[i].name, std::string(to_string(styles[i].schedule)),
                               rounds.median_us(styles[i].name).value_or(0), predicted(i),
-                              rounds.median_of(styles[i].name, &TurnTime::cpu_us), trainers[i]->peak_activations()});
+                              rounds.median_of(styles[i].name, &TurnTime::cpu_us), trainers[i]->peak_activations(),
+                              work_us(costs[i], config.micro_batches), times_us(trainers[i]->waited_s())});
   contest.outside_us = contest.styles.back().step_us - contest.styles.back().predicted_us;
   return contest;
 }

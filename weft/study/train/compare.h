@@ -35,6 +35,9 @@ struct TrainStyleResult {
   double predicted_us = 0;  // of the schedule with the costs below; optimizer and sums of gradients are not in it
   double cpu_us = 0;        // of all ranks
   std::vector<double> peak_activations;
+  // Per stage and step, on the first of its ranks, on average: what its micro-batches took without waiting, and what it
+  // waited for other stages.
+  std::vector<double> work_us, waited_us;
 };
 
 struct TrainContest {
@@ -50,7 +53,8 @@ struct TrainContest {
   double over_bound() const;                                     // full system over one element, less 1
 };
 
-// Collective. The config is settled; of its schedule and transfers only `delay_weights` counts.
+// Collective. The config is settled; of its schedule and transfers only `delay_weights` and `stream`
+// count.
 TrainContest compare_training(World& world, const pipeline::TrainConfig& config, const pipeline::TokenData& data,
                               const TrainContestOptions& options);
 
