@@ -27,7 +27,7 @@ class Pump {
   void watch(Op* op);
   // All that is watched has been waited for: until the next watch() the thread leaves ops alone.
   void rest();
-  void stop();  // before the ops go
+  void stop();           // before the ops go
   std::int64_t looks();  // so far, by the thread
 
  private:
