@@ -123,8 +123,8 @@ TEST(Exchange, StreamedValuesTakeEveryStrategy) {
   }
 }
 
-// The value that ends stage 0 is made in 2 x 3 tiles of at most 64 x 64: each is a message of its own, so that the first
-// leaves before the second is made.
+// The value that ends stage 0 is made in 2 x 3 tiles of at most 64 x 64: each is a message of its own, so that the
+// first leaves before the second is made.
 TEST(Exchange, TheLastProductOfAStageLeavesTileByTile) {
   TrainConfig config = small_config();
   config.model.hidden = 160, config.model.sequence = 65, config.micro_batches = 8;

@@ -9,7 +9,7 @@
 namespace weft::pipeline {
 namespace {
 
-// A paced link is kept supplied for 2 ms (exec/cpu/links.cc), so a look may be half of that late and need not be sooner.
+// A paced link is kept supplied for 2 ms (exec/cpu/links.cc): a look may be half of that late and need not be sooner.
 // What others signal is looked for at least so often; a rank that needs it looks itself.
 constexpr std::int64_t kSoonestNs = 1'000'000, kLatestNs = 4'000'000;
 
