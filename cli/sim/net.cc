@@ -94,14 +94,6 @@ NetReport run_jobs(const NetFlags& flags) {
 
 void print_json(const NetReport& r, int most_links) {
   using Json = nlohmann::ordered_json;
-  Json links = Json::array();
-  for (const HotLink& link : hottest_links(r.result, r.topology, most_links))
-    links.push_back({{"name", link.name},
-                     {"count", link.count},
-                     {"bytes", link.bytes},
-                     {"messages", link.messages},
-                     {"busy_us", link.busy_s * 1e6},
-                     {"busy_share", link.share}});
   Json ends = Json::array();
   for (const netsim::Time end : r.result.ends) ends.push_back(weft::sim::to_seconds(end) * 1e6);
   const Json out{{"plan", r.plan.name},
@@ -125,7 +117,7 @@ void print_json(const NetReport& r, int most_links) {
                  {"hops", r.result.hops},
                  {"events", r.result.events},
                  {"wall_s", r.wall_s},
-                 {"links", links}};
+                 {"links", links_json(r.result, r.topology, most_links)}};
   fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -191,6 +183,18 @@ int run_net(const NetFlags& flags) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json links_json(const NetResult& x, const Topology& topology, int most) {
+  nlohmann::ordered_json links = nlohmann::ordered_json::array();
+  for (const HotLink& link : hottest_links(x, topology, most))
+    links.push_back({{"name", link.name},
+                     {"count", link.count},
+                     {"bytes", link.bytes},
+                     {"messages", link.messages},
+                     {"busy_us", link.busy_s * 1e6},
+                     {"busy_share", link.share}});
+  return links;
+}
 
 void print_links(const NetResult& x, const Topology& topology, int most) {
   std::vector<std::vector<std::string>> rows{

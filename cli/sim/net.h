@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "weft/sim/net/run.h"
 
 #include "cli/command.h"
@@ -22,7 +24,8 @@ Topology load_network(const NetworkFlags& flags);               // without what 
 void slow_down(const NetworkFlags& flags, Topology* topology);  // that
 Topology network_of(const NetworkFlags& flags);                 // both
 
-// The hottest links, as a table.
+// The hottest links, for a machine and as a table.
+nlohmann::ordered_json links_json(const netsim::NetResult& result, const Topology& topology, int most);
 void print_links(const netsim::NetResult& result, const Topology& topology, int most);
 
 }  // namespace weft::cli::sim

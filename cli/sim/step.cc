@@ -35,14 +35,7 @@ Reduction reduction_of(const std::string& text) {
 nlohmann::ordered_json step_json(const StepReport& r, int most_links) {
   using Json = nlohmann::ordered_json;
   const netsim::NetResult& net = r.result.net;
-  Json links = Json::array(), operators = Json::array();
-  for (const netsim::HotLink& link : hottest_links(net, r.topology, most_links))
-    links.push_back({{"name", link.name},
-                     {"count", link.count},
-                     {"bytes", link.bytes},
-                     {"messages", link.messages},
-                     {"busy_us", link.busy_s * 1e6},
-                     {"busy_share", link.share}});
+  Json operators = Json::array();
   for (const OperatorUse& one : r.result.operators)
     operators.push_back({{"name", one.name},
                          {"count", one.count},
@@ -65,7 +58,7 @@ nlohmann::ordered_json step_json(const StepReport& r, int most_links) {
           {"events", net.events},
           {"wall_s", r.wall_s},
           {"operators", operators},
-          {"links", links}};
+          {"links", links_json(net, r.topology, most_links)}};
 }
 
 void print_operators(const StepReport& r) {
