@@ -34,4 +34,26 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, Last last
   return out;
 }
 
+std::string wrapped(const std::string& text, int columns) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    const std::string indent(std::min(line.find_first_not_of(' '), line.size()), ' ');
+    while (width_of(line) > num(columns)) {
+      std::size_t blank = line.find(' ', indent.size());  // the last that fits, or the first
+      for (std::size_t next = blank; next != std::string::npos && width_of(line.substr(0, next)) <= num(columns);
+           next = line.find(' ', next + 1))
+        blank = next;
+      if (blank == std::string::npos) break;
+      out += line.substr(0, blank) + "\n";
+      line = indent + line.substr(blank + 1);
+    }
+    out += line;
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
 }  // namespace weft::cli

@@ -128,7 +128,7 @@ std::string text_of(const BlockLedger& ledger, const std::string& svg_path) {
   if (!ledger.note.empty()) out += fmt::format("Note: {}.\n", ledger.note);
   out += proof_text(ledger) + weights_text(ledger) + checked_text(ledger);
   if (!svg_path.empty()) out += fmt::format("Timeline before and after: {}\n", svg_path);
-  return out + next_text(advice(ledger));
+  return wrapped(out) + next_text(advice(ledger));
 }
 
 Json json_of(const BlockLedger& ledger, const std::string& svg_path) {

@@ -32,6 +32,7 @@
 #include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/table.h"
 
 namespace weft::cli {
 namespace ledger {
@@ -109,7 +110,7 @@ void check_and_print_title(const Flags& flags) {
     title = title_of(workload, !flags.full, flags.ranks.count, flags.asked_link());
   }
   if (flags.json || (launched() && launched_rank() != 0)) return;
-  fmt::print("{}\n", title);
+  fmt::print("{}\n", wrapped(title));
   std::fflush(stdout);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "cli/ledger/report.h"
+#include "cli/table.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -30,14 +31,14 @@ std::string title_of(const ModelTask& task) {
 }
 
 std::string text_of(const ModelLedger& ledger) {
-  return fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
-         training_text(ledger) + crowded_text(ledger.table) +
-         (limits_of(ledger).empty() ? "" : limits_of(ledger) + "\n") +
-         fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
-                     ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
-         fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n", ledger.ms_per_token,
-                     ledger.prompt_end, ledger.text) +
-         next_text(advice(ledger));
+  const std::string limits = limits_of(ledger);
+  const std::string out = fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
+                          training_text(ledger) + crowded_text(ledger.table) + (limits.empty() ? "" : limits + "\n") +
+                          fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
+                                      ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
+                          fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n",
+                                      ledger.ms_per_token, ledger.prompt_end, ledger.text);
+  return wrapped(out) + next_text(advice(ledger));
 }
 
 Json json_of(const ModelLedger& ledger) {

@@ -76,7 +76,7 @@ std::string rounds_text(const LedgerTable& table) {
 
 std::string next_text(const Advice& advice) {
   std::string out = "\n";
-  for (const std::string& sentence : advice.sentences) out += sentence + "\n";
+  for (const std::string& sentence : advice.sentences) out += wrapped(sentence) + "\n";
   if (!advice.sentences.empty()) out += "\n";
   std::vector<std::vector<std::string>> commands;
   for (const Advice::Command& command : advice.commands) commands.push_back({command.words, command.what});

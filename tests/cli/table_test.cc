@@ -1,4 +1,4 @@
-// What commands share beside ranks: tables that line up.
+// What commands share beside ranks: tables that line up and prose that fits the terminal.
 #include "cli/table.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +19,40 @@ TEST(CliTable, WidthsCountCharactersNotBytes) {
   EXPECT_EQ(aligned({{"é", "1"}, {"bb", "2"}}, Last::number, 0),
             "é   1\n"
             "bb  2\n");
+}
+
+TEST(CliText, LinesBreakAtTheLastBlankThatFits) {
+  EXPECT_EQ(wrapped("one two three\n", 7), "one two\nthree\n");
+  EXPECT_EQ(wrapped("one two three", 8), "one two\nthree");
+  EXPECT_EQ(wrapped("one two", 7), "one two");
+  EXPECT_EQ(wrapped("", 7), "");
+  EXPECT_EQ(wrapped("\n\na\n", 7), "\n\na\n");
+}
+
+TEST(CliText, BrokenLinesKeepTheirIndent) { EXPECT_EQ(wrapped("  ab cd ef\n", 7), "  ab cd\n  ef\n"); }
+
+TEST(CliText, LongWordsStayWhole) {
+  EXPECT_EQ(wrapped("abcdefghij kl mn\n", 5), "abcdefghij\nkl mn\n");
+  EXPECT_EQ(wrapped("abcdefghij\n", 5), "abcdefghij\n");
+  EXPECT_EQ(wrapped("  abcdefghij\n", 5), "  abcdefghij\n");
+}
+
+TEST(CliText, WrappingCountsCharactersAndLosesNone) {
+  EXPECT_EQ(wrapped("ééé éé", 6), "ééé éé");
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::string(static_cast<std::size_t>(i * 7 % 13 + 1), 'a' + i % 26) + " ";
+  text.back() = '\n';
+  for (const int columns : {13, 20, 40, 119}) {
+    std::string folded = wrapped(text, columns);
+    std::size_t begin = 0;
+    for (std::size_t end; (end = folded.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      EXPECT_LE(end - begin, static_cast<std::size_t>(columns));
+    }
+    for (char& c : folded)
+      if (c == '\n') c = ' ';
+    folded.back() = '\n';
+    EXPECT_EQ(folded, text) << columns;
+  }
 }
 
 }  // namespace

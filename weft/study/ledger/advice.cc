@@ -111,8 +111,7 @@ std::string limits_of(const ModelLedger& ledger) {
   const OnAnotherLink &slow = ledger.elsewhere.front(), &fast = ledger.elsewhere.back();
   return fmt::format(
       "Where it would convince less, as predicted: at {} fusing saves {:.0f} % of {}, for a product hides at most its "
-      "own "
-      "time; at {} there are only {} beside compute to hide.",
+      "own time; at {} there are only {} beside compute to hide.",
       format_bit_rate(slow.bytes_per_s), 100 * (1 - slow.fused_us / slow.sequential_us),
       duration_text(slow.sequential_us), format_bit_rate(fast.bytes_per_s),
       duration_text(fast.sequential_us - fast.compute_us));
