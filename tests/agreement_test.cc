@@ -15,6 +15,7 @@
 #include "weft/weft.h"
 
 #include "tests/cases.h"
+#include "tests/child_main.h"
 
 namespace weft::testing {
 namespace {
@@ -196,7 +197,6 @@ int child(const std::string& folder) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--child") == 0) return weft::testing::child(argv[2]);
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace weft::testing;
+  return test_main(argc, argv, [](const ChildWords& words) { return child(words.at(0)); });
 }

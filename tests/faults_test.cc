@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +17,8 @@
 
 #include "weft/transport/join/launch.h"
 #include "weft/weft.h"
+
+#include "tests/child_main.h"
 
 namespace weft::testing {
 namespace {
@@ -179,13 +180,6 @@ TEST(Faults, ARankThatThrowsStopsTheOthersWithItsReason) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--child") == 0) {
-    try {
-      return weft::testing::child(argv[2]);
-    } catch (const std::exception&) {
-      return 1;
-    }
-  }
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace weft::testing;
+  return test_main(argc, argv, [](const ChildWords& words) { return child(words.at(0)); });
 }

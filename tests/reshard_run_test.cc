@@ -13,6 +13,7 @@
 #include "weft/transport/join/launch.h"
 #include "weft/weft.h"
 
+#include "tests/child_main.h"
 #include "tests/reshard_cases.h"
 
 namespace weft::testing {
@@ -274,7 +275,6 @@ TEST(ReshardRun, ProcessesGetEveryElement) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--child") == 0) return weft::testing::child();
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace weft::testing;
+  return test_main(argc, argv, [](const ChildWords&) { return child(); });
 }

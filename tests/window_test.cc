@@ -18,6 +18,8 @@
 #include "weft/transport/join/launch.h"
 #include "weft/weft.h"
 
+#include "tests/child_main.h"
+
 #ifdef WEFT_HAVE_CBLAS
 #include <cblas.h>
 #endif
@@ -251,7 +253,6 @@ int child() {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--child") == 0) return weft::testing::child();
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace weft::testing;
+  return test_main(argc, argv, [](const ChildWords&) { return child(); });
 }

@@ -17,6 +17,7 @@
 #include "weft/weft.h"
 
 #include "tests/cases.h"
+#include "tests/child_main.h"
 #include "tests/seeded_scheduler.h"
 
 namespace weft::testing {
@@ -160,8 +161,6 @@ int child(const std::string& folder, std::uint64_t first) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::strcmp(argv[1], "--child") == 0)
-    return weft::testing::child(argv[2], std::strtoull(argv[3], nullptr, 10));
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace weft::testing;
+  return test_main(argc, argv, [](const ChildWords& words) { return child(words.at(0), std::stoull(words.at(1))); });
 }
