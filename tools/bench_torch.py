@@ -11,10 +11,7 @@ import argparse
 import datetime
 import json
 import pathlib
-import platform
-import re
 import statistics
-import subprocess
 import textwrap
 import time
 
@@ -23,6 +20,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 import weft
+from page import between, commit, machine, table_text
 
 
 def timed(call, repeats):
@@ -103,59 +101,35 @@ def main():
             rows.append({"m": m, "n": n, "k": k, "us": {name: s * 1e6 for name, s in micro.items()}, "why": why})
         fresh = statistics.median(new_shape() for _ in range(9))
     if dist.get_rank() == 0:
-        if options.page:
-            write_page(options.page, rows, fresh)
-        else:
-            report(rows, fresh, options.json)
+        report(rows, fresh, options)
     dist.barrier()
 
 
-def machine():
-    found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    name = found.group(1) if found else platform.machine()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return f"{datetime.date.today()}, commit {commit}, {name}, torch {torch.__version__}"
-
-
-def write_page(page, rows, fresh):
-    lines = [f"{machine()}. Milliseconds; x is against gloo.", ""]
-    lines += ["| (m, k) x (n, k) | product | all_reduce: gloo | Weft | again | x | reduce_scatter: gloo | Weft | again | x |"]
-    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+def figures(rows, fresh):
+    """What the page says between its marks."""
+    head = ["product", "all_reduce: gloo", "Weft", "again", "x", "reduce_scatter: gloo", "Weft", "again", "x"]
+    table = []
     for row in rows:
         us = row["us"]
         cells = [f"({row['m']}, {row['k']}) x ({row['n']}, {row['k']})", f"{us['product'] / 1e3:.3g}"]
         for op in ("all_reduce", "reduce_scatter"):
-            if f"weft {op}" not in us:
-                cells += ["-"] * 4
-                continue
-            times = [us[f"{who} {op}{more}"] for who, more in (("gloo", ""), ("weft", ""), ("weft", " again"))]
-            cells += [f"{t / 1e3:.3g}" for t in times] + [f"{times[0] / times[1]:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+            times = [us.get(f"{who} {op}{more}") for who, more in (("gloo", ""), ("weft", ""), ("weft", " again"))]
+            cells += [f"{t / 1e3:.3g}" for t in times] + [f"{times[0] / times[1]:.2f}"] if None not in times else ["-"] * 4
+        table.append(cells)
     ways = ", ".join(f"k {r['k']} {' and '.join(w.split(':')[0] for w in r['why'])}" for r in rows if r["m"] > 1)
-    rates = rows[0]["why"][0].split("; ")[1]
-    words = f"Ways taken at 2048 x 2048 (all_reduce and reduce_scatter): {ways}; {rates}."
-    lines += ["", *textwrap.wrap(words, 118), ""]
-    lines += [f"A shape that is new takes {fresh * 1e3:.0f} ms before it runs."]
-    old = page.read_text()
-    start, end = old.index("<!-- figures -->") + len("<!-- figures -->"), old.index("<!-- end -->")
-    page.write_text(old[:start] + "\n" + "\n".join(lines) + "\n" + old[end:])
-    print(f"wrote {page}")
+    words = f"Ways taken at 2048 x 2048 (all_reduce and reduce_scatter): {ways}; {rows[0]['why'][0].split('; ')[1]}."
+    return "\n".join([f"{datetime.date.today()}, commit {commit()}, {machine()}, torch {torch.__version__}. Milliseconds; x is against gloo.", "",
+                      table_text(["(m, k) x (n, k)", *(f"{name}:" for name in head)], table), "", *textwrap.wrap(words, 118), "",
+                      f"A shape that is new takes {fresh * 1e3:.0f} ms before it runs."])
 
 
-def report(rows, fresh, as_json):
-    if as_json:
+def report(rows, fresh, options):
+    if options.json:
         print(json.dumps({"rows": rows, "new_shape_ms": fresh * 1e3, "threads": torch.get_num_threads()}))
-        return
-    for row in rows:
-        us = row["us"]
-        print(f"\n({row['m']}, {row['k']}) x ({row['n']}, {row['k']})T, {dist.get_world_size()} ranks")
-        for name, took in us.items():
-            gloo = us.get(name.replace("weft", "gloo").replace(" again", ""))
-            gain = f"  {gloo / took:5.2f} x gloo" if name.startswith("weft") else ""
-            print(f"  {name:26} {took:10.1f} us  {took / us['product']:6.2f} x product{gain}")
-        for why in row["why"]:
-            print(f"  {why}")
-    print(f"\na new shape takes {fresh * 1e3:.1f} ms")
+    elif options.page:
+        options.page.write_text(between(options.page.read_text(), "<!-- figures -->", figures(rows, fresh)))
+    else:
+        print(figures(rows, fresh))
 
 
 if __name__ == "__main__":

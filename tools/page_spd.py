@@ -37,7 +37,7 @@ class Points:
         self.calibration = options.calibration or str(self.model / "calibration.txt")
         self.samples = 4 if weft.quick else options.samples
         self.asked = [word for flag in ("text", "tasks") if getattr(options, flag) for word in (f"--{flag}", getattr(options, flag))]
-        self.rate = ["--lr", options.rate] if options.rate else []
+        self.rate = [*(["--lr", options.rate] if options.rate else []), *(["--samples", 4, "--window", 64, "--epochs", 1] if weft.quick else [])]
 
     def kept(self, path, words):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,9 +67,9 @@ class Points:
     def evaluate(self, tp, way, count):
         """`count` blocks dropped, the least sensitive first, against none."""
         folder = self.work / f"tp{tp}"
-        words = ["eval", "--model", self.model, "--ranks", tp, *self.asked]
+        words = ["eval", "--model", self.model, "--ranks", tp, *self.asked, *(["--limit", 4] if self.weft.quick else [])]
         if count == 0:
-            return self.kept(folder / "none.json", [*words, "--out", folder / "none.found.json"])
+            return self.kept(folder / "none.json", [*words, "--save", folder / "none.found.json"])
         self.evaluate(tp, way, 0)
         spd = json.loads(self.repaired(tp, way).read_text(encoding="utf-8"))
         first = set(self.sensitivity(tp)["order"][:count])
@@ -94,8 +94,8 @@ def quality(weft):
     for tp in TPS:
         base = points.evaluate(tp, "zero-shot", 0)
         plain, repaired = (points.evaluate(tp, way, points.blocks) for way in ("zero-shot", "distilled"))
-        won = 1 - mean_loss(base, repaired)[0] / mean_loss(base, plain)[0]
-        rows.append([tp, *(f"{seen['perplexity']:.1f}" for seen in (base, plain, repaired)), f"{100 * won:.0f} %"])
+        lost, still = mean_loss(base, plain)[0], mean_loss(base, repaired)[0]
+        rows.append([tp, *(f"{seen['perplexity']:.1f}" for seen in (base, plain, repaired)), f"{100 * (1 - still / lost):.0f} %" if lost else "–"])
     return ["ranks:", "perplexity, nothing dropped:", "all dropped:", "all dropped and repaired:", "lost accuracy won back:"], rows
 
 
