@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/base/index.h"
 #include "weft/base/units.h"
 
 namespace weft::cli::schedule {
@@ -24,7 +25,7 @@ char glyph(const WorkItem& item) {
 void fill(std::string* cells, const Span& span, double end_s, char with) {
   const double cell = end_s / cells->size();
   const auto first = std::max(0.0, std::ceil(span.begin_s / cell - 0.5 - 1e-9));
-  for (auto c = static_cast<std::size_t>(first); c < cells->size(); ++c) {
+  for (auto c = num(first); c < cells->size(); ++c) {
     if ((static_cast<double>(c) + 0.5) * cell >= span.end_s - 1e-9 * cell) break;
     (*cells)[c] = with;
   }

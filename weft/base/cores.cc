@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "weft/base/index.h"
+
 namespace weft {
 namespace {
 
@@ -90,7 +92,7 @@ bool pin_to_core(int index) {
   const std::vector<int> cores = own_cores();
   cpu_set_t one;
   CPU_ZERO(&one);
-  CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(index) % cores.size()]), &one);
+  CPU_SET(num(cores[at(index) % cores.size()]), &one);
   return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 

@@ -13,7 +13,7 @@ double median(std::vector<double> values) {
 }
 
 double quantile(std::vector<double> values, double q) {
-  const auto last = static_cast<std::ptrdiff_t>(values.size()) - 1;
+  const auto last = std::ssize(values) - 1;
   const auto at = values.begin() + std::min(last, static_cast<std::ptrdiff_t>(q * values.size()));
   std::nth_element(values.begin(), at, values.end());
   return *at;

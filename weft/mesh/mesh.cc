@@ -104,17 +104,16 @@ Group Mesh::group_of(const std::vector<int>& axes, int rank) const {
   Group result{{}, 0};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (std::count(axes.begin(), axes.end(), axes[i]) > 1)
-      bad_input("axis \"{}\" is named twice in a group; name it once", axes_[static_cast<std::size_t>(axes[i])].name);
+      bad_input("axis \"{}\" is named twice in a group; name it once", axes_[weft::at(axes[i])].name);
     const int at = coordinate(rank, axes[i]);
-    base -= at * strides_[static_cast<std::size_t>(axes[i])];
-    result.position = result.position * axes_[static_cast<std::size_t>(axes[i])].size + at;
+    base -= at * strides_[weft::at(axes[i])];
+    result.position = result.position * axes_[weft::at(axes[i])].size + at;
   }
   result.ranks = {base};
   for (const int axis : axes) {
     std::vector<int> wider;
     for (const int start : result.ranks)
-      for (int c = 0; c < axes_[static_cast<std::size_t>(axis)].size; ++c)
-        wider.push_back(start + c * strides_[static_cast<std::size_t>(axis)]);
+      for (int c = 0; c < axes_[weft::at(axis)].size; ++c) wider.push_back(start + c * strides_[weft::at(axis)]);
     result.ranks = std::move(wider);
   }
   return result;

@@ -80,7 +80,7 @@ class GapSearch {
   }
 
  private:
-  const Box& at(int i) const { return boxes_[static_cast<std::size_t>(i)]; }
+  const Box& at(int i) const { return boxes_[weft::at(i)]; }
 
   std::span<const Box> boxes_;
 };
@@ -104,7 +104,7 @@ class OverlapSearch {
   }
 
  private:
-  const Box& at(int i) const { return boxes_[static_cast<std::size_t>(i)]; }
+  const Box& at(int i) const { return boxes_[weft::at(i)]; }
 
   void sort_along(std::span<int> members, int dim) const {
     std::sort(members.begin(), members.end(), [&](int i, int j) { return at(i).lo[dim] < at(j).lo[dim]; });
@@ -291,8 +291,7 @@ int BoxIndex::first_equal(const Box& query) const {
 void BoxIndex::equal(const Box& query, std::vector<int>& found) const {
   const int first = first_equal(query);
   if (first < 0) return;
-  for (auto i = static_cast<std::size_t>(first); i < boxes_.size() && boxes_[i] == query; ++i)
-    found.push_back(payloads_[i]);
+  for (auto i = num(first); i < boxes_.size() && boxes_[i] == query; ++i) found.push_back(payloads_[i]);
 }
 
 void BoxIndex::overlapping(const Box& query, std::vector<int>& found) const {

@@ -25,8 +25,7 @@ class Merges::Run {
  public:
   Run(const Merges& merges, const std::vector<int>& tokens) : merges_(merges), symbols_(tokens.size()) {
     const int count = int_size(tokens);
-    for (int i = 0; i < count; ++i)
-      symbols_[static_cast<std::size_t>(i)] = {tokens[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1};
+    for (int i = 0; i < count; ++i) symbols_[weft::at(i)] = {tokens[weft::at(i)], i - 1, i + 1 < count ? i + 1 : -1};
     for (int i = 0; i + 1 < count; ++i) consider(i);
   }
 
@@ -48,12 +47,12 @@ class Merges::Run {
 
   void copy_to(std::vector<int>& tokens) const {
     tokens.clear();
-    for (int place = 0; place >= 0; place = symbols_[static_cast<std::size_t>(place)].next)
-      tokens.push_back(symbols_[static_cast<std::size_t>(place)].token);
+    for (int place = 0; place >= 0; place = symbols_[weft::at(place)].next)
+      tokens.push_back(symbols_[weft::at(place)].token);
   }
 
  private:
-  Symbol& at(int place) { return symbols_[static_cast<std::size_t>(place)]; }
+  Symbol& at(int place) { return symbols_[weft::at(place)]; }
 
   void consider(int place) {
     const Symbol& left = at(place);

@@ -64,12 +64,11 @@ class BpeRun {
   }
 
  private:
-  Symbol& at(int place) { return symbols_[static_cast<std::size_t>(place)]; }
+  Symbol& at(int place) { return symbols_[weft::at(place)]; }
 
   bool is_unused(std::string_view text) const {
     const auto found = index_.ids.find(text);
-    return found != index_.ids.end() &&
-           index_.model->pieces[static_cast<std::size_t>(found->second)].type == PieceType::unused;
+    return found != index_.ids.end() && index_.model->pieces[weft::at(found->second)].type == PieceType::unused;
   }
 
   void consider(int place) {
@@ -79,7 +78,7 @@ class BpeRun {
     if (bytes > index_.longest) return;
     const auto found = index_.ids.find(std::string_view(left.text.data(), bytes));
     if (found == index_.ids.end()) return;
-    candidates_.push({index_.model->pieces[static_cast<std::size_t>(found->second)].score, place, bytes});
+    candidates_.push({index_.model->pieces[weft::at(found->second)].score, place, bytes});
   }
 
   // Pieces marked unused serve as steps towards longer ones; one that is left over goes back to its halves.

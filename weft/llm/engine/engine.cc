@@ -224,7 +224,7 @@ void Engine::copy_sequence(int from, int to, std::int64_t length) {
       }
     }
   }
-  s.lengths[static_cast<std::size_t>(to)] = length;
+  s.lengths[weft::at(to)] = length;
 }
 
 EngineTraffic Engine::traffic() const {

@@ -27,7 +27,7 @@ Told look(std::span<const float> logits, std::int64_t first, std::int64_t target
   told.sum = static_cast<float>(sum);
   const std::int64_t at = target - first;
   if (target < first || at >= std::ssize(logits)) return told;
-  told.target = logits[static_cast<std::size_t>(at)];
+  told.target = logits[weft::at(at)];
   if (at == top - logits.begin()) {
     told.other = kNone;
     for (std::size_t i = 0; i < logits.size(); ++i)
@@ -117,7 +117,7 @@ std::vector<float> Engine::logits(std::span<const int> rows) {
       rank_rows = y.rows / ranks;
     }
     for (int rank = 0; rank < ranks; ++rank) {
-      const IndexRange part = s.vocab_of[static_cast<std::size_t>(rank)];
+      const IndexRange part = s.vocab_of[weft::at(rank)];
       for (std::size_t i = 0; i < count; ++i)
         std::copy_n(all + (rank * rank_rows + static_cast<std::int64_t>(i)) * width, part.size(),
                     out.data() + static_cast<std::int64_t>(at + i) * vocab + part.begin);

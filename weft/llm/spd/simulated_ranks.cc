@@ -196,7 +196,7 @@ WindowScore SimulatedRanks::look(std::span<const int> targets) {
       for (const float logit : row) sum[r] += std::exp(static_cast<double>(logit) - top);
       largest[r] = top;
       const std::int64_t at = targets[r] - model.shard().vocab.begin;
-      if (at >= 0 && at < part) target[r] = row[static_cast<std::size_t>(at)];
+      if (at >= 0 && at < part) target[r] = row[weft::at(at)];
     }
   }
   WindowScore score;
