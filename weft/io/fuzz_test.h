@@ -15,9 +15,9 @@
 
 namespace weft {
 
-class Mutator {
+class FileMutator {
  public:
-  Mutator(std::string original, unsigned seed) : original_(std::move(original)), random_(seed) {}
+  FileMutator(std::string original, unsigned seed) : original_(std::move(original)), random_(seed) {}
 
   // One to four changes: bits flipped, a byte set, a stretch removed, doubled or moved, a number written over or put
   // in, the end cut off.
@@ -78,7 +78,7 @@ struct FuzzCounts {
 // Calls `parse` with `mutants` mutants of `original`; anything but success, bad_input and io fails the test.
 inline FuzzCounts fuzz(const std::string& original, int mutants, const std::function<void(const std::string&)>& parse,
                        unsigned seed = 1) {
-  Mutator mutator(original, seed);
+  FileMutator mutator(original, seed);
   FuzzCounts counts;
   for (int i = 0; i < mutants; ++i) {
     const std::string mutant = mutator.next();

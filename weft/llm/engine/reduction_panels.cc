@@ -15,9 +15,9 @@
 namespace weft {
 namespace {
 
-class Panels final : public ReducedProduct {
+class PanelledProduct final : public ReducedProduct {
  public:
-  Panels(World& world, const ReductionShape& shape, const ReductionOptions& options)
+  PanelledProduct(World& world, const ReductionShape& shape, const ReductionOptions& options)
       : shape_(shape), threads_(*options.threads), ranks_(world.size()) {
     const std::int64_t most = std::max<std::int64_t>(1, shape.rows / ranks_);
     const std::int64_t count = std::clamp<std::int64_t>(options.panels, 1, most);
@@ -86,7 +86,7 @@ std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const Reducti
   if (shape.wire != BlockWire::f32)
     bad_input("sync panels sends sums as f32 alone; use sync fused or sequential for blocks of mode {}",
               to_string(BlockMode{shape.addend, shape.wire}));
-  return std::make_unique<Panels>(world, shape, options);
+  return std::make_unique<PanelledProduct>(world, shape, options);
 }
 
 }  // namespace weft

@@ -25,9 +25,9 @@ struct Line {
   std::vector<std::pair<double, double>> changes;  // (time, by how much)
 };
 
-class Checker {
+class ScheduleChecker {
  public:
-  Checker(const Schedule& schedule, const std::vector<Task>& tasks, const Network& network)
+  ScheduleChecker(const Schedule& schedule, const std::vector<Task>& tasks, const Network& network)
       : schedule_(schedule), tasks_(tasks), network_(network) {}
 
   std::vector<std::string> run() {
@@ -165,7 +165,7 @@ class Checker {
 }  // namespace
 
 std::vector<std::string> problems(const Schedule& schedule, const std::vector<Task>& tasks, const Network& network) {
-  return Checker(schedule, tasks, network).run();
+  return ScheduleChecker(schedule, tasks, network).run();
 }
 
 }  // namespace weft

@@ -22,9 +22,9 @@ struct Kind {
   std::size_t next = 0;
 };
 
-class Dispatcher {
+class JobDispatcher {
  public:
-  Dispatcher(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources)
+  JobDispatcher(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources)
       : jobs_(jobs),
         resources_(resources),
         uplinks_(resources),
@@ -187,7 +187,7 @@ void add_orders(const std::vector<Job>& jobs, const Resources& resources, std::u
 }  // namespace
 
 double run_when_free(std::vector<Job>& jobs, const std::vector<int>& order, const Resources& resources) {
-  return Dispatcher(jobs, order, resources).run();
+  return JobDispatcher(jobs, order, resources).run();
 }
 
 double run_one_at_a_time(std::vector<Job>& jobs, const Resources& resources, double enough, std::uint64_t seed) {
