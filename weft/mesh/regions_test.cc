@@ -136,7 +136,7 @@ TEST(Regions, FirstOverlapAgreesWithAllPairs) {
     EXPECT_EQ(disjoint(boxes), apart);
     if (!pair) continue;
     EXPECT_LT(pair->first, pair->second);
-    EXPECT_TRUE(overlaps(boxes[static_cast<std::size_t>(pair->first)], boxes[at(pair->second)]));
+    EXPECT_TRUE(overlaps(boxes[at(pair->first)], boxes[at(pair->second)]));
   }
   EXPECT_GT(seen[0], 500);
   EXPECT_GT(seen[1], 500);

@@ -5,6 +5,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
+#include "weft/io/fuzz_test.h"
 #include "weft/reshard/manifest_words.h"
 
 namespace weft {
@@ -110,6 +111,14 @@ TEST(Manifest, AxesAreHostsByDevicesOrNamed) {
   EXPECT_EQ(parse_axes("dp=2,tp=4"), (std::vector<Axis>{{"dp", 2}, {"tp", 4}}));
   for (const char* bad : {"", "2x", "x4", "2x2x2", "dp=2,4", "dp=", "two"})
     EXPECT_NE(refusal([&] { parse_axes(bad); }).find("2x4 or dp=2,tp=4"), std::string::npos) << bad;
+}
+
+// Spoiled files: taken or refused in a sentence, and never a crash or all of memory.
+TEST(Manifest, MutantsAreTakenOrRefused) {
+  const FuzzCounts counts =
+      fuzz(small_manifest().dump(), 3000, [](const std::string& text) { parse_manifest(text, "m.json"); });
+  EXPECT_GT(counts.refused, 1000);
+  EXPECT_GT(counts.taken, 10) << "some changes fall on names";
 }
 
 double elements(const Manifest& manifest) {

@@ -22,7 +22,9 @@ class Quotas : public ::testing::Test {
     }
   }
   void TearDown() override {
-    if (geteuid() == 0 && no_quotas_because().empty()) EXPECT_TRUE(remove_quota(name_));
+    if (geteuid() == 0 && no_quotas_because().empty()) {
+      EXPECT_TRUE(remove_quota(name_));
+    }
   }
 
   // Quota and period, in microseconds, as the kernel has them.

@@ -216,10 +216,11 @@ TEST(Widen, EveryHalfAndEveryBf16IsExact) {
     if (exponent == 31)
       wanted = fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
     if (i >> 15) wanted = -wanted;
-    if (exponent == 31 && fraction)
+    if (exponent == 31 && fraction) {
       ASSERT_TRUE(std::isnan(half[i])) << i;
-    else
+    } else {
       ASSERT_EQ(std::bit_cast<std::uint32_t>(half[i]), std::bit_cast<std::uint32_t>(wanted)) << i;
+    }
     ASSERT_EQ(std::bit_cast<std::uint32_t>(brain[i]),
               std::bit_cast<std::uint32_t>(to_float(bf16{static_cast<std::uint16_t>(i)})));
   }

@@ -1,7 +1,11 @@
 #include "weft/io/text/unicode.h"
 
+#include <random>
+#include <regex>
+
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/text/split.h"
 
@@ -59,6 +63,70 @@ TEST(Split, WordsCoverTheText) {
   EXPECT_EQ(first_word(SplitRule::llama3, "12345"), 3u);
   EXPECT_EQ(first_word(SplitRule::qwen2, "12345"), 1u);
   EXPECT_EQ(first_word(SplitRule::gpt2, "12345"), 5u);
+}
+
+// The scanners against the regular expressions they stand for, on ASCII, which std::regex can read: \p{L} is [A-Za-z],
+// \p{N} is [0-9], and (?i:..) is spelt out.
+const char* const kAsciiGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+)";
+const char* const kAsciiTail = R"(| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+const char* const kAsciiHead = R"('[sStTmMdD]|'[rRvV][eE]|'[lL][lL]|[^\r\nA-Za-z0-9]?[A-Za-z]+|)";
+
+std::size_t first_by_regex(const std::regex& pattern, const std::string& text) {
+  std::smatch found;
+  EXPECT_TRUE(std::regex_search(text, found, pattern, std::regex_constants::match_continuous)) << text;
+  return num(found.length());
+}
+
+// Letters, digits, marks and spaces, as likely as each other: most rules meet in a few characters.
+std::string random_ascii(std::mt19937& random) {
+  static constexpr std::string_view kCommon = "aZst'relvmd09 5 \t\n\r.,-'!";
+  std::string text;
+  for (auto left = 1 + random() % 24; left > 0; --left) text += kCommon[random() % kCommon.size()];
+  return text;
+}
+
+void expect_same(SplitRule rule, const std::string& pattern) {
+  const std::regex regex(pattern, std::regex::ECMAScript | std::regex::optimize);
+  std::mt19937 random(7);
+  for (int round = 0; round < 1000; ++round) {
+    const std::string whole = random_ascii(random);
+    for (std::string text = whole; !text.empty();) {
+      const std::size_t length = first_word(rule, text);
+      ASSERT_EQ(length, first_by_regex(regex, text)) << "of \"" << text << "\" in \"" << whole << "\"";
+      text.erase(0, length);
+    }
+  }
+}
+
+TEST(Split, Gpt2IsItsRegularExpression) { expect_same(SplitRule::gpt2, kAsciiGpt2); }
+TEST(Split, Llama3IsItsRegularExpression) {
+  expect_same(SplitRule::llama3, std::string(kAsciiHead) + "[0-9]{1,3}" + kAsciiTail);
+}
+TEST(Split, Qwen2IsItsRegularExpression) {
+  expect_same(SplitRule::qwen2, std::string(kAsciiHead) + "[0-9]" + kAsciiTail);
+}
+
+std::vector<std::string> words_of(SplitRule rule, std::string text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    words.push_back(text.substr(0, first_word(rule, text)));
+    text.erase(0, words.back().size());
+  }
+  return words;
+}
+
+TEST(Split, LettersAndNumbersAreUnicodes) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of(SplitRule::gpt2, "naïve Ünïts"), (Words{"naïve", " Ünïts"}));
+  EXPECT_EQ(words_of(SplitRule::gpt2, "東京2024年"), (Words{"東京", "2024", "年"}));
+  EXPECT_EQ(words_of(SplitRule::qwen2, "x²³"), (Words{"x", "²", "³"})) << "numbers of class No";
+  EXPECT_EQ(words_of(SplitRule::llama3, "It'ſ"), (Words{"It", "'ſ"})) << "the long s is an s in any case";
+  EXPECT_EQ(words_of(SplitRule::gpt2, "a\u00a0b"), (Words{"a", "\u00a0", "b"})) << "a space that does not break";
+}
+
+TEST(Split, ALongRunIsScannedOnce) {
+  for (const SplitRule rule : {SplitRule::gpt2, SplitRule::llama3, SplitRule::qwen2})
+    for (const char c : {' ', '\n', '.', 'x'}) EXPECT_EQ(words_of(rule, std::string(1 << 20, c)).size(), 1u) << c;
 }
 
 }  // namespace

@@ -21,10 +21,11 @@ TEST(Elementwise, GateMultipliesTheActivatedHalfByTheOther) {
           const double made = y[static_cast<std::size_t>(r * ldy + j)];
           const auto at = num(r * ldx + j);
           const double other = j < cols ? x[at + num(cols)] : 0;
-          if (j < cols)
+          if (j < cols) {
             ASSERT_NEAR(made, activation_f64(activation, x[at]) * other, 4e-6) << to_string(activation);
-          else
+          } else {
             ASSERT_EQ(made, 5.0);
+          }
         }
     }
 }

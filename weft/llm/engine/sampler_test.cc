@@ -54,7 +54,9 @@ TEST(Sampler, TopKNeverLeavesTheKMostProbable) {
     const std::set<int> allowed(order.begin(), order.begin() + k);
     const auto seen = picked({.temperature = 1, .top_k = k}, logits);
     EXPECT_TRUE(std::includes(allowed.begin(), allowed.end(), seen.begin(), seen.end())) << k;
-    if (k <= 7) EXPECT_EQ(seen.size(), at(k)) << "3000 draws see them all";
+    if (k <= 7) {
+      EXPECT_EQ(seen.size(), at(k)) << "3000 draws see them all";
+    }
   }
 }
 

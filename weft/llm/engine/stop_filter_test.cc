@@ -40,7 +40,9 @@ TEST(StopFilter, PiecesDoNotMatter) {
       // A stop that ends first may be seen before a longer one that begins earlier: then the text is the longer one.
       EXPECT_EQ(found.substr(0, want.size()), want) << text;
       EXPECT_EQ(text.substr(0, found.size()), found) << text;
-      if (stops.size() <= 1) EXPECT_EQ(found, want) << text;
+      if (stops.size() <= 1) {
+        EXPECT_EQ(found, want) << text;
+      }
     }
 }
 

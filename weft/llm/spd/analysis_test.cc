@@ -88,7 +88,9 @@ TEST_F(AnalysisOfAFolder, TheChoiceKeepsItsBoundOnHeldOutText) {
     EXPECT_EQ(chosen.held_out.plain.size(), 4u);
     ASSERT_EQ(chosen.held_out.tasks.size(), 1u);
     EXPECT_EQ(chosen.held_out.tasks[0].name, "continuation");
-    if (bound == 0.9) EXPECT_GT(chosen.predicted_saved_s, 0) << "a wide bound leaves nothing as it was";
+    if (bound == 0.9) {
+      EXPECT_GT(chosen.predicted_saved_s, 0) << "a wide bound leaves nothing as it was";
+    }
   }
 }
 

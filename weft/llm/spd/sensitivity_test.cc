@@ -158,10 +158,11 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
       const double taking_turns = perplexity(score_modes(engines, windows, std::vector<Modes>{modes})[0]);
       const double unrepaired = perplexity(score_modes(plain, windows, std::vector<Modes>{modes})[0]);
       EXPECT_NEAR(taking_turns, want, 1e-9);
-      if (modes[0].drop)
+      if (modes[0].drop) {
         EXPECT_GT(std::abs(want / unrepaired - 1), 1e-4);
-      else
+      } else {
         EXPECT_NEAR(want, unrepaired, 1e-9);
+      }
     }
   });
 }

@@ -54,7 +54,7 @@ TEST_F(RepairedModel, BlocksAreThoseWhoseTensorsTheFileHas) {
 }
 
 TEST_F(RepairedModel, TensorsOfNoBlockAreRefused) {
-  for (const std::string name : {std::string("stray"), "rank." + norm_name(1), "rankx." + norm_name(1)})
+  for (const std::string& name : {std::string("stray"), "rank." + norm_name(1), "rankx." + norm_name(1)})
     EXPECT_NE(refusal([&] {
                 repaired_blocks(file_with({norm_name(1), name}), config_);
               }).find("1 of its 2 tensors belong to no block"),

@@ -77,7 +77,9 @@ TEST(ClosedForm, HalvingDoublingThroughASwitch) {
       const NetResult result = simulate(plan, topology, {{n}});
       EXPECT_NEAR(result.seconds(), closed, closed * (packet == 0 ? 0.001 : 0.005)) << n << " ranks";
       EXPECT_EQ(result.messages, std::int64_t{2} * n * std::llround(std::log2(n)));
-      if (n <= 64) EXPECT_LT(simulate(plan, topology).seconds(), closed);  // tile by tile, rounds overlap
+      if (n <= 64) {
+        EXPECT_LT(simulate(plan, topology).seconds(), closed);  // tile by tile, rounds overlap
+      }
     }
   }
 }
@@ -97,7 +99,9 @@ TEST(ClosedForm, TorusOnATorus) {
     EXPECT_LE(result.seconds(), 2 * (along + down) * 1.001);
     EXPECT_GE(result.seconds(), 2 * (columns - 1) * (kBytes / columns / kRate));
     EXPECT_EQ(result.simulated, 1) << rows << " x " << columns;
-    if (n <= 128) EXPECT_EQ(simulate(plan, topology, {{}, Ranks::every}).end, result.end);
+    if (n <= 128) {
+      EXPECT_EQ(simulate(plan, topology, {{}, Ranks::every}).end, result.end);
+    }
   }
 }
 

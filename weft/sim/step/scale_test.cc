@@ -38,7 +38,9 @@ TEST(Scale, ReplicasGrowAndWorkOfARankStays) {
     EXPECT_EQ(one.training.ranks(), ranks);
     EXPECT_EQ(one.topology.num_ranks, ranks);
     const Styles styles = run_styles(one);
-    if (compute > 0) EXPECT_NEAR(styles.compute_s, compute, compute * 1e-3);
+    if (compute > 0) {
+      EXPECT_NEAR(styles.compute_s, compute, compute * 1e-3);
+    }
     compute = styles.compute_s;
     EXPECT_LT(styles.both_s, styles.bulk_s);
     EXPECT_EQ(styles.simulated, 2);
@@ -66,10 +68,11 @@ TEST(Scale, SlowerPartsMakeNoStepFaster) {
       const bool is_rate =
           one.what.find("arithmetic") == 0 || one.what.find("memory") == 0 || one.what.find("links") == 0;
       const bool less = one.what.find("-20 %") != std::string::npos;
-      if (is_rate == less)
+      if (is_rate == less) {
         EXPECT_GE(styles.bulk_s, bulk) << one.what;
-      else
+      } else {
         EXPECT_LE(styles.bulk_s, bulk) << one.what;
+      }
     }
   }
 }

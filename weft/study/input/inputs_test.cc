@@ -105,10 +105,11 @@ TEST(RankInputs, WeightsLieInCopiesThatRunsTakeInTurn) {
       ASSERT_TRUE(places.insert(w).second) << "a copy has two turns";
       for (std::int64_t i = 0; i < 4 * 10; ++i) {
         const float want = value_at(stream_of(Input::w, 0, 0), i);
-        if (weight == Dtype::f32)
+        if (weight == Dtype::f32) {
           ASSERT_EQ(static_cast<const float*>(w)[i], want);
-        else
+        } else {
           ASSERT_EQ(static_cast<const std::uint16_t*>(w)[i], to_bf16(want).bits);
+        }
       }
     }
     EXPECT_EQ(inputs.weight_copies().size(), weight == Dtype::f32 ? places.size() : 0u);

@@ -6,6 +6,7 @@
 #include "weft/base/json.h"
 #include "weft/base/refusal_test.h"
 #include "weft/cluster/data_file.h"
+#include "weft/io/fuzz_test.h"
 #include "weft/study/schedule/picture.h"
 
 namespace weft {
@@ -38,6 +39,27 @@ TEST(PipelinePreset, RefusesWhatCannotBe) {
   EXPECT_NE(with("\"micro_batch * sequence * (layers", "\"0 * (layers").find("give 1 or more"), std::string::npos);
   EXPECT_NE(with("\"backward\": 2", "\"backward\": 2, \"speed\": 3").find("unknown field"), std::string::npos);
   EXPECT_NE(refusal([] { load_preset("nothing"); }).find("unknown pipeline \"nothing\""), std::string::npos);
+}
+
+TEST(PipelinePreset, MutantsAreTakenOrRefused) {
+  const std::string good = read_text_file(find_data_file("workloads/pipeline", "pipeline", "gpt-1.3b"), 1 << 20);
+  const FuzzCounts counts = fuzz(good, 2000, [](const std::string& text) { parse_preset(text, "p.json"); });
+  EXPECT_GT(counts.refused, 500);
+}
+
+TEST(PipelinePreset, EveryOneShippedGainsStepByStep) {
+  for (const std::string& name : preset_names()) {
+    SCOPED_TRACE(name);
+    const PresetTable table = preset_table(load_preset(name));
+    ASSERT_EQ(table.rows.size(), 7u);
+    const auto seconds = [&](std::size_t row) { return table.rows[row].seconds; };
+    EXPECT_LE(seconds(2), seconds(0) * 1.001) << "broadcast sends least";
+    EXPECT_LE(seconds(3), seconds(2) * 1.001) << "and is hidden";
+    EXPECT_LE(seconds(4), seconds(3) * 1.001) << "more of it, eagerly";
+    EXPECT_LE(seconds(5), seconds(4) * 1.001) << "a search begins there";
+    for (std::size_t row = 3; row < 6; ++row) EXPECT_GE(seconds(row), table.bound.seconds * (1 - 1e-9)) << row;
+    EXPECT_LE(table.rows[5].peak, table.rows[4].peak) << "within the same memory";
+  }
 }
 
 TEST(PipelinePicture, NamesEveryItem) {

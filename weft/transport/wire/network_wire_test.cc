@@ -174,10 +174,11 @@ TEST_P(NetworkWireTest, RowsOfAnyShapeArriveInPlaceAndNowhereElse) {
       if (!written[i] && all[1]->memory[i] != std::byte{0xee}) FAIL() << i;
   }
   const std::uint64_t sent = all[0]->wire->counts().bytes_sent, in_messages = all[1]->wire->counts().bytes_received;
-  if (GetParam().remote_writes)
+  if (GetParam().remote_writes) {
     EXPECT_LT(in_messages, sent / 2);
-  else
+  } else {
     EXPECT_EQ(in_messages, sent);
+  }
   EXPECT_EQ(all[0]->num_lost() + all[1]->num_lost(), 0u);
 }
 
