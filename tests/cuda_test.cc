@@ -10,6 +10,9 @@
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/executor.h"
 #include "weft/exec/cuda/plans_test.h"
+#include "weft/exec/cuda/small/bag_executor.h"
+#include "weft/exec/cuda/small/bags_test.h"
+#include "weft/exec/cuda/small/gemv_executor.h"
 
 namespace weft {
 namespace {
@@ -52,8 +55,8 @@ std::vector<Operands> all_operands(const CudaCase& c, std::uint64_t seed) {
 }
 
 // Largest |a - b| / (1 + |b|) of a rank's output.
-double error_of(const CudaExecutor& executor, int rank, const std::vector<float>& expected) {
-  const auto found = from_device<bf16>(executor.output(rank), expected.size());
+double error_of(const std::byte* output, const std::vector<float>& expected) {
+  const auto found = from_device<bf16>(output, expected.size());
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double e = std::abs(to_float(found[i]) - expected[i]) / (1 + std::abs(expected[i]));
@@ -62,11 +65,15 @@ double error_of(const CudaExecutor& executor, int rank, const std::vector<float>
   return worst;
 }
 
+double error_of(const CudaExecutor& executor, int rank, const std::vector<float>& expected) {
+  return error_of(executor.output(rank), expected);
+}
+
 // Three runs with fresh inputs.
-void run_case(const CudaCase& c) {
+void run_case(const CudaCase& c, const CudaOptions& options = {}) {
   const Plan plan = testing_cuda::plan_of(c);
   const Expander expander(plan);
-  CudaExecutor executor(plan, {});
+  CudaExecutor executor(plan, options);
   for (const std::uint32_t run : {1, 2, 3}) {
     const auto operands = all_operands(c, run);
     const auto expected = testing_cuda::reference_of(plan, operands);
@@ -76,8 +83,14 @@ void run_case(const CudaCase& c) {
     for (int r = 0; r < c.ranks; ++r) {
       ASSERT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r << " run " << run;
       const auto counters = executor.counters(r);
-      for (const std::uint32_t i : testing_cuda::signalled(executor.tables(), r))
+      for (const std::uint32_t i : testing_cuda::signalled(executor.tables(), r)) {
+        if (options.link == CudaLink::pcie) break;  // some of them have become crossings
         ASSERT_EQ(counters[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name << " counter " << i;
+      }
+      for (const Crossing& crossing : executor.tables().crossings) {
+        if (crossing.to != r) continue;
+        ASSERT_EQ(counters[crossing.arrived], run) << c.name;
+      }
     }
   }
 }
@@ -96,19 +109,10 @@ TEST_F(Cuda, TriggersGathersCopiesAndEpiloguesAgreeToo) {
 
 // Rows that nobody writes keep their zeros: one run each.
 TEST_F(Cuda, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
-  for (const auto& [route, space] :
-       {std::pair{Route::direct, SpaceKind::all_to_all}, std::pair{Route::staged, SpaceKind::all_to_all},
-        std::pair{Route::ring, SpaceKind::reduce_scatter}, std::pair{Route::two_shot, SpaceKind::all_reduce},
-        std::pair{Route::ring, SpaceKind::all_reduce}}) {
-    const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
+  for (const testing_cuda::CountedCase& counted : testing_cuda::counted_cases()) {
+    const CudaCase& c = counted.plan;
     const Plan plan = testing_cuda::plan_of(c);
-    const std::vector<std::int64_t> peers{0, 77, 260};
-    Counts counts;
-    if (space == SpaceKind::all_to_all)
-      counts.peers = peers;
-    else
-      counts.rows = 300;
-    const std::vector<Counts> all(3, counts);
+    const std::vector<Counts> all = counted.counts();
     const auto operands = all_operands(c, 1);
     const OnDevice there(operands);
     CudaExecutor executor(plan, {});
@@ -246,6 +250,196 @@ TEST_F(Cuda, PacedLinksTakeAsLongAsTheirRateSaysAndTheResultIsTheSame) {
     const auto a = from_device<std::uint16_t>(at_once.output(r), count);
     EXPECT_EQ(a, from_device<std::uint16_t>(paced.output(r), count)) << "rank " << r;
   }
+}
+
+// Through an outbox, copy engines and the host: what arrives is the same.
+TEST_F(Cuda, CopyEnginesTakeTilesThroughTheHost) {
+  for (const CudaCase& c : testing_cuda::other_cases())
+    if (c.ranks == 3 || c.depth == 2) run_case(c, {.link = CudaLink::pcie, .crossing_bytes = 2 * kImageBytes});
+  run_case({"ring", 1024, 768, 72, {128, 256}, 4, Route::ring}, {.link = CudaLink::pcie});
+}
+
+TEST_F(Cuda, RunsOverPcieFollowOneAnotherWithoutTheHostBitForBit) {
+  CudaCase c{"ring", 2048, 1024, 72, {128, 256}, 4, Route::ring};
+  for (const SpaceKind space : {SpaceKind::reduce_scatter, SpaceKind::all_reduce}) {
+    c.space = space;
+    const Plan plan = testing_cuda::plan_of(c);
+    const auto first = all_operands(c, 1), second = all_operands(c, 2);
+    const OnDevice there(first), then(second);
+    CudaExecutor at_once(plan, {}), crossing(plan, {.link = CudaLink::pcie, .crossing_bytes = 8 * kImageBytes});
+    at_once.start(then.operands);
+    at_once.finish();
+    for (int run = 0; run < 20; ++run) crossing.start(run % 2 == 0 ? there.operands : then.operands);
+    crossing.finish();
+    for (int r = 0; r < c.ranks; ++r) {
+      const std::size_t count = num(space == SpaceKind::all_reduce ? c.m * c.n : c.m * c.n / c.ranks);
+      EXPECT_EQ(from_device<std::uint16_t>(at_once.output(r), count),
+                from_device<std::uint16_t>(crossing.output(r), count))
+          << "rank " << r;
+    }
+  }
+}
+
+TEST_F(Cuda, ACrossingWhoseTilesAreMissingIsNamedAndTheGpuStaysUsable) {
+  const CudaCase c{"ring", 1024, 512, 16, {128, 256}, 4, Route::ring};
+  const Plan plan = testing_cuda::plan_of(c);
+  DevicePlan tables = device_plan(plan, Expander(plan));
+  cross_by_copies(plan, &tables);
+  for (DeviceLane& lane : tables.tables[2].lanes)
+    if (lane.action == 0 && lane.lane == 3) lane.signals = 0;
+  const OnDevice there(all_operands(c, 1));
+  CudaExecutor executor(plan, tables, {.link = CudaLink::pcie, .deadline = std::chrono::milliseconds(300)});
+  executor.start(there.operands);
+  try {
+    executor.finish();
+    ADD_FAILURE() << "nobody noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::deadline);
+    const std::regex sentence(R"(rank 2 waited 0\.3 s to send crossing \d+ to rank 3, of step 0 of rank 2 )"
+                              R"(\(ring, s = 0\): saw 3 of 4 tiles)");
+    EXPECT_TRUE(std::regex_match(error.what(), sentence)) << error.what();
+  }
+  EXPECT_THROW(executor.start(there.operands), Error);
+  run_case(c, {.link = CudaLink::pcie});
+}
+
+TEST_F(Cuda, ARunOverPcieIsNotRecorded) {
+  const CudaCase c{"ring", 256, 256, 64, {128, 256}, 2, Route::ring};
+  const OnDevice there(all_operands(c, 1));
+  CudaExecutor executor(testing_cuda::plan_of(c), {.link = CudaLink::pcie});
+  EXPECT_EQ(refusal([&] { DeviceGraph graph([&] { executor.start(there.operands); }); }),
+            "a run over pcie cannot be recorded in a graph; start it, or use another link");
+}
+
+CudaCase gemv_case(std::int64_t rows, std::int64_t n, std::int64_t k, int ranks) {
+  return {"gemv",
+          rows,
+          n,
+          k,
+          {rows, kGemvCols},
+          ranks,
+          ranks > 1 ? Route::one_shot : Route::local,
+          WeightLayout::nk,
+          SpaceKind::all_reduce};
+}
+
+// 16 columns per tile: fewer tiles than groups, and several for each; depths that fill no block, one, and several.
+TEST_F(Cuda, GemvsOfFewRowsAgreeWithTheReference) {
+  for (const std::int64_t rows : {1, 3, 4, 8, 16})
+    for (const int ranks : {1, 2, 3, 4, 8})
+      for (const auto& [n, k] : {std::pair{96, 32}, std::pair{4800, 96}, std::pair{528, 1184}, std::pair{2048, 0}}) {
+        if (ranks == 1 && k == 0) continue;
+        const CudaCase c = gemv_case(rows, n, k, ranks);
+        const Plan plan = testing_cuda::plan_of(c);
+        CudaGemv gemv(plan, {});
+        for (const std::uint32_t run : {1, 2, 3}) {
+          const auto operands = all_operands(c, run);
+          const auto expected = testing_cuda::reference_of(plan, operands);
+          const OnDevice there(operands);
+          gemv.start(there.operands);
+          gemv.finish();
+          for (int r = 0; r < ranks; ++r)
+            ASSERT_LE(error_of(gemv.output(r), expected[at(r)]), 0.02)
+                << rows << " rows, " << ranks << " ranks, n " << n << ", k " << k << ", rank " << r << ", run " << run;
+        }
+      }
+}
+
+TEST_F(Cuda, GemvsFollowOneAnotherAsAGraphOfDependentLaunches) {
+  const CudaCase c = gemv_case(4, 4096, 512, 4);
+  const Plan plan = testing_cuda::plan_of(c);
+  const auto first = all_operands(c, 1), second = all_operands(c, 2);
+  const OnDevice there(first), then(second);
+  CudaGemv gemv(plan, {.launch = Launch::dependent});
+  DeviceGraph graph([&] {
+    for (int run = 0; run < 50; ++run) gemv.start(run % 2 == 0 ? there.operands : then.operands);
+  });
+  for (int launch = 0; launch < 20; ++launch) graph.launch();
+  gemv.finish();
+  const auto expected = testing_cuda::reference_of(plan, second);
+  for (int r = 0; r < c.ranks; ++r) EXPECT_LE(error_of(gemv.output(r), expected[at(r)]), 0.02) << "rank " << r;
+}
+
+TEST_F(Cuda, AWordThatNeverComesNamesRankTileAndPeer) {
+  const CudaCase c = gemv_case(4, 512, 64, 4);
+  const Plan plan = testing_cuda::plan_of(c);
+  GemvPlan tables = gemv_plan(plan, Expander(plan));
+  for (int i = 0; i < tables.num_targets; ++i) {
+    GemvTarget& target = tables.tables[1].targets[at(5 * tables.num_targets + i)];
+    if (target.rank == 3) target = tables.tables[1].targets[at(5 * tables.num_targets)];
+  }
+  const OnDevice there(all_operands(c, 1));
+  CudaGemv gemv(plan, tables, {.deadline = std::chrono::milliseconds(200)});
+  gemv.start(there.operands);
+  try {
+    gemv.finish();
+    ADD_FAILURE() << "nobody noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "rank 3 waited 0.2 s for tile 5 [0:4, 80:96] of rank 1 in run 0");
+  }
+  EXPECT_THROW(gemv.start(there.operands), Error);
+}
+
+// One rank's tables and bags on the device, and arrays of pointers to them.
+struct BagsOnDevice {
+  std::vector<DeviceMemory> memory;
+  std::vector<BagOperands> operands;
+
+  explicit BagsOnDevice(const std::vector<testing_cuda::BagInputs>& from) {
+    for (const testing_cuda::BagInputs& in : from)
+      operands.push_back({kept<float>(in.tables), kept<std::int64_t>(in.indices), kept<std::int64_t>(in.offsets)});
+  }
+
+ private:
+  template <typename T>
+  const T* const* kept(const std::vector<std::vector<T>>& arrays) {
+    std::vector<const std::byte*> places;
+    for (const auto& one : arrays) {
+      memory.push_back(on_device(one));
+      places.push_back(memory.back().data());
+    }
+    memory.push_back(on_device(places));
+    return reinterpret_cast<const T* const*>(memory.back().data());
+  }
+};
+
+TEST_F(Cuda, BagsAgreeWithTheReferenceStraightAndThroughTheHost) {
+  for (const testing_cuda::BagCase& c : testing_cuda::bag_cases())
+    for (const CudaLink link : {CudaLink::hbm, CudaLink::pcie}) {
+      const Plan plan = testing_cuda::bag_plan_of(c);
+      CudaBags bags(plan, {.link = link, .crossing_bytes = 64 * 1024});
+      for (const std::uint32_t run : {1, 2, 3}) {
+        std::vector<testing_cuda::BagInputs> inputs;
+        for (int r = 0; r < c.ranks; ++r) inputs.emplace_back(c, r, run);
+        const BagsOnDevice there(inputs);
+        bags.start(there.operands);
+        bags.finish();
+        const auto expected = testing_cuda::bag_reference(plan, inputs);
+        for (int r = 0; r < c.ranks; ++r) {
+          const auto found = from_device<float>(bags.output(r), expected[at(r)].size());
+          for (std::size_t i = 0; i < found.size(); ++i)
+            ASSERT_FLOAT_EQ(found[i], expected[at(r)][i]) << c.ranks << " ranks, rank " << r << ", element " << i;
+        }
+      }
+    }
+}
+
+TEST_F(Cuda, BagsRaiseTheCountersOfTheirPlan) {
+  const testing_cuda::BagCase c{2, 64, 512, 4, 4};
+  const Plan plan = testing_cuda::bag_plan_of(c);
+  const Expander expander(plan);
+  CudaBags bags(plan, {});
+  std::vector<testing_cuda::BagInputs> inputs;
+  for (int r = 0; r < c.ranks; ++r) inputs.emplace_back(c, r, 1);
+  const BagsOnDevice there(inputs);
+  for (int run = 0; run < 5; ++run) bags.start(there.operands);
+  bags.finish();
+  for (const auto& lanes : bags.tables().lanes)
+    for (const BagLane& lane : lanes) {
+      if (lane.signal_rank < 0) continue;
+      const int counter = static_cast<int>(lane.counter);
+      ASSERT_EQ(bags.counters(lane.signal_rank)[lane.counter], 5 * expander.counter_total(counter, lane.signal_rank));
+    }
 }
 
 TEST_F(Cuda, RefusesSharedNicsAndOperandsOfOtherRanks) {

@@ -1,41 +1,121 @@
 #!/usr/bin/env bash
 # test_gpu.sh: what `make test-gpu` runs on a machine with an NVIDIA H100 or H200: the CUDA executor against the
-# reference, the same under compute-sanitizer on small shapes, then the figures of docs/results/h200.md. Without nvcc or
-# without a GPU it says so in a line. Libraries of cuBLASLt are looked for where pip puts them.
+# reference, the same under compute-sanitizer on small shapes, then the figures of docs/results/h200.md.
+#
+#   tools/test_gpu.sh [PART...]    all parts, or those named: tests sanitizers gemm hbm paced pcie gemv embedding
+#   tools/test_gpu.sh --pack       builds here and packs the programs, with the libraries they need, into
+#                                  build-cuda/gpu.tar.xz
+#
+# Where build-cuda/gpu.tar.xz is, its programs are run and nothing is built: so a machine with a GPU needs neither nvcc
+# nor our dependencies. Elsewhere they are built first; without nvcc or without a GPU the script says so in a line.
+# Libraries of cuBLASLt are looked for where pip puts them.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+all_parts="tests sanitizers gemm hbm paced pcie gemv embedding"
+packed=build-cuda/gpu.tar.xz
 build=build
-cmake --preset release --log-level=WARNING >/dev/null || exit 1
-if ! grep -q 'CUDA_WORKS:INTERNAL=1' $build/CMakeCache.txt; then
-  echo "nvcc or its libraries are missing here: nothing to test"
-  exit 0
+
+build_programs() {
+  cmake --preset release --log-level=WARNING >/dev/null || exit 1
+  if ! grep -q 'CUDA_WORKS:INTERNAL=1' $build/CMakeCache.txt; then
+    echo "nvcc or its libraries are missing here: nothing to test"
+    exit 0
+  fi
+  cmake --build --preset release --target cuda_test cuda_gemm weft_cli || exit 1
+}
+
+pack_programs() {
+  build_programs
+  local into
+  into=$(mktemp -d)
+  mkdir -p build-cuda "$into/tests" "$into/bench" "$into/lib"
+  cp $build/weft "$into/" && cp $build/tests/cuda_test "$into/tests/" && cp $build/bench/cuda_gemm "$into/bench/" || exit 1
+  strip "$into/weft" "$into/tests/cuda_test" "$into/bench/cuda_gemm"
+  # Not the C library: that is the machine's own.
+  ldd "$into/weft" "$into/tests/cuda_test" "$into/bench/cuda_gemm" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    grep -Ev '/lib(c|m|dl|rt|pthread|resolv)\.so|/ld-linux' | xargs -r -I{} cp -L {} "$into/lib/"
+  tar -C "$into" -cJf $packed . && ls -l $packed
+  rm -rf "$into"
+}
+
+if [ "${1:-}" = --pack ]; then
+  pack_programs
+  exit
 fi
-cmake --build --preset release --target cuda_test cuda_gemm weft_cli || exit 1
+parts=${*:-$all_parts}
+for part in $parts; do
+  if [[ " $all_parts " != *" $part "* ]]; then
+    echo "test_gpu.sh knows no part \"$part\"; use some of: $all_parts" >&2
+    exit 2
+  fi
+done
+
+if [ -f $packed ]; then
+  build=build-cuda/unpacked
+  mkdir -p $build && tar -C $build -xJf $packed || exit 1
+  export LD_LIBRARY_PATH=$PWD/$build/lib:${LD_LIBRARY_PATH:-}
+else
+  build_programs
+fi
 if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
   echo "there is no GPU here: the tests of the CUDA executor are skipped"
   $build/tests/cuda_test | grep SKIPPED
   exit 0
 fi
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,power.limit --format=csv,noheader
 
-lt=$(find /opt /usr /home -name libcublasLt.so.13 2>/dev/null | head -1)
+lt=$(find /opt /usr /home /root -name libcublasLt.so.13 2>/dev/null | head -1)
+[ -n "$lt" ] || echo "libcublasLt.so.13 is not here: figures are without it"
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$(dirname "${lt:-/}")
 failed=0
-run() { echo "== $*"; "$@" || failed=$((failed + 1)); }
-bench() { run $build/weft bench "$@" --device cuda --ranks 4 --n 8192 --rounds 9; }
-run $build/tests/cuda_test
-for tool in memcheck synccheck racecheck; do
-  run compute-sanitizer --tool $tool --error-exitcode 9 $build/tests/cuda_test \
-    --gtest_filter='Cuda.*BitForBit:Cuda.*Graph:Cuda.RunTime*'
-done
-run $build/bench/cuda_gemm all
-for k in 1024 2048 4096; do  # links: about as long as the gemm by a ring
-  for op in gemm-rs gemm-ar; do bench $op --m 8192 --k $k --link hbm; done
-  bench ag-gemm --m 2048 --k $k --link hbm
-  bench gemm-rs --m 8192 --k $k --link $((1081344 / k))gbit,1us
-  bench gemm-ar --m 8192 --k $k --link $((2162688 / k))gbit,1us
-  bench ag-gemm --m 2048 --k $k --link 136gbit,1us
-done
-bench gemm-a2a --m 8192 --k 2048 --link 360gbit,1us
+run() {
+  echo "== $*"
+  local begin=$SECONDS
+  timeout "${LIMIT_S:-300}" "$@" || failed=$((failed + 1))
+  echo "-- $((SECONDS - begin)) s"
+}
+bench() { run $build/weft bench "$@" --device cuda --ranks 4 --rounds "${ROUNDS:-9}"; }
+
+tests() { run $build/tests/cuda_test; }
+sanitizers() {
+  for tool in memcheck synccheck racecheck; do
+    run compute-sanitizer --tool $tool --error-exitcode 9 $build/tests/cuda_test \
+      --gtest_filter='Cuda.*BitForBit:Cuda.*Graph:Cuda.RunTime*'
+  done
+}
+gemm() { run $build/bench/cuda_gemm all; }
+hbm() {
+  for k in 1024 2048 4096; do
+    for op in gemm-rs gemm-ar; do bench $op --m 8192 --n 8192 --k $k --link hbm; done
+    bench ag-gemm --m 2048 --n 8192 --k $k --link hbm
+  done
+}
+paced() { # links: about as long as the gemm by a ring
+  for k in 1024 2048 4096; do
+    bench gemm-rs --m 8192 --n 8192 --k $k --link $((1081344 / k))gbit,1us
+    bench gemm-ar --m 8192 --n 8192 --k $k --link $((2162688 / k))gbit,1us
+    bench ag-gemm --m 2048 --n 8192 --k $k --link 136gbit,1us
+  done
+  bench gemm-a2a --m 8192 --n 8192 --k 2048 --link 360gbit,1us
+}
+pcie() { # all ranks share the one PCIe of the GPU: a gemm as long as that is deep
+  for k in 6144 12288 16384; do bench gemm-rs --m 8192 --n 8192 --k $k --link pcie; done
+  bench gemm-ar --m 8192 --n 8192 --k 16384 --link pcie
+}
+gemv() {
+  for n in 4096 8192 12288; do
+    for m in 1 4 16; do bench gemv-ar --m $m --n $n --k $((n / 4)) --link hbm; done
+  done
+}
+embedding() {
+  for pooling in 1 2 4 8 16; do
+    bench embedding-a2a --tables 6 --rows 400000 --dim 128 --batch 8192 --pooling $pooling --link hbm
+  done
+  for pooling in 16 64; do
+    bench embedding-a2a --tables 6 --rows 400000 --dim 128 --batch 8192 --pooling $pooling --link pcie
+  done
+}
+for part in $parts; do $part; done
 echo "$failed failed"
 ((failed == 0))

@@ -197,9 +197,9 @@ void check_all(const Flags& flags, const OpSpec& spec) {
 }
 
 std::optional<Pace> pace_of(const Flags& flags) {
-  if (flags.ranks.link == "hbm" || flags.ranks.link == "shm") return {};
+  if (flags.ranks.link == "hbm" || flags.ranks.link == "shm" || flags.ranks.link == "pcie") return {};
   const auto link = paced_link(flags.ranks.link);
-  if (!link) bad_input("--link {} is no link of a GPU's ranks; use hbm, or RATE,LATENCY", flags.ranks.link);
+  if (!link) bad_input("--link {} is no link of a GPU's ranks; use hbm, pcie, or RATE,LATENCY", flags.ranks.link);
   return Pace{link->bytes_per_s, link->latency_s, std::max(flags.op.ranks_per_host, 1), link->fabric};
 }
 
@@ -212,9 +212,10 @@ int run_on_device(const Flags& flags) {
   DeviceStudyOptions options;
   options.rounds = flags.rounds;
   options.pace = pace_of(flags);
+  options.link = flags.ranks.link == "pcie" ? CudaLink::pcie : CudaLink::hbm;
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
   const Measurement m = measure_on_device(spec, options);
-  const ReportContext context{spec.ranks, 1, options.pace ? flags.ranks.link : "hbm", {}, device_name()};
+  const ReportContext context{spec.ranks, 1, flags.ranks.link == "shm" ? "hbm" : flags.ranks.link, {}, device_name()};
   fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
   return 0;
 }

@@ -1,12 +1,27 @@
 #include "weft/exec/cuda/device.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "weft/exec/cuda/cuda_check.h"
 
 namespace weft {
 
+namespace {
+
+// What the driver reads when it starts. Modules that are loaded at their first launch, while a queue waits for a
+// counter, wait for that queue; and so do queues that share a connection with it.
+void prepare_driver() {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
+}  // namespace
+
 std::optional<DeviceFacts> device_facts() {
+  static const bool prepared = (prepare_driver(), true);
+  (void)prepared;
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
     (void)cudaGetLastError();
@@ -50,6 +65,17 @@ void DeviceMemory::fill(unsigned char value) {
 void DeviceMemory::upload(const void* from, std::int64_t bytes) {
   if (bytes > bytes_) fail(Code::internal, "{} bytes do not fit into {} on the device", bytes, bytes_);
   check_cuda(cudaMemcpy(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice), "copy to the device");
+}
+
+PinnedMemory::PinnedMemory(std::int64_t bytes) {
+  void* data = nullptr;
+  check_cuda(cudaHostAlloc(&data, static_cast<std::size_t>(bytes), cudaHostAllocMapped), "allot pinned memory");
+  std::memset(data, 0, static_cast<std::size_t>(bytes));
+  data_ = static_cast<std::byte*>(data);
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ != nullptr) cudaFreeHost(data_);
 }
 
 void copy_on_device(void* to, const void* from, std::int64_t bytes) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft {
@@ -38,6 +39,23 @@ class DeviceMemory {
  private:
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
+};
+
+// Memory of the host that the device reads and writes.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(std::int64_t bytes);  // zeroed; throws no_memory
+  PinnedMemory(PinnedMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~PinnedMemory();
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
 };
 
 template <typename T>

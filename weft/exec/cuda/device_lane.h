@@ -10,7 +10,10 @@ inline constexpr int kCudaTileRows = 128, kCudaTileCols = 256;  // the most that
 inline constexpr int kStripCols = 64, kStripBytes = kCudaTileRows * kStripCols * 2;
 inline constexpr int kImageBytes = kCudaTileRows * kCudaTileCols * 2;
 inline constexpr int kMaxCudaRanks = 8;
-inline constexpr int kMaxMatrices = 4;  // of a rank, in rows: x, what is gathered or staged, and y
+inline constexpr int kMaxPlanMatrices = 4;  // of a rank, in rows: x, what is gathered or staged, and y
+inline constexpr int kMaxMatrices = 7;      // with outboxes for all but x (crossings.h)
+
+enum class CudaLink { hbm, pcie };  // ranks write into one another's memory; or copy engines do, through the host
 
 struct DeviceWait {
   std::uint32_t counter;  // of the waiting rank

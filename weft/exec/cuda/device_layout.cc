@@ -8,10 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kAlignBytes = 1024;  // what a swizzled image asks for, and more than TMA does
-
-std::int64_t aligned_bytes(std::int64_t bytes) { return ceil_div(bytes, kAlignBytes) * kAlignBytes; }
-
 void check_device_producer(const Plan& plan) {
   if (plan.producers.size() != 1 ||
       (plan.producers[0].kind != ProducerKind::gemm && plan.producers[0].kind != ProducerKind::copy))
@@ -72,9 +68,9 @@ DeviceLayout device_layout(const Plan& plan, const Layout& host) {
     } else if (from.role == Role::input) {
       to.matrix = 0;
     } else {
-      if (int_size(out.matrices) == kMaxMatrices)
+      if (int_size(out.matrices) == kMaxPlanMatrices)
         bad_input("plan \"{}\" keeps more than {} buffers in rows; a GPU's ranks have no more", plan.name,
-                  kMaxMatrices - 1);
+                  kMaxPlanMatrices - 1);
       to.matrix = int_size(out.matrices);
       out.matrices.push_back({static_cast<int>(b), to.offset, from.shape[0], from.shape[1]});
       out.bytes += aligned_bytes(from.shape[0] * from.shape[1] * 2);
@@ -83,9 +79,18 @@ DeviceLayout device_layout(const Plan& plan, const Layout& host) {
   }
   out.num_counters = host.num_counters;
   out.counters = out.bytes;
-  out.stamps = out.counters + aligned_bytes(out.num_counters * 4);
-  out.bytes = out.stamps + aligned_bytes(out.num_counters * 8);
+  place_counters(&out);
   return out;
+}
+
+void place_counters(DeviceLayout* layout) {
+  layout->stamps = layout->counters + aligned_bytes(layout->num_counters * 4);
+  layout->bytes = layout->stamps + aligned_bytes(layout->num_counters * 8);
+}
+
+std::int64_t aligned_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kAlignBytes = 1024;
+  return ceil_div(bytes, kAlignBytes) * kAlignBytes;
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 // Which plans a GPU can run, and where their buffers lie in its memory (lane_table.h).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "weft/exec/cuda/lane_table.h"
@@ -13,5 +14,11 @@ void check_device_plan(const Plan& plan);
 
 // One rank's memory; `host` is how the CPU would lay it out.
 DeviceLayout device_layout(const Plan& plan, const Layout& host);
+
+// Counters and stamps from `counters` on: they come last.
+void place_counters(DeviceLayout* layout);
+
+// What a swizzled image asks for, and more than TMA does.
+std::int64_t aligned_bytes(std::int64_t bytes);
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "weft/base/index.h"
+#include "weft/exec/cuda/copy_engines.h"
 #include "weft/exec/cuda/cuda_check.h"
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/failure.h"
@@ -20,13 +21,7 @@ namespace {
 
 // A bf16 matrix in rows, loaded and stored in swizzled boxes of 64 columns; what lies outside is read as 0.
 CUtensorMap map_of(const void* data, std::int64_t rows, std::int64_t cols, std::uint32_t box_rows) {
-  static const auto encode = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
-               "find cuTensorMapEncodeTiled in the driver");
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
-  }();
+  static const auto encode = driver_function<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   const cuuint64_t sizes[2] = {num(cols), num(std::max<std::int64_t>(rows, 1))}, pitch[1] = {num(cols * 2)};
   const cuuint32_t box[2] = {kStripCols, box_rows}, step[2] = {1, 1};
   CUtensorMap out;
@@ -66,6 +61,12 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num
   return out;
 }
 
+DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
+  DevicePlan out = device_plan(plan, Expander(plan));
+  if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
+  return out;
+}
+
 }  // namespace
 
 struct CudaExecutor::Impl {
@@ -79,6 +80,8 @@ struct CudaExecutor::Impl {
   DeviceMemory gave_up, links, run;
   DeviceFailure* failure = nullptr;
   DeviceArguments arguments{};
+  std::unique_ptr<CopyEngines> engines;  // of link pcie
+  std::uint32_t runs = 0;                // that were enqueued
   bool broken = false;
 
   Impl(const Plan& plan_in, DevicePlan tables, const CudaOptions& options_in)
@@ -99,6 +102,10 @@ struct CudaExecutor::Impl {
   void fill_pace();
   void bind(std::span<const CudaOperands> given);
   void launch();
+  void make_engines();
+  cudaStream_t queue() const {
+    return static_cast<cudaStream_t>(options.queue != nullptr ? options.queue : device_queue());
+  }
 };
 
 // How many clusters can be resident at once is what the launch checks, too.
@@ -157,6 +164,7 @@ void CudaExecutor::Impl::fill_rank(int r) {
 void CudaExecutor::Impl::fill_pace() {
   arguments.ranks_per_host = 1;
   if (!options.pace) return;
+  if (options.link == CudaLink::pcie) bad_input("a link over pcie is as fast as it is; leave out its rate");
   if (options.pace->fabric != Fabric::pairs)
     bad_input("links of a GPU's ranks are paced one by one; leave out \",nic\"");
   arguments.ns_per_byte = static_cast<float>(1e9 / options.pace->bytes_per_s);
@@ -193,13 +201,28 @@ void CudaExecutor::Impl::launch() {
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
   config.attrs = &cooperative, config.numAttrs = 1;
-  config.stream = static_cast<cudaStream_t>(options.queue != nullptr ? options.queue : device_queue());
+  config.stream = queue();
   void* given[] = {&arguments};
   check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
+  if (engines) engines->enqueue(runs, queue());
+  ++runs;
+}
+
+// A sender's crossings wait in one queue, so they are enqueued in an order in which they can be made: that of the twin.
+void CudaExecutor::Impl::make_engines() {
+  if (device.crossings.empty()) return;
+  HostLanes twin(plan, device, arguments.clusters_per_rank);
+  twin.run();
+  std::vector<int> order = twin.crossed();
+  for (int i = 0; i < int_size(device.crossings); ++i)
+    if (std::find(order.begin(), order.end(), i) == order.end()) order.push_back(i);
+  std::vector<std::byte*> segments;
+  for (const RankMemory& one : memory) segments.push_back(one.segment.data());
+  engines = std::make_unique<CopyEngines>(device, std::move(segments), std::move(order));
 }
 
 CudaExecutor::CudaExecutor(const Plan& plan, const CudaOptions& options)
-    : CudaExecutor(plan, device_plan(plan, Expander(plan)), options) {
+    : CudaExecutor(plan, tables_of(plan, options), options) {
   require_ending(impl_->plan, impl_->device, impl_->arguments.clusters_per_rank);
 }
 
@@ -209,6 +232,7 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
   i.share_device();
   for (int r = 0; r < plan.num_ranks; ++r) i.fill_rank(r);
   i.fill_pace();
+  i.make_engines();
   i.gave_up = DeviceMemory(4);
   i.links = DeviceMemory(kMaxCudaRanks * kMaxCudaRanks * 8);
   check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&i.failure), sizeof(DeviceFailure), cudaHostAllocMapped),
@@ -230,6 +254,12 @@ CudaExecutor::~CudaExecutor() = default;
 
 void CudaExecutor::start(std::span<const CudaOperands> operands) {
   if (impl_->broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", impl_->plan.name);
+  if (impl_->engines) {
+    cudaStreamCaptureStatus recording{};
+    check_cuda(cudaStreamIsCapturing(impl_->queue(), &recording), "ask whether a graph is recorded");
+    if (recording != cudaStreamCaptureStatusNone)
+      bad_input("a run over pcie cannot be recorded in a graph; start it, or use another link");
+  }
   impl_->bind(operands);
   impl_->launch();
 }
@@ -248,6 +278,13 @@ std::int32_t* CudaExecutor::counts(int rank) {
 }
 
 void CudaExecutor::finish() {
+  Impl& i = *impl_;
+  if (i.engines)
+    if (const auto stuck = await_copies(*i.engines, i.queue(), i.options.deadline)) {
+      i.broken = true;
+      throw Error(Code::deadline, describe_crossing(i.plan, i.expander, i.device, *stuck),
+                  i.device.crossings[at(stuck->index)].from);
+    }
   check_cuda(cudaDeviceSynchronize(), "run the kernel");
   if (impl_->failure->failed == 0) return;
   impl_->broken = true;

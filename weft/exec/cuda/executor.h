@@ -28,10 +28,12 @@ struct CudaOperands {
 };
 
 struct CudaOptions {
-  std::optional<Pace> pace;  // none: ranks store into one another's memory as fast as it takes it ("hbm")
+  CudaLink link = CudaLink::hbm;
+  std::optional<Pace> pace;  // of link hbm; none: ranks store into one another's memory as fast as it takes it
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
-  int clusters_per_rank = 0;  // at most so many of two multiprocessors each; 0: all that there are
-  void* queue = nullptr;      // where runs are enqueued; null: device_queue()
+  int clusters_per_rank = 0;                     // at most so many of two multiprocessors each; 0: all that there are
+  void* queue = nullptr;                         // where runs are enqueued; null: device_queue()
+  std::int64_t crossing_bytes = kCrossingBytes;  // of link pcie
 };
 
 class CudaExecutor {
@@ -44,7 +46,8 @@ class CudaExecutor {
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
 
-  // Enqueues one run of all ranks; operands must stay as they are until it has ended.
+  // Enqueues one run of all ranks; operands must stay as they are until it has ended. Over pcie a run cannot be
+  // recorded in a graph: queues wait for the number of the run.
   void start(std::span<const CudaOperands> operands);
   // Rows that count from the next run on (bindings.h), rank by rank; no counts: all rows.
   void limit(std::span<const Counts> counts);

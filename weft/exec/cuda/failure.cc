@@ -14,6 +14,15 @@ int who_signals(const DevicePlan& device, int rank, std::uint32_t counter) {
   return rank;
 }
 
+// What is waited for, and of whom.
+std::string awaited(const Expander& expander, const DevicePlan& device, int rank, std::uint32_t counter) {
+  for (std::size_t i = 0; i < device.crossings.size(); ++i)
+    if (device.crossings[i].to == rank && device.crossings[i].arrived == counter)
+      return fmt::format("crossing {} from rank {}", i, device.crossings[i].from);
+  return fmt::format("{} from rank {}", expander.counter_name(static_cast<int>(counter), rank),
+                     who_signals(device, rank, counter));
+}
+
 }  // namespace
 
 std::string describe(const Plan& plan, const Expander& expander, const DevicePlan& device, const DeviceFailure& f) {
@@ -25,11 +34,19 @@ std::string describe(const Plan& plan, const Expander& expander, const DevicePla
   const std::string tile = action.box.dims > 0 ? fmt::format(", tile {} {}", lane.lane,
                                                              to_string(lane_box(action.box, action.tile, lane.lane)))
                                                : "";
-  return fmt::format("rank {} waited {:.1f} s for {} from rank {} in {}{}: saw {} of {} updates", f.rank,
-                     static_cast<double>(f.waited_ns) * 1e-9,
-                     expander.counter_name(static_cast<int>(wait.counter), f.rank),
-                     who_signals(device, f.rank, wait.counter), describe(plan, program, at(lane.action)), tile,
-                     static_cast<std::int32_t>(f.seen - f.started), wait.at);
+  return fmt::format("rank {} waited {:.1f} s for {} in {}{}: saw {} of {} updates", f.rank,
+                     static_cast<double>(f.waited_ns) * 1e-9, awaited(expander, device, f.rank, wait.counter),
+                     describe(plan, program, at(lane.action)), tile, static_cast<std::int32_t>(f.seen - f.started),
+                     wait.at);
+}
+
+std::string describe_crossing(const Plan& plan, const Expander& expander, const DevicePlan& device,
+                              const CrossingFailure& f) {
+  const Crossing& c = device.crossings[at(f.index)];
+  return fmt::format("rank {} waited {:.1f} s to send crossing {} to rank {}, of {}: saw {} of {} tiles", c.from,
+                     static_cast<double>(f.waited_ns) * 1e-9, f.index, c.to,
+                     describe(plan, expander.program(c.from), at(c.action)),
+                     static_cast<std::int32_t>(f.seen - f.started), c.lanes);
 }
 
 }  // namespace weft

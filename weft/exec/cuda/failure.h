@@ -15,4 +15,14 @@ namespace weft {
 std::string describe(const Plan& plan, const Expander& expander, const DevicePlan& device,
                      const DeviceFailure& failure);
 
+// The same of a crossing whose lanes were not all made: "rank 2 waited 10.0 s to send crossing 5 to rank 3, of step 0
+// of rank 2 (ring, s = 0): saw 7 of 8 tiles".
+struct CrossingFailure {
+  int index = 0;
+  std::uint32_t seen = 0, started = 0;  // values of its counter
+  std::uint64_t waited_ns = 0;
+};
+std::string describe_crossing(const Plan& plan, const Expander& expander, const DevicePlan& device,
+                              const CrossingFailure& failure);
+
 }  // namespace weft

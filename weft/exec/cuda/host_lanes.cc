@@ -20,6 +20,8 @@ HostLanes::HostLanes(const Plan& plan, const DevicePlan& device, int clusters_pe
 
 std::string HostLanes::run(std::span<const HostOperands> operands, std::span<const Counts> counts) {
   operands_ = operands, counts_ = counts;
+  crossed_.clear();
+  has_crossed_.assign(device_.crossings.size(), 0);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     if (!operands.empty() && rank.matrices.empty()) {
@@ -36,6 +38,7 @@ std::string HostLanes::run(std::span<const HostOperands> operands, std::span<con
     moved = false;
     for (int r = 0; r < int_size(ranks_); ++r)
       for (std::size_t c = 0; c < clusters_; ++c) moved = advance(r, static_cast<int>(c)) || moved;
+    moved = cross() || moved;
   }
   ++runs_;
   for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -46,7 +49,39 @@ std::string HostLanes::run(std::span<const HostOperands> operands, std::span<con
         return fmt::format("rank {} is stuck at lane {} of action {} with {} clusters", r, lane.lane, lane.action,
                            clusters_);
       }
+  if (crossed_.size() < device_.crossings.size()) return "a crossing waits for lanes that never come";
   return {};
+}
+
+// Images of the twin lie in rows, but where those of the kernel do.
+bf16* HostLanes::memory_at(int r, std::int64_t offset) {
+  const DeviceLayout& layout = device_.layout[at(r)];
+  for (std::size_t i = 0; i < layout.matrices.size(); ++i) {
+    const DeviceMatrixShape& m = layout.matrices[i];
+    if (m.buffer >= 0 && offset >= m.offset && offset < m.offset + m.rows * m.cols * 2)
+      return ranks_[at(r)].matrices[i].data() + (offset - m.offset) / 2;
+  }
+  return ranks_[at(r)].images.data() + offset / 2;
+}
+
+bool HostLanes::cross() {
+  bool moved = false;
+  for (int i = 0; i < int_size(device_.crossings); ++i) {
+    const Crossing& c = device_.crossings[at(i)];
+    const std::uint32_t need = (runs_ + 1) * c.lanes;
+    if (has_crossed_[at(i)] || static_cast<std::int32_t>(ranks_[at(c.from)].counters[c.counter] - need) < 0) continue;
+    for (const CrossingCopy& copy : c.copies) {
+      const std::int64_t further = static_cast<std::int64_t>(runs_ % num(copy.depth)) * copy.copy_bytes;
+      for (std::int64_t row = 0; !operands_.empty() && row < copy.height; ++row)
+        std::copy_n(memory_at(c.from, copy.from + further + row * copy.pitch), copy.width / 2,
+                    memory_at(c.to, copy.to + further + row * copy.pitch));
+    }
+    ranks_[at(c.to)].counters[c.arrived] = runs_ + 1;
+    has_crossed_[at(i)] = 1;
+    crossed_.push_back(i);
+    moved = true;
+  }
+  return moved;
 }
 
 bool HostLanes::met(int rank, const DeviceLane& lane) const {

@@ -1,7 +1,7 @@
 // The slow twin of the kernel: walks the same tables, in the same order, on the host. It is told how many clusters
 // share the lanes of a rank, as the kernel is, and does the pairs of each one after the other, so that it gets stuck
 // where clusters would. Counters only grow and waits are thresholds: if one order of what is ready ends, every order
-// does.
+// does. Where ranks share no memory it makes their crossings too, each as soon as its lanes have been done.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ class HostLanes {
 
   const std::vector<bf16>& output(int rank) const { return ranks_[at(rank)].matrices[at(device_.output)]; }
   const std::vector<std::uint32_t>& counters(int rank) const { return ranks_[at(rank)].counters; }
+  // In the order in which they could be made in the last run.
+  const std::vector<int>& crossed() const { return crossed_; }
 
  private:
   struct Rank {
@@ -47,6 +49,8 @@ class HostLanes {
   bool met(int rank, const DeviceLane& lane) const;
   bool advance(int rank, int cluster);
   void do_lane(int rank, const DeviceLane& lane);
+  bool cross();
+  bf16* memory_at(int rank, std::int64_t offset);  // of its segment
   int live_rows(int rank, const DeviceLane& lane) const;
   std::vector<float> values_of(int rank, const DeviceLane& lane) const;
   std::vector<float> product(int rank, const DeviceLane& lane) const;
@@ -64,6 +68,8 @@ class HostLanes {
   std::vector<Rank> ranks_;
   std::span<const HostOperands> operands_;
   std::span<const Counts> counts_;
+  std::vector<int> crossed_;
+  std::vector<char> has_crossed_;
   std::uint32_t runs_ = 0;
 };
 

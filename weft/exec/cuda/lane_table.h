@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/exec/cuda/crossings.h"
 #include "weft/exec/cuda/device_lane.h"
 #include "weft/plan/program.h"
 
@@ -63,6 +64,7 @@ struct DevicePlan {
   std::vector<LaneTable> tables;     // one per rank
   std::vector<DeviceLayout> layout;  // one per rank
   int output = -1;                   // the matrix that the caller reads
+  std::vector<Crossing> crossings;   // where ranks share no memory
 };
 
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.

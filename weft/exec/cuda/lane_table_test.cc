@@ -7,7 +7,7 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/exec/cuda/host_lanes.h"
-#include "weft/exec/cuda/plans_test.h"
+#include "weft/exec/cuda/twin_test.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/plan/verify/verify.h"
 
@@ -15,32 +15,9 @@ namespace weft {
 namespace {
 
 using testing_cuda::CudaCase;
-using testing_cuda::Operands;
-
-struct Given {
-  std::vector<Operands> operands;
-  std::vector<HostOperands> pointers;
-
-  Given(const CudaCase& c, std::uint64_t seed) {
-    for (int r = 0; r < c.ranks; ++r) operands.push_back(testing_cuda::operands_of(c, r, seed));
-    for (const Operands& o : operands) pointers.push_back({o.x.data(), o.w.data(), o.bias.data(), o.residual.data()});
-  }
-};
-
-void expect_same(const CudaCase& c, const HostLanes& twin, const std::vector<std::vector<float>>& expected) {
-  for (int r = 0; r < c.ranks; ++r) {
-    ASSERT_EQ(twin.output(r).size(), expected[at(r)].size()) << c.name;
-    for (std::size_t i = 0; i < expected[at(r)].size(); ++i)
-      ASSERT_EQ(to_float(twin.output(r)[i]), expected[at(r)][i]) << c.name << " rank " << r << " element " << i;
-  }
-}
-
-void expect_totals(const CudaCase& c, const Expander& expander, const DevicePlan& device, const HostLanes& twin,
-                   std::uint32_t runs) {
-  for (int r = 0; r < c.ranks; ++r)
-    for (const std::uint32_t i : testing_cuda::signalled(device, r))
-      ASSERT_EQ(twin.counters(r)[i], runs * expander.counter_total(static_cast<int>(i), r)) << c.name;
-}
+using testing_cuda::expect_same;
+using testing_cuda::expect_totals;
+using testing_cuda::Given;
 
 // Runs after one another on 3 clusters per rank; one run on 1 and on 16, where the first gives the same bits.
 void expect_agreement(const CudaCase& c) {
@@ -90,22 +67,13 @@ TEST(LaneTable, PlansForAGpuAreProved) {
 
 // Both begin with zeros, so that rows which nobody writes are the same.
 TEST(LaneTable, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
-  for (const auto& [route, space] :
-       {std::pair{Route::direct, SpaceKind::all_to_all}, std::pair{Route::staged, SpaceKind::all_to_all},
-        std::pair{Route::ring, SpaceKind::reduce_scatter}, std::pair{Route::two_shot, SpaceKind::all_reduce},
-        std::pair{Route::ring, SpaceKind::all_reduce}}) {
-    const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
+  for (const testing_cuda::CountedCase& counted : testing_cuda::counted_cases()) {
+    const CudaCase& c = counted.plan;
     const Plan plan = testing_cuda::plan_of(c);
     const Expander expander(plan);
     const DevicePlan device = device_plan(plan, expander);
     HostLanes twin(plan, device, 2);
-    const std::vector<std::int64_t> peers{0, 77, 260};
-    Counts counts;
-    if (space == SpaceKind::all_to_all)
-      counts.peers = peers;
-    else
-      counts.rows = 300;
-    const std::vector<Counts> all(3, counts);
+    const std::vector<Counts> all = counted.counts();
     const Given given(c, 1);
     const auto expected = testing_cuda::reference_of(plan, given.operands, all);
     ASSERT_EQ(twin.run(given.pointers, all), "") << c.name;

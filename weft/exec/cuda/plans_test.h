@@ -109,6 +109,34 @@ inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std:
   return out;
 }
 
+// A plan of three ranks with fewer rows than it was built for, the same on every rank.
+struct CountedCase {
+  CudaCase plan;
+  std::vector<std::int64_t> peers;
+  std::int64_t rows;
+
+  std::vector<Counts> counts() const {  // pointing into this
+    Counts one;
+    one.rows = rows, one.peers = peers;
+    return std::vector<Counts>(3, one);
+  }
+};
+
+inline std::vector<CountedCase> counted_cases() {
+  std::vector<CountedCase> out;
+  const auto add = [&](Route route, SpaceKind space) {
+    const bool to_all = space == SpaceKind::all_to_all;
+    const CudaCase c{std::string(to_string(route)), 780, 264, 16, {128, 256}, 3, route, WeightLayout::nk, space};
+    out.push_back({c, to_all ? std::vector<std::int64_t>{0, 77, 260} : std::vector<std::int64_t>{}, to_all ? -1 : 300});
+  };
+  add(Route::direct, SpaceKind::all_to_all);
+  add(Route::staged, SpaceKind::all_to_all);
+  add(Route::ring, SpaceKind::reduce_scatter);
+  add(Route::two_shot, SpaceKind::all_reduce);
+  add(Route::ring, SpaceKind::all_reduce);
+  return out;
+}
+
 // Ragged and whole tiles, tiles of the CPU and of the GPU, odd numbers of tile rows, fewer rows than ranks.
 inline std::vector<CudaCase> small_cases() {
   std::vector<CudaCase> out;

@@ -71,10 +71,10 @@ struct CublasLtGemm::Impl {
   std::size_t best = 0;
   DeviceMemory workspace{static_cast<std::int64_t>(kWorkspaceBytes)};
 
-  int run(const void* x, const void* w, void* y, std::size_t which) {
+  int run(const void* x, const void* w, void* y, std::size_t which, void* queue = device_queue()) {
     const float one = 1, zero = 0;
     return library().matmul(library().handle, desc, &one, w, a, x, b, &zero, y, c, y, c, &proposals[which].algorithm,
-                            workspace.data(), kWorkspaceBytes, device_queue());
+                            workspace.data(), kWorkspaceBytes, queue);
   }
 };
 
@@ -118,8 +118,8 @@ int CublasLtGemm::tune(const void* x, const void* w, void* y) {
   return ran;
 }
 
-void CublasLtGemm::run(const void* x, const void* w, void* y) {
-  check_lt(impl_->run(x, w, y, impl_->best), "multiply");
+void CublasLtGemm::run(const void* x, const void* w, void* y, void* queue) {
+  check_lt(impl_->run(x, w, y, impl_->best, queue), "multiply");
 }
 
 }  // namespace weft

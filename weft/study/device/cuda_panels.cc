@@ -28,13 +28,13 @@ bool CudaPanels::fit(const OpSpec& spec, int panels) {
          spec.producer.m / panels >= spec.producer.tile[0];
 }
 
-CudaPanels::CudaPanels(const OpSpec& spec, const DeviceInputs& inputs, const std::optional<Pace>& pace, int panels,
+CudaPanels::CudaPanels(const OpSpec& spec, const DeviceInputs& inputs, const CudaOptions& link, int panels,
                        int clusters)
     : spec_(spec) {
-  for (int p = 0; p < panels; ++p) add(inputs, pace, p, panels, clusters);
+  for (int p = 0; p < panels; ++p) add(inputs, link, p, panels, clusters);
 }
 
-void CudaPanels::add(const DeviceInputs& inputs, const std::optional<Pace>& pace, int panel, int panels, int clusters) {
+void CudaPanels::add(const DeviceInputs& inputs, const CudaOptions& link, int panel, int panels, int clusters) {
   Step& step = steps_.emplace_back();
   const std::int64_t rows = spec_.producer.m / panels, row_bytes = spec_.producer.k * 2;
   const auto stretches = panel_stretches(spec_, panels, panel);
@@ -53,7 +53,8 @@ void CudaPanels::add(const DeviceInputs& inputs, const std::optional<Pace>& pace
   }
   OpSpec part = spec_;
   part.producer.m = rows;
-  CudaOptions few{.pace = pace, .clusters_per_rank = clusters, .queue = beside_.handle()};
+  CudaOptions few = link;
+  few.clusters_per_rank = clusters, few.queue = beside_.handle();
   step.collective = std::make_unique<CudaExecutor>(fused_plan(moved_spec(part), panel_route(spec_)), few);
   const Plan gemm = kept_plan(part, spec_.gathers ? rows * spec_.ranks : rows);
   const int most = CudaExecutor(gemm, {}).clusters_per_rank();

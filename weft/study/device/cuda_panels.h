@@ -3,11 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "weft/study/device/cuda_op.h"
-#include "weft/transport/local/pace.h"
 
 namespace weft {
 
@@ -15,7 +13,7 @@ class CudaPanels {
  public:
   // Whether an op is shown in panels: sums, and gathers into a gemm, whose panels have as many rows on every rank.
   static bool fit(const OpSpec& spec, int panels);
-  CudaPanels(const OpSpec& spec, const DeviceInputs& inputs, const std::optional<Pace>& pace, int panels,
+  CudaPanels(const OpSpec& spec, const DeviceInputs& inputs, const CudaOptions& link, int panels,
              int clusters);  // of each rank, for the collective
 
   int count() const { return int_size(steps_); }
@@ -28,7 +26,7 @@ class CudaPanels {
     std::vector<CudaOperands> operands;
     std::unique_ptr<CudaExecutor> gemm, collective;
   };
-  void add(const DeviceInputs& inputs, const std::optional<Pace>& pace, int panel, int panels, int clusters);
+  void add(const DeviceInputs& inputs, const CudaOptions& link, int panel, int panels, int clusters);
 
   OpSpec spec_;
   DeviceQueue beside_;

@@ -13,6 +13,8 @@
 #include "weft/exec/cuda/pull.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/study/device/cublaslt.h"
+#include "weft/study/device/cuda_bag_study.h"
+#include "weft/study/device/cuda_gemv_study.h"
 #include "weft/study/device/cuda_op.h"
 #include "weft/study/device/cuda_panels.h"
 #include "weft/study/device/device_study.h"
@@ -47,6 +49,7 @@ class CudaStudy {
   void check(const DeviceContestant& one);
   std::vector<CudaOperands> made_by_library() const;
   std::optional<double> median_of(const std::string& name) const;
+  CudaOptions link_options() const { return {.link = options_.link, .pace = options_.pace}; }
 
   OpSpec spec_;
   DeviceStudyOptions options_;
@@ -75,7 +78,7 @@ std::unique_ptr<CudaExecutor> CudaStudy::fastest(const OpSpec& spec, const std::
   std::unique_ptr<CudaExecutor> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Route route : device_routes(spec)) {
-    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), CudaOptions{.pace = options_.pace});
+    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), link_options());
     const double us = least_us([&] { tried->start(in); });
     tried->finish();
     if (us < least) least = us, best = std::move(tried);
@@ -126,8 +129,8 @@ void CudaStudy::add_collective() {
   moved_ = fastest(moved_spec(spec_), made_by_library());
   const SpaceKind kind = spec_.space.kind;
   const Producer& p = spec_.producer;
-  if (!options_.pace && (kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_reduce) &&
-      p.m % spec_.ranks == 0) {
+  if (!options_.pace && options_.link == CudaLink::hbm &&
+      (kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_reduce) && p.m % spec_.ranks == 0) {
     std::vector<const void*> partial;
     for (const CudaOperands& one : made_by_library()) partial.push_back(one.x);
     const SumTo to = kind == SpaceKind::all_reduce ? SumTo::everybody : SumTo::owners;
@@ -158,7 +161,7 @@ void CudaStudy::add_panels() {
   for (const int panels : kPanels) {
     if (!CudaPanels::fit(spec_, panels)) continue;
     for (const int clusters : kPanelClusters) {
-      auto tried = std::make_unique<CudaPanels>(spec_, inputs_, options_.pace, panels, clusters);
+      auto tried = std::make_unique<CudaPanels>(spec_, inputs_, link_options(), panels, clusters);
       const double us = least_us([&] { tried->run(); });
       if (us < least) least = us, panels_ = std::move(tried);
     }
@@ -233,6 +236,8 @@ std::string why_no_device() { return device_facts() ? "" : "there is no NVIDIA G
 
 Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options) {
   if (!device_facts()) bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());
+  if (is_device_gemv(spec)) return measure_gemv(spec, options);
+  if (spec.producer.kind == ProducerKind::embedding_bag) return measure_bags(spec, options);
   return CudaStudy(spec, options).run();
 }
 

@@ -15,6 +15,15 @@ OpSpec gemm_rs(int ranks) {
   return spec;
 }
 
+OpSpec gemv_ar(int ranks, std::int64_t rows) {
+  OpSpec spec;
+  spec.name = "gemv-ar";
+  spec.ranks = ranks;
+  spec.producer = gemv({.m = rows, .n = 256, .k = 64});
+  spec.space = all_reduce(Mesh({{"tp", ranks}}), "tp");
+  return spec;
+}
+
 TEST(DeviceSpec, IsInBf16WithTilesOfAGpu) {
   const OpSpec spec = device_spec(gemm_rs(4));
   EXPECT_EQ(spec.producer.x(), Dtype::bf16);
@@ -36,9 +45,32 @@ TEST(DeviceSpec, RefusesWhatAGpuHasNotAndSaysWhatToDo) {
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
             "n is 260 and k is 64; a GPU reads 16 bytes at a time: give multiples of 8");
   spec = gemm_rs(2);
-  spec.producer.kind = ProducerKind::gemv;
+  spec.producer.kind = ProducerKind::window;
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
             "gemm-rs has no GPU version yet; use a gemm or a collective alone, or leave out --device");
+  spec.name = "embedding-rs";
+  spec.producer = embedding_bag({.tables = 2, .rows = 10, .dim = 8, .batch = 64});
+  EXPECT_EQ(refusal([&] { device_spec(spec); }),
+            "embedding-rs has no GPU version; bags there are kept, or go by all_to_all, direct and side by side");
+  spec = gemv_ar(4, 4);
+  spec.space = reduce_scatter(Mesh({{"tp", 4}}), "tp");
+  EXPECT_EQ(refusal([&] { device_spec(spec); }),
+            "gemv-ar has no GPU version; a gemv there is kept, or all_reduced by one_shot");
+  spec = gemv_ar(4, 17);
+  EXPECT_EQ(refusal([&] { device_spec(spec); }), "--m is 17; a gemv on a GPU has at most 16 rows: use a gemm");
+  spec = gemv_ar(4, 1);
+  spec.producer.k = 100;
+  EXPECT_EQ(refusal([&] { device_spec(spec); }), "n is 256 and k is 100; a gemv on a GPU takes multiples of 16 and 32");
+}
+
+TEST(DeviceSpec, AGemvHasTilesOfAllItsRowsAndGoesByOneShot) {
+  const OpSpec spec = device_spec(gemv_ar(4, 4));
+  EXPECT_TRUE(is_device_gemv(spec));
+  EXPECT_FALSE(is_device_gemv(device_spec(gemm_rs(4))));
+  EXPECT_EQ(spec.producer.layout(), WeightLayout::nk);
+  EXPECT_EQ(spec.producer.tile, (std::array<std::int64_t, 2>{4, 16}));
+  EXPECT_EQ(spec.space.options.route, Route::one_shot);
+  EXPECT_EQ(spec.space.options.wire, Dtype::bf16);
 }
 
 TEST(DeviceStudy, SaysInALineWhyThereIsNoDevice) {

@@ -6,12 +6,17 @@
 //   comm        the collective alone: the fastest of our routes, and without links of kernels that read peers' memory
 //   sequential  the faster of the two gemms, then that collective
 //   panels      our gemm in panels on most multiprocessors, the collective of each on a few, in a second queue
+// A gemv is timed as a graph of many runs, each with weights of its own, so that they come from memory; `library` is
+// cuBLASLt, all ranks at once; and ours, fused or not, may begin while the kernel before still runs, if that is faster.
+// Embedding bags are timed three in a row, each with indices of its own. Their collective alone is a kernel that pulls
+// what was kept, or over pcie the same copies, and sequential starts those when the kernel has ended.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "weft/exec/cuda/device_lane.h"
 #include "weft/study/measure.h"
 #include "weft/transport/local/pace.h"
 
@@ -19,13 +24,15 @@ namespace weft {
 
 struct DeviceStudyOptions {
   int rounds = 15;
-  std::optional<Pace> pace;                             // none: peers' memory is the GPU's own ("hbm")
+  CudaLink link = CudaLink::hbm;
+  std::optional<Pace> pace;                             // of link hbm; none: peers' memory is the GPU's own
   std::function<void(int done, int of)> progress = {};  // may be empty
 };
 
-// The op as a GPU makes it: bf16 operands, partial sums and outputs, w (n, k), tiles of 128 x 256. Throws bad_input for
-// ops that it cannot make.
+// The op as a GPU makes it: bf16 operands, partial sums and outputs, w (n, k), tiles of 128 x 256; of a gemv all rows
+// by 16. Throws bad_input for ops that it cannot make.
 OpSpec device_spec(OpSpec spec);
+bool is_device_gemv(const OpSpec& spec);
 
 // Of a spec from device_spec(). Throws bad_input where this build has no CUDA or the machine no GPU.
 Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options);

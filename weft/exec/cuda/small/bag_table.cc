@@ -1,0 +1,138 @@
+#include "weft/exec/cuda/small/bag_table.h"
+
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/exec/cuda/device_layout.h"
+#include "weft/exec/layout.h"
+
+namespace weft {
+namespace {
+
+void check_bag_producer(const Plan& plan) {
+  if (plan.producers.size() != 1 || plan.producers[0].kind != ProducerKind::embedding_bag)
+    bad_input("plan \"{}\" is not one embedding_bag; use the executor of gemms for others", plan.name);
+  const Producer& p = plan.producers[0];
+  if (p.dim % 4 != 0) bad_input("rows of tables have {} values; a GPU takes multiples of 4", p.dim);
+  if (p.rows > INT32_MAX) bad_input("tables have {} rows; a GPU takes at most {}", p.rows, INT32_MAX);
+  if (p.has_epilogue()) bad_input("plan \"{}\" has an epilogue; bags on a GPU have none yet", plan.name);
+  if (p.tile[0] > kBagRows)
+    bad_input("tiles have {} samples; those of a GPU have at most {}: give .tile_rows = {}", p.tile[0], kBagRows,
+              kBagRows);
+  if (plan.num_ranks > kMaxCudaRanks)
+    bad_input("plan \"{}\" has {} ranks; one GPU is shared by at most {}", plan.name, plan.num_ranks, kMaxCudaRanks);
+}
+
+class BagTableMaker {
+ public:
+  BagTableMaker(const Plan& plan, const Expander& expander, BagPlan* out)
+      : plan_(plan), expander_(expander), out_(*out), y_(plan.buffer("y")) {}
+
+  void make(CudaLink link, std::int64_t crossing_bytes) {
+    for (int r = 0; r < plan_.num_ranks; ++r) {
+      const BufferLayout y = layout_of(plan_, expander_, r).buffers[at(y_)];
+      out_.rows.push_back(y.shape[0]), out_.cols.push_back(y.shape[1]);
+      DeviceLayout layout;
+      layout.counters = aligned_bytes(y.shape[0] * y.shape[1] * 4);
+      layout.num_counters = expander_.num_counters(r);
+      out_.device.layout.push_back(layout);
+    }
+    out_.lanes.resize(num(plan_.num_ranks));
+    for (int r = 0; r < plan_.num_ranks; ++r) add_rank(r);
+    if (link == CudaLink::pcie)
+      for (int r = 0; r < plan_.num_ranks; ++r) turn_to_outboxes(r, crossing_bytes);
+    for (DeviceLayout& layout : out_.device.layout) place_counters(&layout);
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    bad_input("plan \"{}\" is neither kept nor sent straight; bags on a GPU are: use all_to_all by direct", plan_.name);
+  }
+
+  void add_rank(int rank) {
+    const Program program = expander_.program(rank);
+    for (std::size_t a = 0; a < program.actions.size(); ++a) {
+      const Action& action = program.actions[a];
+      if (action.kind != ActionKind::step) {
+        if (action.targets.size() > 0) refuse();
+        continue;
+      }
+      if (action.targets.size() != 1 || action.sources.size() > 0 || action.signals.size() > 1) refuse();
+      const Piece& to = program.targets(action)[0];
+      if (to.buffer != y_) refuse();
+      for (std::int64_t lane = 0; lane < action.lanes && !action.box.empty(); ++lane)
+        add_lane(program, static_cast<std::int32_t>(a), lane);
+    }
+  }
+
+  void add_lane(const Program& program, std::int32_t index, std::int64_t number) {
+    const Action& action = program.actions[at(index)];
+    const Piece& to = program.targets(action)[0];
+    const Box from = lane_box(action.box, action.tile, number), there = lane_box(to.box, action.tile, number);
+    const std::int64_t pitch = out_.cols[at(to.rank)] * 4;
+    BagLane lane{};
+    lane.table = static_cast<std::int32_t>(from.lo[1] / out_.dim);
+    lane.sample = static_cast<std::int32_t>(from.lo[0]), lane.rows = static_cast<std::int32_t>(from.size(0));
+    lane.rank = to.rank, lane.offset = there.lo[0] * pitch + there.lo[1] * 4;
+    lane.pitch = static_cast<std::int32_t>(pitch);
+    lane.signal_rank = -1, lane.action = index;
+    for (const Signal& signal : program.signals_of(action)) {
+      lane.signal_rank = signal.rank;
+      lane.counter = static_cast<std::uint32_t>(signal.counter + (signal.per > 0 ? number / signal.per : 0));
+    }
+    out_.lanes[at(program.rank)].push_back(lane);
+  }
+
+  // A mirror of the peer's output per peer; lanes for it become copies of the crossing that is being filled.
+  void turn_to_outboxes(int rank, std::int64_t crossing_bytes) {
+    DeviceLayout& layout = out_.device.layout[at(rank)];
+    std::map<int, std::int64_t> outbox;
+    std::size_t open = SIZE_MAX;
+    for (BagLane& lane : out_.lanes[at(rank)]) {
+      if (lane.rank == rank) continue;
+      if (!outbox.contains(lane.rank)) {
+        outbox[lane.rank] = layout.counters;
+        layout.counters += aligned_bytes(out_.rows[at(lane.rank)] * out_.cols[at(lane.rank)] * 4);
+      }
+      auto& crossings = out_.device.crossings;
+      if (open == SIZE_MAX || crossings[open].to != lane.rank || crossings[open].bytes() >= crossing_bytes)
+        open = crossings.size(), crossings.push_back(begin_crossing(rank, lane));
+      Crossing& crossing = crossings[open];
+      CrossingCopy copy;
+      copy.from = outbox[lane.rank] + lane.offset, copy.to = lane.offset;
+      copy.width = std::int64_t{out_.dim} * 4, copy.height = lane.rows, copy.pitch = lane.pitch;
+      crossing.copies.push_back(copy);
+      ++crossing.lanes;
+      lane.rank = rank, lane.offset = copy.from;
+      lane.signal_rank = rank, lane.counter = crossing.counter;
+    }
+    for (Crossing& crossing : out_.device.crossings)
+      if (crossing.from == rank) crossing.copies = merged(std::move(crossing.copies));
+  }
+
+  Crossing begin_crossing(int rank, const BagLane& lane) {
+    Crossing out;
+    out.from = rank, out.to = lane.rank, out.action = lane.action;
+    out.counter = static_cast<std::uint32_t>(out_.device.layout[at(rank)].num_counters++);
+    out.arrived = static_cast<std::uint32_t>(out_.device.layout[at(lane.rank)].num_counters++);
+    return out;
+  }
+
+  const Plan& plan_;
+  const Expander& expander_;
+  BagPlan& out_;
+  int y_;
+};
+
+}  // namespace
+
+BagPlan bag_plan(const Plan& plan, const Expander& expander, CudaLink link, std::int64_t crossing_bytes) {
+  check_bag_producer(plan);
+  BagPlan out;
+  out.dim = static_cast<int>(plan.producers[0].dim), out.pooling = plan.producers[0].pooling;
+  BagTableMaker(plan, expander, &out).make(link, crossing_bytes);
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+// Embedding bags with their all_to_all as tables for a kernel (bags.cu): what an Expander says of each rank, lane by
+// lane, in the plan's order, in which the rows that go to other ranks come first. A lane is up to 64 samples of one
+// table. No CUDA header is needed here.
+//
+// Nobody in the kernel waits: a rank's output is complete when its run has ended, and open for the next when that is
+// launched. So the plan's waits are met by the order of launches; its signals are raised all the same, and tests count
+// them. Over pcie a lane for another rank stores into an outbox, and its signal arms a crossing (crossings.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/exec/cuda/lane_table.h"
+#include "weft/plan/program.h"
+
+namespace weft {
+
+inline constexpr int kBagRows = 64;  // the most that a CTA takes at a time
+
+struct BagLane {
+  std::int32_t table, sample, rows;  // samples from `sample` on, of the rank's table
+  std::int32_t rank;                 // in whose segment they land
+  std::int64_t offset;               // in bytes
+  std::int32_t pitch;                // from sample to sample, in bytes
+  std::int32_t signal_rank;          // -1: none
+  std::uint32_t counter;             // of that rank
+  std::int32_t action;
+};
+
+struct BagPlan {
+  int dim = 0;
+  Pooling pooling = Pooling::sum;
+  std::vector<std::vector<BagLane>> lanes;  // of each rank
+  std::vector<std::int64_t> rows, cols;     // of each rank's output, which its segment begins with; f32
+  DevicePlan device;                        // layouts and crossings alone
+};
+
+// Throws bad_input, with the remedy, where the plan is not one embedding_bag that is kept or goes straight.
+BagPlan bag_plan(const Plan& plan, const Expander& expander, CudaLink link = CudaLink::hbm,
+                 std::int64_t crossing_bytes = kCrossingBytes);
+
+}  // namespace weft

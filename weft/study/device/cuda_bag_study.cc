@@ -1,0 +1,255 @@
+#include "weft/study/device/cuda_bag_study.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/statistics.h"
+#include "weft/collective/draft.h"
+#include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/small/bag_executor.h"
+#include "weft/exec/cuda/small/bags.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/study/device/cuda_op.h"
+
+namespace weft {
+namespace {
+
+constexpr int kBagSets = 4;  // of indices, in turn: L2 keeps nothing of one until it comes again
+constexpr double kBagTolerance = 1e-5;
+constexpr auto kBagPause = std::chrono::milliseconds(3);
+
+// All tables, and several sets of bags for them.
+class BagsThere {
+ public:
+  explicit BagsThere(const OpSpec& spec) : spec_(spec), sets_(kBagSets) {
+    for (int r = 0; r < spec.ranks; ++r) add_tables(r);
+    for (int s = 0; s < kBagSets; ++s)
+      for (int r = 0; r < spec.ranks; ++r) add_bags(s, r);
+  }
+
+  const std::vector<BagOperands>& operands(int set) const { return sets_[at(set)]; }
+
+  // ||found - expected|| / ||expected|| at random places of the first set: (sample, column) of what rank `rank` made.
+  using BagPlaces = std::function<const std::byte*(int rank, std::int64_t sample, std::int64_t col)>;
+  double error_of(const BagPlaces& places) const {
+    std::mt19937_64 random(7);
+    double wrong = 0, all = 0;
+    for (int i = 0; i < 200; ++i) {
+      const int rank = static_cast<int>(random() % num(spec_.ranks));
+      const std::int64_t dim = spec_.producer.dim, sample = static_cast<std::int64_t>(random() % num(spec_.producer.m));
+      const std::int64_t col = static_cast<std::int64_t>(random() % num(spec_.producer.columns(rank)));
+      const BagTable& bag = spec_.bags[at(rank)][at(col / dim)];
+      double expected = 0;
+      for (std::int64_t j = 0; j < bag.pooling; ++j) {
+        float value = 0;
+        const std::int64_t row = indices_[at(rank)][at(col / dim)][at(sample * bag.pooling + j)];
+        download(tables_[at(rank)][at(col / dim)].data() + (row * dim + col % dim) * 4, &value, 4);
+        expected += value;
+      }
+      if (spec_.producer.pooling == Pooling::mean) expected /= static_cast<double>(bag.pooling);
+      float found = 0;
+      download(places(rank, sample, col), &found, 4);
+      const double difference = found - expected;
+      wrong += std::isnan(difference) ? INFINITY : difference * difference;
+      all += expected * expected;
+    }
+    return std::sqrt(wrong / std::max(all, 1e-30));
+  }
+
+ private:
+  void add_tables(int rank) {
+    auto& tables = tables_.emplace_back();
+    std::vector<const std::byte*> places;
+    for (const BagTable& bag : spec_.bags[at(rank)]) {
+      tables.emplace_back(bag.rows * spec_.producer.dim * 4);
+      fill_random_f32(tables.back().data(), bag.rows * spec_.producer.dim,
+                      static_cast<std::uint32_t>(rank * 1000 + int_size(tables)), device_queue());
+      places.push_back(tables.back().data());
+    }
+    pointers_.push_back(on_device(places));
+    for (auto& set : sets_)
+      set.push_back({reinterpret_cast<const float* const*>(pointers_.back().data()), nullptr, nullptr});
+  }
+
+  void add_bags(int set, int rank) {
+    std::mt19937_64 random(num(set * 100 + rank));
+    std::vector<const std::byte*> index_places, offset_places;
+    if (set == 0) indices_.emplace_back();
+    for (const BagTable& bag : spec_.bags[at(rank)]) {
+      std::vector<std::int64_t> indices(num(spec_.producer.m * bag.pooling)), offsets;
+      for (std::int64_t& index : indices) index = static_cast<std::int64_t>(random() % num(bag.rows));
+      for (std::int64_t b = 0; b <= spec_.producer.m; ++b) offsets.push_back(b * bag.pooling);
+      index_places.push_back(kept_.emplace_back(on_device(indices)).data());
+      offset_places.push_back(kept_.emplace_back(on_device(offsets)).data());
+      if (set == 0) indices_.back().push_back(std::move(indices));
+    }
+    const auto array = [&](const std::vector<const std::byte*>& places) {
+      return reinterpret_cast<const std::int64_t* const*>(pointers_.emplace_back(on_device(places)).data());
+    };
+    sets_[at(set)][at(rank)].indices = array(index_places);
+    sets_[at(set)][at(rank)].offsets = array(offset_places);
+  }
+
+  OpSpec spec_;
+  std::vector<std::vector<DeviceMemory>> tables_;
+  std::vector<DeviceMemory> kept_, pointers_;
+  std::vector<std::vector<std::vector<std::int64_t>>> indices_;  // of the first set, on the host
+  std::vector<std::vector<BagOperands>> sets_;
+};
+
+struct BagContestant {
+  std::string name;
+  std::function<void(int set)> run;
+  std::vector<double> us = {};
+};
+
+class BagStudy {
+ public:
+  BagStudy(const OpSpec& spec, const DeviceStudyOptions& options);
+  Measurement run();
+
+ private:
+  void add(const std::string& name, const std::function<void(int)>& run, const BagsThere::BagPlaces& places);
+  void add_pull();
+  BagsThere::BagPlaces exchanged(std::function<const std::byte*(int)> outputs) const;
+  std::optional<double> median_of(const std::string& name) const;
+  bool crosses() const { return options_.link == CudaLink::pcie; }
+
+  OpSpec spec_;
+  DeviceStudyOptions options_;
+  BagsThere there_;
+  Plan plan_, kept_plan_;
+  std::unique_ptr<CudaBags> fused_, kept_, after_;
+  std::vector<DeviceMemory> pulled_;
+  std::vector<BagContestant> contestants_;
+  double worst_ = 0;
+};
+
+BagStudy::BagStudy(const OpSpec& spec, const DeviceStudyOptions& options)
+    : spec_(spec),
+      options_(options),
+      there_(spec),
+      plan_(fused_plan(spec, Route::direct)),
+      kept_plan_(build_keep(validated(spec.producer, spec.ranks), spec.ranks)) {
+  kept_ = std::make_unique<CudaBags>(kept_plan_, CudaBagOptions{});
+  const auto made = [this](int rank, std::int64_t sample, std::int64_t col) {
+    return kept_->output(rank) + (sample * spec_.producer.columns(rank) + col) * 4;
+  };
+  add(
+      "compute", [this](int set) { kept_->start(there_.operands(set)); }, made);
+  if (!has_collective(spec)) return;
+  fused_ = std::make_unique<CudaBags>(plan_, CudaBagOptions{.link = options.link});
+  const auto fused = [this](int set) { fused_->start(there_.operands(set)); };
+  const auto places = exchanged([this](int rank) { return fused_->output(rank); });
+  add("fused", fused, places);
+  add("again", fused, places);
+  if (crosses()) {
+    after_ = std::make_unique<CudaBags>(plan_, CudaBagOptions{.link = options.link, .sends = Sends::after_kernel});
+    add(
+        "sequential", [this](int set) { after_->start(there_.operands(set)); },
+        exchanged([this](int rank) { return after_->output(rank); }));
+    add("comm", [this](int) { after_->start_copies(); }, {});
+  } else {
+    add_pull();
+  }
+}
+
+// Where rank `rank`'s (sample, col) has gone: to the owner of the sample, beside what other ranks made.
+BagsThere::BagPlaces BagStudy::exchanged(std::function<const std::byte*(int)> outputs) const {
+  return [this, outputs](int rank, std::int64_t sample, std::int64_t col) {
+    std::int64_t first = 0, width = 0;
+    for (int r = 0; r < spec_.ranks; ++r) {
+      first += r < rank ? spec_.producer.columns(r) : 0;
+      width += spec_.producer.columns(r);
+    }
+    const std::int64_t mine = spec_.producer.m / spec_.ranks;
+    return outputs(static_cast<int>(sample / mine)) + (sample % mine * width + first + col) * 4;
+  };
+}
+
+void BagStudy::add_pull() {
+  PullArguments pull{};
+  pull.num_ranks = spec_.ranks, pull.samples = static_cast<std::int32_t>(spec_.producer.m / spec_.ranks);
+  for (int r = 0; r < spec_.ranks; ++r)
+    pull.first_col[r + 1] = pull.first_col[r] + static_cast<std::int32_t>(spec_.producer.columns(r));
+  for (int r = 0; r < spec_.ranks; ++r) {
+    pulled_.emplace_back(std::int64_t{pull.samples} * pull.first_col[spec_.ranks] * 4);
+    pull.kept[r] = reinterpret_cast<const float*>(kept_->output(r));
+    pull.outputs[r] = reinterpret_cast<float*>(pulled_.back().data());
+  }
+  const auto exchange = [pull] { pull_bags(pull, device_queue()); };
+  const auto both = [this, exchange](int set) {
+    kept_->start(there_.operands(set));
+    exchange();
+  };
+  add("sequential", both, exchanged([this](int rank) { return pulled_[at(rank)].data(); }));
+  add("comm", [exchange](int) { exchange(); }, {});
+}
+
+void BagStudy::add(const std::string& name, const std::function<void(int)>& run, const BagsThere::BagPlaces& places) {
+  run(0);
+  for (CudaBags* one : {kept_.get(), fused_.get(), after_.get()})
+    if (one != nullptr) one->finish();
+  const double error = places ? there_.error_of(places) : 0;
+  worst_ = std::max(worst_, error);
+  if (!(error < kBagTolerance))
+    fail(Code::internal,
+         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", name,
+         spec_.name, error);
+  contestants_.push_back({name, run});
+}
+
+std::optional<double> BagStudy::median_of(const std::string& name) const {
+  for (const BagContestant& one : contestants_)
+    if (one.name == name) return median(one.us);
+  return {};
+}
+
+Measurement BagStudy::run() {
+  DeviceTimer timer;
+  for (int round = 0; round < options_.rounds; ++round) {
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      BagContestant& one = contestants_[(i + num(round)) % contestants_.size()];
+      std::this_thread::sleep_for(kBagPause);
+      one.run(0);  // not timed: while it runs, the host enqueues the others
+      timer.begin();
+      for (int set = 1; set < kBagSets; ++set) one.run(set);
+      one.us.push_back(timer.end_us() / (kBagSets - 1));
+    }
+    if (options_.progress) options_.progress(round + 1, options_.rounds);
+  }
+  for (CudaBags* one : {kept_.get(), fused_.get(), after_.get()})
+    if (one != nullptr) one->finish();
+  Measurement out;
+  out.transport = "cuda";
+  out.rounds = options_.rounds, out.max_rel_err = worst_;
+  out.compute_us = median_of("compute"), out.comm_us = median_of("comm"), out.sequential_us = median_of("sequential");
+  out.sequential_gemm = "weft";
+  out.fused_us = median_of("fused").value_or(*out.compute_us);
+  out.aa_band = std::abs(median_of("again").value_or(out.fused_us) / out.fused_us - 1);
+  if (out.comm_us) out.comm_cpu_us = 0, out.comm_route = crosses() ? "copy engines" : "pull";
+  out.route = to_string(has_collective(spec_) ? Route::direct : Route::local);
+  const PlanTraffic traffic = weft::traffic(has_collective(spec_) ? plan_ : kept_plan_);
+  for (const Traffic& rank : traffic.ranks)
+    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
+  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  return out;
+}
+
+}  // namespace
+
+Measurement measure_bags(const OpSpec& spec, const DeviceStudyOptions& options) {
+  if (options.pace) bad_input("{} on a GPU has no paced links yet; use --link hbm or pcie", spec.name);
+  if (spec.producer.m % spec.ranks != 0)
+    bad_input("--batch is {}, which {} ranks cannot share; give a multiple of {}", spec.producer.m, spec.ranks,
+              spec.ranks);
+  return BagStudy(spec, options).run();
+}
+
+}  // namespace weft

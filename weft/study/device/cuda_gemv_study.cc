@@ -1,0 +1,254 @@
+#include "weft/study/device/cuda_gemv_study.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/statistics.h"
+#include "weft/exec/cuda/pull.h"
+#include "weft/exec/cuda/small/gemv_executor.h"
+#include "weft/plan/price/traffic.h"
+#include "weft/study/device/cublaslt.h"
+#include "weft/study/device/cuda_op.h"
+
+namespace weft {
+namespace {
+
+constexpr double kRotatedBytes = 300e6;  // of weights in a graph: five times L2
+constexpr double kGemvTolerance = 0.01;  // bf16 rounds to 2^-9, sums of it to a few times that
+constexpr auto kGemvPause = std::chrono::milliseconds(3);
+
+using Launches = std::function<void(const std::vector<CudaOperands>&)>;
+
+// A graph of one run per set of weights.
+struct GemvContestant {
+  std::string name;
+  std::unique_ptr<DeviceGraph> graph;
+  std::vector<double> us = {};
+};
+
+class GemvStudy {
+ public:
+  GemvStudy(const OpSpec& spec, const DeviceStudyOptions& options);
+  Measurement run();
+
+ private:
+  using Gemvs = std::vector<std::unique_ptr<CudaGemv>>;
+  // The same launches with kernels that begin after those before, or while they run: what is faster.
+  void add(const std::string& name, const std::function<Launches(Launch)>& make, const Places& places, bool made);
+  void add_kept(const std::string& name, const Launches& launches, const Places& places, bool made);
+  void check(const std::string& name, const Launches& launches, const Places& places, bool made);
+  std::unique_ptr<DeviceGraph> graph_of(const Launches& launches) const;
+  CudaGemv* keep_alive(const Plan& plan, Launch launch);
+  Plan moved_plan() const;
+  void add_ours();
+  void add_library();
+  std::optional<double> median_of(const std::string& name) const;
+
+  OpSpec spec_;
+  DeviceStudyOptions options_;
+  DeviceInputs inputs_;
+  std::vector<DeviceMemory> weights_;
+  std::vector<std::vector<CudaOperands>> sets_;
+  Gemvs gemvs_;
+  std::vector<std::unique_ptr<CublasLtGemm>> library_;
+  std::vector<std::unique_ptr<DeviceQueue>> branches_;
+  std::vector<DeviceMemory> made_;
+  std::vector<GemvContestant> contestants_;
+  double worst_ = 0;
+};
+
+GemvStudy::GemvStudy(const OpSpec& spec, const DeviceStudyOptions& options)
+    : spec_(spec), options_(options), inputs_(spec) {
+  const Producer& p = spec.producer;
+  sets_.push_back(inputs_.operands());
+  const double bytes = static_cast<double>(p.n * p.k * 2 * spec.ranks);
+  const int sets = std::max(2, static_cast<int>(kRotatedBytes / bytes) + 1);
+  for (int s = 1; s < sets; ++s) {
+    auto& operands = sets_.emplace_back(inputs_.operands());
+    for (CudaOperands& one : operands) {
+      fill_random(weights_.emplace_back(p.n * p.k * 2), 1000 + static_cast<std::uint32_t>(weights_.size()));
+      one.w = weights_.back().data();
+    }
+  }
+  add_ours();
+  if (CublasLtGemm::is_installed()) add_library();
+}
+
+CudaGemv* GemvStudy::keep_alive(const Plan& plan, Launch launch) {
+  return gemvs_.emplace_back(std::make_unique<CudaGemv>(plan, CudaGemvOptions{.launch = launch})).get();
+}
+
+Plan GemvStudy::moved_plan() const {
+  OpSpec moved = collective_alone(spec_);
+  Producer& p = moved.producer;
+  p.input = p.output = Dtype::bf16;
+  p.tile = {p.m, kGemvCols};
+  return fused_plan(moved, Route::one_shot);
+}
+
+std::unique_ptr<DeviceGraph> GemvStudy::graph_of(const Launches& launches) const {
+  return std::make_unique<DeviceGraph>([&] {
+    for (const auto& operands : sets_) launches(operands);
+  });
+}
+
+void GemvStudy::check(const std::string& name, const Launches& launches, const Places& places, bool made) {
+  launches(sets_[0]);
+  for (const auto& one : gemvs_) one->finish();
+  const double error = places ? inputs_.error_of(places, made) : 0;
+  worst_ = std::max(worst_, error);
+  if (!(error < kGemvTolerance))
+    fail(Code::internal,
+         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", name,
+         spec_.name, error);
+}
+
+void GemvStudy::add_kept(const std::string& name, const Launches& launches, const Places& places, bool made) {
+  check(name, launches, places, made);
+  contestants_.push_back({name, graph_of(launches)});
+}
+
+void GemvStudy::add(const std::string& name, const std::function<Launches(Launch)>& make, const Places& places,
+                    bool made) {
+  std::unique_ptr<DeviceGraph> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Launch launch : {Launch::after, Launch::dependent}) {
+    const Launches launches = make(launch);
+    check(name, launches, places, made);
+    auto graph = graph_of(launches);
+    if (const double us = least_us([&] { graph->launch(); }); us < least) least = us, best = std::move(graph);
+  }
+  contestants_.push_back({name, std::move(best)});
+}
+
+void GemvStudy::add_ours() {
+  const std::int64_t n = spec_.producer.n;
+  CudaGemv* last = nullptr;  // whose output is looked at
+  const Places places = [&last, n](int rank, std::int64_t row, std::int64_t col) {
+    return last->output(rank) + (row * n + col) * 2;
+  };
+  const auto one = [&](const Plan& plan) {
+    return [this, &last, plan](Launch launch) -> Launches {
+      CudaGemv* gemv = last = keep_alive(plan, launch);
+      return [gemv](const std::vector<CudaOperands>& in) { gemv->start(in); };
+    };
+  };
+  const Plan kept = kept_plan(spec_, spec_.producer.m);
+  const bool shared = has_collective(spec_);
+  const Plan fused = shared ? fused_plan(spec_, Route::one_shot) : kept;
+  add("fused", one(fused), places, !shared);
+  add("again", one(fused), places, !shared);
+  add("compute", one(kept), places, true);
+  if (!shared) return;
+  const auto both = [&](Launch launch) -> Launches {
+    CudaGemv *gemv = keep_alive(kept, launch), *moved = last = keep_alive(moved_plan(), launch);
+    return [gemv, moved, this](const std::vector<CudaOperands>& in) {
+      gemv->start(in);
+      std::vector<CudaOperands> partial;
+      for (int r = 0; r < spec_.ranks; ++r) partial.push_back({gemv->output(r)});
+      moved->start(partial);
+    };
+  };
+  add("sequential", both, places, false);
+  const auto comm = [&](Launch launch) -> Launches {
+    CudaGemv* moved = keep_alive(moved_plan(), launch);
+    std::vector<CudaOperands> partial;
+    for (int r = 0; r < spec_.ranks; ++r) partial.push_back({gemvs_.front()->output(r)});
+    return [moved, partial](const std::vector<CudaOperands>&) { moved->start(partial); };
+  };
+  add("comm", comm, {}, false);
+}
+
+// All ranks at once, a queue each, as a graph shows them.
+void GemvStudy::add_library() {
+  const Producer& p = spec_.producer;
+  for (int r = 0; r < spec_.ranks; ++r) {
+    made_.emplace_back(p.m * p.n * 2);
+    library_.push_back(std::make_unique<CublasLtGemm>(p.m, p.n, p.k, WeightLayout::nk));
+    library_.back()->tune(sets_[0][at(r)].x, sets_[0][at(r)].w, made_.back().data());
+    branches_.push_back(std::make_unique<DeviceQueue>());
+  }
+  const Launches multiply = [this](const std::vector<CudaOperands>& in) {
+    for (int r = 0; r < spec_.ranks; ++r) {
+      void* queue = r == 0 ? device_queue() : branches_[at(r)]->handle();
+      if (r > 0) follow(queue, device_queue());
+      library_[at(r)]->run(in[at(r)].x, in[at(r)].w, made_[at(r)].data(), queue);
+    }
+    for (int r = 1; r < spec_.ranks; ++r) follow(device_queue(), branches_[at(r)]->handle());
+  };
+  const std::int64_t n = p.n;
+  const Places made = [this, n](int rank, std::int64_t row, std::int64_t col) {
+    return made_[at(rank)].data() + (row * n + col) * 2;
+  };
+  add_kept("library", multiply, made, true);
+  if (!has_collective(spec_)) return;
+  CudaGemv* moved = keep_alive(moved_plan(), Launch::after);
+  std::vector<CudaOperands> partial;
+  for (const DeviceMemory& one : made_) partial.push_back({one.data()});
+  const Places summed = [moved, n](int rank, std::int64_t row, std::int64_t col) {
+    return moved->output(rank) + (row * n + col) * 2;
+  };
+  add_kept(
+      "library sequential",
+      [=](const std::vector<CudaOperands>& in) {
+        multiply(in);
+        moved->start(partial);
+      },
+      summed, false);
+}
+
+std::optional<double> GemvStudy::median_of(const std::string& name) const {
+  for (const GemvContestant& one : contestants_)
+    if (one.name == name) return median(one.us);
+  return {};
+}
+
+Measurement GemvStudy::run() {
+  DeviceTimer timer;
+  for (int round = 0; round < options_.rounds; ++round) {
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      GemvContestant& one = contestants_[(i + num(round)) % contestants_.size()];
+      std::this_thread::sleep_for(kGemvPause);
+      one.graph->launch();
+      timer.begin();
+      one.graph->launch();
+      one.us.push_back(timer.end_us() / int_size(sets_));
+    }
+    if (options_.progress) options_.progress(round + 1, options_.rounds);
+  }
+  for (const auto& one : gemvs_) one->finish();
+  Measurement out;
+  out.transport = "cuda";
+  out.rounds = options_.rounds, out.max_rel_err = worst_, out.weights_rotate = true;
+  out.fused_us = *median_of("fused");
+  out.aa_band = std::abs(*median_of("again") / out.fused_us - 1);
+  out.compute_us = median_of("compute"), out.library_us = median_of("library"), out.comm_us = median_of("comm");
+  if (out.library_us) out.library = "cublaslt";
+  if (out.comm_us) out.comm_cpu_us = 0, out.comm_route = to_string(Route::one_shot);
+  const auto ours = median_of("sequential"), theirs = median_of("library sequential");
+  if (ours) out.sequential_us = ours, out.sequential_gemm = "weft", out.sequential_by["weft"] = *ours;
+  if (theirs) out.sequential_by["cublaslt"] = *theirs;
+  if (theirs && *theirs < *ours) out.sequential_us = theirs, out.sequential_gemm = "cublaslt";
+  const Plan plan = has_collective(spec_) ? fused_plan(spec_, Route::one_shot) : kept_plan(spec_, spec_.producer.m);
+  out.route = to_string(plan.route.value_or(Route::local));
+  const PlanTraffic traffic = weft::traffic(plan);
+  for (const Traffic& rank : traffic.ranks)
+    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
+  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  return out;
+}
+
+}  // namespace
+
+Measurement measure_gemv(const OpSpec& spec, const DeviceStudyOptions& options) {
+  if (options.pace || options.link != CudaLink::hbm)
+    bad_input("{} on a GPU is a matter of latency; measure it with --link hbm", spec.name);
+  return GemvStudy(spec, options).run();
+}
+
+}  // namespace weft
