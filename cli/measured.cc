@@ -79,7 +79,7 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"signals_sent", m.signals_sent},
       {"verified", true},
       {"device", or_null(context.device)}};
-  if (!m.sequential_by.empty()) out["sequential_by"] = m.sequential_by;
+  if (!m.others_us.empty()) out["others_us"] = m.others_us;
   if (context.paired) out["paired"] = paired_json(*context.paired);
   return out.dump() + "\n";
 }
@@ -122,8 +122,7 @@ std::string time_table(const Measurement& m) {
       m, &rows);
   add_line({"sequential", m.sequential_us, p.sequential_us, gemm_word(m.sequential_gemm) + ", then the collective"}, m,
            &rows);
-  for (const auto& [gemm, us] : m.sequential_by)
-    if (gemm != m.sequential_gemm) add_line({"", us, {}, gemm_word(gemm) + ", then the collective"}, m, &rows);
+  for (const auto& [what, us] : m.others_us) add_line({"", us, {}, what}, m, &rows);
   add_line(
       {"panels", m.panels_us, p.panels_us, fmt::format("in {} panels, each sent while the next is made", m.panels)}, m,
       &rows);

@@ -28,7 +28,7 @@ struct Measurement {
   std::optional<double> mpi_comm_us;    // that call alone
   std::optional<double> onednn_us, openblas_us;  // keep: their gemms of the same shape
   std::optional<double> library_us;              // the product by the fastest library, output kept local
-  std::map<std::string, double> sequential_by;   // by whose product, where several were timed
+  std::map<std::string, double> others_us;       // what else was timed, by what it is
   std::string sequential_gemm, library, mpi_gemm, mpi_call;
   int panels = 0;
   std::map<std::string, double> route_us;  // of every route by name, where MeasureOptions asks for them

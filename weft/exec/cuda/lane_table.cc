@@ -17,15 +17,18 @@ namespace {
 // The order in which the lanes of an action are made, two by two; -1: there is no tile below the last row.
 // `group_rows` pairs of tile rows share columns of w: 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4:
 // those that come first are taken first.
-std::vector<std::array<std::int64_t, 2>> pairs_of(const Grid& grid, std::int64_t group_rows) {
+using LanePairs = std::vector<std::array<std::int64_t, 2>>;
+std::vector<LanePairs> groups_of(const Grid& grid, std::int64_t group_rows) {
   const std::int64_t rows = ceil_div(grid.rows, 2);
-  std::vector<std::array<std::int64_t, 2>> out;
-  for (std::int64_t group = 0; group < rows; group += group_rows)
+  std::vector<LanePairs> out;
+  for (std::int64_t group = 0; group < rows; group += group_rows) {
+    LanePairs& pairs = out.emplace_back();
     for (std::int64_t col = 0; col < grid.cols; ++col)
       for (std::int64_t row = group; row < std::min(rows, group + group_rows); ++row) {
         const std::int64_t upper = 2 * row * grid.cols + col;
-        out.push_back({upper, 2 * row + 1 < grid.rows ? upper + grid.cols : -1});
+        pairs.push_back({upper, 2 * row + 1 < grid.rows ? upper + grid.cols : -1});
       }
+  }
   return out;
 }
 
@@ -57,8 +60,16 @@ class TableMaker {
 
   void make() {
     assert(assumptions_hold(plan_, expander_, program_));  // verify() has proved it
-    for (std::size_t a = 0; a < program_.actions.size(); ++a)
-      if (program_.actions[a].kind == ActionKind::step) add_tiles(program_.actions[a], narrow(num_of(a)));
+    std::vector<std::int32_t> gathered;
+    for (std::size_t a = 0; a < program_.actions.size(); ++a) {
+      const Action& action = program_.actions[a];
+      if (action.kind != ActionKind::step) continue;
+      if (arrives_with_others(action))
+        gathered.push_back(narrow(num_of(a)));
+      else
+        add_tiles(action, narrow(num_of(a)));
+    }
+    add_in_turn(gathered);
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
       if (action.kind == ActionKind::step) continue;
@@ -87,13 +98,48 @@ class TableMaker {
 
   static std::int64_t num_of(std::size_t a) { return static_cast<std::int64_t>(a); }
 
+  // Rows that a peer sends while all others send theirs: by a ring they come one peer's after another's.
+  bool arrives_with_others(const Action& action) const {
+    return plan_.route == Route::direct && action.reads.size() > 0 && action.waits.size() > 0;
+  }
+
+  // Some rows of each peer in turn, as they come. (One peer's after another's hid 0.4 of a link that takes twice as
+  // long as the gemm: at the end of it the rows of all the others were still to be multiplied.)
+  void add_in_turn(const std::vector<std::int32_t>& indices) {
+    std::vector<std::vector<LanePairs>> groups;
+    for (const std::int32_t index : indices) {
+      const Action& action = program_.actions[at(index)];
+      groups.emplace_back();
+      if (action.lanes == 0 || action.box.empty()) continue;
+      check_tiles(action);
+      groups.back() = groups_of(grid_of(action.box, action.tile), 2);
+    }
+    for (std::size_t turn = 0, left = 1; left > 0; ++turn) {
+      left = 0;
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        if (turn >= groups[i].size()) continue;
+        add_pairs(program_.actions[at(indices[i])], indices[i], groups[i][turn]);
+        ++left;
+      }
+    }
+  }
+
   void add_tiles(const Action& action, std::int32_t index) {
     if (action.lanes == 0 || action.box.empty()) return;
+    check_tiles(action);
+    for (const LanePairs& pairs : groups_of(grid_of(action.box, action.tile), action.reads.size() > 0 ? 4 : 8))
+      add_pairs(action, index, pairs);
+  }
+
+  void check_tiles(const Action& action) const {
     if (lane_box(action.box, action.tile, 0).size(0) > kCudaTileRows ||
         lane_box(action.box, action.tile, 0).size(1) > kCudaTileCols)
       bad_input("plan \"{}\" makes {} in tiles beyond a GPU's {} x {}", plan_.name, plan_.rules[action.rule].name,
                 kCudaTileRows, kCudaTileCols);
-    for (const auto& pair : pairs_of(grid_of(action.box, action.tile), action.reads.size() > 0 ? 4 : 8)) {
+  }
+
+  void add_pairs(const Action& action, std::int32_t index, const LanePairs& pairs) {
+    for (const auto& pair : pairs) {
       out_.lanes.push_back(tile_of(action, index, pair[0]));
       DeviceLane below = out_.lanes.back();
       if (pair[1] >= 0) {

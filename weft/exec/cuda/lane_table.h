@@ -16,8 +16,8 @@
 //   counts    rows that count in a run, in the rank's device memory: of all rows, then for each peer
 //
 // Order. Lanes of an action are permuted: pairs for the cluster, and groups of pairs that share columns of w in L2.
-// Triggers that sum come last. A plan promises something for steps in listed order only, so an executor asks HostLanes
-// whether its order ends.
+// Steps that multiply rows which all peers send at once take turns. Triggers that sum come last. A plan promises
+// something for steps in listed order only, so an executor asks HostLanes whether its order ends.
 #pragma once
 
 #include <cstdint>

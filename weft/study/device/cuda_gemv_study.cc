@@ -231,8 +231,8 @@ Measurement GemvStudy::run() {
   if (out.library_us) out.library = "cublaslt";
   if (out.comm_us) out.comm_cpu_us = 0, out.comm_route = to_string(Route::one_shot);
   const auto ours = median_of("sequential"), theirs = median_of("library sequential");
-  if (ours) out.sequential_us = ours, out.sequential_gemm = "weft", out.sequential_by["weft"] = *ours;
-  if (theirs) out.sequential_by["cublaslt"] = *theirs;
+  if (ours) out.sequential_us = ours, out.sequential_gemm = "weft", out.others_us["our gemv, then one_shot"] = *ours;
+  if (theirs) out.others_us["cuBLASLt, then one_shot"] = *theirs;
   if (theirs && *theirs < *ours) out.sequential_us = theirs, out.sequential_gemm = "cublaslt";
   const Plan plan = has_collective(spec_) ? fused_plan(spec_, Route::one_shot) : kept_plan(spec_, spec_.producer.m);
   out.route = to_string(plan.route.value_or(Route::local));

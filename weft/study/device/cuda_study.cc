@@ -11,6 +11,7 @@
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/exec/cuda/pull.h"
+#include "weft/exec/cuda/window_map.h"
 #include "weft/plan/price/traffic.h"
 #include "weft/study/device/cublaslt.h"
 #include "weft/study/device/cuda_bag_study.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr double kDeviceTolerance = 0.01;  // bf16 rounds to 2^-9, sums of it to a few times that
 constexpr auto kCoolingPause = std::chrono::milliseconds(3);
+constexpr const char* kWindow = "unmodified cuBLASLt through windows";
 constexpr int kPanels[] = {2, 4, 8}, kPanelClusters[] = {2, 4, 6};  // of 16 that each of four ranks has
 
 struct DeviceContestant {
@@ -46,6 +48,7 @@ class CudaStudy {
   void add_collective();
   void add_sequential();
   void add_panels();
+  void add_window();
   void check(const DeviceContestant& one);
   std::vector<CudaOperands> made_by_library() const;
   std::optional<double> median_of(const std::string& name) const;
@@ -59,6 +62,7 @@ class CudaStudy {
   std::vector<DeviceMemory> made_;               // by the library
   std::unique_ptr<DeviceReduceScatter> pulled_;  // instead of moved_, where that is faster
   std::unique_ptr<CudaPanels> panels_;
+  std::unique_ptr<MappedWindows> windows_;
   bool library_is_faster_ = false;
   std::vector<DeviceContestant> contestants_;
   double worst_ = 0;
@@ -69,7 +73,7 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   const auto fused = [this] { fused_->start(inputs_.operands()); };
   contestants_.push_back({"fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep});
   if (!spec.alone()) add_gemms();
-  if (has_collective(spec)) add_collective(), add_sequential(), add_panels();
+  if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window();
   contestants_.push_back({"again", fused, {}});
 }
 
@@ -169,6 +173,25 @@ void CudaStudy::add_panels() {
   if (panels_) contestants_.push_back({"panels", [this] { panels_->run(); }, panels_->places()});
 }
 
+// Unmodified cuBLASLt, whose output's pages are its receivers': where the plan is stores alone, and in whole pages.
+void CudaStudy::add_window() {
+  if (!library_ || options_.pace || options_.link != CudaLink::hbm || spec_.space.kind != SpaceKind::all_to_all) return;
+  try {
+    windows_ = std::make_unique<MappedWindows>(fused_plan(spec_, Route::direct));
+  } catch (const Error& error) {
+    if (error.code() != Code::bad_input) throw;
+    return;
+  }
+  const auto run = [this] {
+    const auto& in = inputs_.operands();
+    for (int r = 0; r < spec_.ranks; ++r) library_->run(in[at(r)].x, in[at(r)].w, windows_->window(r));
+  };
+  const std::int64_t n = spec_.producer.n;
+  contestants_.push_back({kWindow, run, [this, n](int rank, std::int64_t row, std::int64_t col) {
+                            return windows_->output(rank) + (row * n + col) * 2;
+                          }});
+}
+
 void CudaStudy::check(const DeviceContestant& one) {
   if (!one.places) return;
   one.run();
@@ -214,6 +237,7 @@ Measurement CudaStudy::run() {
   out.sequential_us = median_of("sequential");
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
   out.panels_us = median_of("panels");
+  if (const auto window = median_of(kWindow)) out.others_us[kWindow] = *window;
   out.panels = panels_ ? panels_->count() : 0;
   out.comm_us = spec_.alone() && spec_.ranks > 1 ? out.fused_us : median_of("comm");
   if (out.comm_us) out.comm_cpu_us = 0;  // no CPU moves anything
