@@ -15,14 +15,20 @@
 
 namespace weft {
 
+// Memory that will be read soon: `rows` stretches of `bytes`, `step` bytes apart. It is asked for beside other work.
+struct GemmAhead {
+  const void* data = nullptr;
+  std::int64_t rows = 0, bytes = 0, step = 0;
+};
+
 // Columns of b for a range of k, in f32: panels as Variant::pack leaves them, or columns where they lie, a whole number
 // of registers.
 struct GemmPanel {
   const float* data;
   std::int64_t k;
   std::int64_t cols;
-  std::int64_t ld;              // 0: packed
-  const float* next = nullptr;  // what will be asked for after this: memory is asked for it in time
+  std::int64_t ld;      // 0: packed
+  GemmAhead next = {};  // rows 0: of packed panels each asks for the one behind it
 };
 
 struct PanelSource {

@@ -35,19 +35,19 @@ PackedWeights::PackedWeights(const GemmKernel& kernel, std::vector<Span> spans, 
   }
 }
 
-const float* PackedWeights::get(std::int64_t lo, std::int64_t hi, const void* b) const {
-  if (lo >= std::ssize(panel_at_)) return nullptr;
+PackedWeights::Columns PackedWeights::get(std::int64_t lo, std::int64_t hi, const void* b) const {
+  if (lo >= std::ssize(panel_at_)) return {};
   const std::int32_t index = panel_at_[at(lo)];
-  if (index < 0 || panels_[index].hi != hi) return nullptr;
+  if (index < 0 || panels_[index].hi != hi) return {};
   Panel& panel = panels_[index];
   float* data = data_.get() + panel.offset;
   const std::uint64_t packing = 2 * (run_ + 1);
   std::uint64_t seen = panel.state.load(std::memory_order_acquire);  // pairs with the release below
-  if (seen == packing + 1) return data;
-  if (seen == packing || !panel.state.compare_exchange_strong(seen, packing, std::memory_order_relaxed)) return nullptr;
+  if (seen == packing + 1) return {data};
+  if (seen == packing || !panel.state.compare_exchange_strong(seen, packing, std::memory_order_relaxed)) return {};
   kernel_.pack(hi - lo, b, data);
   panel.state.store(packing + 1, std::memory_order_release);
-  return data;
+  return {data, true};
 }
 
 }  // namespace weft

@@ -26,8 +26,12 @@ class PackedWeights {
 
   void begin(std::uint64_t run) { run_ = run; }  // before any thread asks
 
-  // The packed columns of `b`, which points at column lo; null where the caller should use b itself.
-  const float* get(std::int64_t lo, std::int64_t hi, const void* b) const;
+  struct Columns {
+    const float* data = nullptr;  // null: the caller should use b itself
+    bool fresh = false;           // packed by this call: those behind them will be, too
+  };
+  // The packed columns of `b`, which points at column lo.
+  Columns get(std::int64_t lo, std::int64_t hi, const void* b) const;
 
  private:
   struct Panel {

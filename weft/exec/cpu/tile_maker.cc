@@ -84,12 +84,14 @@ void TileMaker::make(const Inputs& in, const Box& box, const void* rows, const G
     case ProducerKind::gemm:
     case ProducerKind::gemv: {
       const float* x = rows_of_x(in, box, rows, scratch);
-      const std::byte* b = w + box.lo[1] * weight * (p.layout() == WeightLayout::nk ? p.k : 1);
-      if (by_gemv_) return make_by_gemv(m, n, x, b, n_ - box.hi[1], target);
+      const std::int64_t column = weight * (p.layout() == WeightLayout::nk ? p.k : 1), behind = n_ - box.hi[1];
+      const std::byte* b = w + box.lo[1] * column;
+      if (by_gemv_) return make_by_gemv(m, n, x, b, behind, target);
+      const GemmNext next{b + n * column, behind};
       if (packed_)
-        if (const float* packed = packed_->get(box.lo[1], box.hi[1], b))
-          return gemm_->run_packed(m, n, x, packed, target);
-      return gemm_->run(m, n, x, b, target, static_cast<std::byte*>(scratch) + wide_bytes_);
+        if (const PackedWeights::Columns packed = packed_->get(box.lo[1], box.hi[1], b); packed.data != nullptr)
+          return gemm_->run_packed(m, n, x, packed.data, target, packed.fresh ? next : GemmNext{});
+      return gemm_->run(m, n, x, b, target, static_cast<std::byte*>(scratch) + wide_bytes_, next);
     }
     case ProducerKind::embedding_bag: {
       const auto table = num(box.lo[1] / p.dim);

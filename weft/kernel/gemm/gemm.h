@@ -17,6 +17,7 @@
 namespace weft {
 
 struct Variant;
+struct GemmAhead;
 struct GemmPanel;
 
 struct GemmShape {
@@ -42,6 +43,13 @@ struct GemmTarget {
   std::int64_t twin_ld = 0;
 };
 
+// Columns of b that a later call will pack, `cols` of them from `b` on: memory is asked for them in time, beside the
+// products of the call that is told. Only speed depends on it.
+struct GemmNext {
+  const void* b = nullptr;
+  std::int64_t cols = 0;
+};
+
 class GemmKernel {  // const after construction and shared by threads
  public:
   explicit GemmKernel(const GemmShape& shape, Isa isa = best_isa());
@@ -49,15 +57,16 @@ class GemmKernel {  // const after construction and shared by threads
   std::size_t scratch_bytes() const { return scratch_bytes_; }  // for each thread; best on a 64-byte boundary
 
   // c (rows, cols) = a (rows, k) * b (k, cols); rows <= tile_rows, cols <= tile_cols.
-  void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c,
-           void* scratch) const;
+  void run(std::int64_t rows, std::int64_t cols, const float* a, const void* b, const GemmTarget& c, void* scratch,
+           const GemmNext& next = {}) const;
 
   // The same in two parts. A tile's columns of b take packed_floats(cols) floats when packed. Worth it where
   // several tiles need them.
   std::int64_t packed_floats(std::int64_t cols) const;
   // While packing, memory is asked for `next`, the b that will be packed after this one, if it is not null.
   void pack(std::int64_t cols, const void* b, float* packed, const void* next = nullptr) const;
-  void run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed, const GemmTarget& c) const;
+  void run_packed(std::int64_t rows, std::int64_t cols, const float* a, const float* packed, const GemmTarget& c,
+                  const GemmNext& next = {}) const;
 
  private:
   struct KRange {
@@ -67,6 +76,8 @@ class GemmKernel {  // const after construction and shared by threads
 
   std::int64_t group_cols() const;
   KRange k_range(std::int64_t begin) const;
+  const void* columns_of(const void* b, std::int64_t col) const;
+  GemmAhead ahead_of(const KRange& k, const GemmNext& next) const;
   void pack_panels(const KRange& k, std::int64_t col, std::int64_t cols, const void* b, const void* next,
                    float* panels) const;
   void multiply_panels(std::int64_t rows, const float* a, const GemmPanel& panels, const KRange& k,

@@ -255,6 +255,35 @@ TEST(Gemm, ChunksOfRowsAndBlocksOfKDoNotShow) {
   }
 }
 
+// What a later call will pack is asked for, of whatever width and however b lies, and nothing else shows.
+TEST(Gemm, ColumnsAskedForAheadDoNotShow) {
+  constexpr std::int64_t kRows = 100, kCols = 150, kTile = 64;
+  for (const bool transposed : {false, true})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+      for (const std::int64_t k : {7, 64, 1100})
+        for (Isa isa : reachable_isas()) {
+          GemmShape shape{.tile_rows = kRows, .tile_cols = kTile, .k = k, .lda = k, .ldb = transposed ? k : kCols};
+          shape.b_dtype = dtype, shape.b_transposed = transposed;
+          const GemmKernel kernel(shape, isa);
+          const std::vector<float> a = random_floats(kRows * k, 1);
+          const std::vector<char> b = random_bytes(kCols * k, dtype, 2);
+          std::vector<char> scratch(kernel.scratch_bytes());
+          std::vector<float> want(kRows * kCols), got = want, ahead = want, packed(num(kernel.packed_floats(kTile)));
+          for (std::int64_t col = 0; col < kCols; col += kTile) {
+            const std::int64_t cols = std::min(kTile, kCols - col), column = transposed ? k : 1;
+            const char* from = b.data() + num(col * column) * size_of(dtype);
+            const GemmNext next{from + num(cols * column) * size_of(dtype), kCols - col - cols};
+            kernel.run(kRows, cols, a.data(), from, {want.data() + col, kCols}, scratch.data());
+            kernel.run(kRows, cols, a.data(), from, {got.data() + col, kCols}, scratch.data(), next);
+            kernel.pack(cols, from, packed.data());
+            kernel.run_packed(kRows, cols, a.data(), packed.data(), {ahead.data() + col, kCols}, next);
+          }
+          const std::string what = fmt::format("{} {} k {} {}", to_string(isa), to_string(dtype), k, transposed);
+          EXPECT_TRUE(same_bits(want, got)) << what;
+          EXPECT_TRUE(same_bits(want, ahead)) << what;
+        }
+}
+
 // The lines that a block asks for ahead may lie anywhere, and a target may begin within a line.
 TEST(Gemm, TargetsThatBeginWithinALineAreRight) {
   const Problem problem(64, 64, 40, Dtype::f32);

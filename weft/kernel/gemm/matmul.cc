@@ -85,7 +85,9 @@ void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
       if (begin >= l.n) return;
       GemmTarget target{rows.y + begin, rows.ldy};
       if (l.bias != nullptr) target.addend = l.bias + begin;
-      kernel.run(rows.m, std::min(kColumns, l.n - begin), rows.x, row_of(l, begin), target, scratch);
+      const std::int64_t later = begin + threads.size() * kColumns;  // this thread's next, more or less
+      const GemmNext ahead = later < l.n ? GemmNext{row_of(l, later), l.n - later} : GemmNext{};
+      kernel.run(rows.m, std::min(kColumns, l.n - begin), rows.x, row_of(l, begin), target, scratch, ahead);
     }
   });
 }
