@@ -20,7 +20,8 @@ struct Bond {
   std::int32_t to;        // the rank waited for
   std::int32_t lag;       // the smallest: what holds the waiter back
   std::int32_t most_lag;  // of any of them
-  std::int32_t wait;      // the one whose counter has the largest total
+  std::int32_t wait;      // the one whose counter has the largest total,
+  std::uint32_t total;    // which is this
 };
 
 // Signals that several ranks give come from at most two runs later (races.cc, run-ahead).
@@ -54,14 +55,17 @@ class Leads {
     return {bonds_.data() + first_[at(rank)], num(first_[at(rank + 1)] - first_[at(rank)])};
   }
   const CounterBlock& counter_of(std::int32_t wait) const { return m_.counters[at(m_.waits[at(wait)].counter)]; }
-  static bool fits(const CounterBlock& counter, std::int64_t runs) { return runs * counter.total <= INT32_MAX; }
+  static bool fits(std::uint32_t total, std::int64_t runs) { return runs * total <= INT32_MAX; }
 
   void collect() {
     first_.push_back(0);
     for (const Range acts : m_.acts_of) {
       for (std::int32_t a = acts.begin; a < acts.end; ++a) {
         const Act& act = m_.acts[at(a)];
-        for (std::int32_t w = act.waits.begin; w < act.waits.end; ++w) add(act.rank, w);
+        for (std::int32_t w = act.waits.begin; w < act.waits.end; ++w) {
+          m_.ask_for_counter(w);
+          add(act.rank, w);
+        }
       }
       m_.hold(3 * std::int64_t{sizeof(Bond)} * (int_size(bonds_) - first_.back()));
       first_.push_back(int_size(bonds_));
@@ -72,29 +76,29 @@ class Leads {
   void add(std::int32_t rank, std::int32_t wait) {
     const VWait& w = m_.waits[at(wait)];
     const CounterBlock& c = counter_of(wait);
-    if (c.signalers.size() == 0 || (w.at == 0 && w.lag == 0)) return;
-    if (c.one_rank) return add_bond(rank, m_.acts[at(m_.signalers[at(c.signalers.begin)].act)].rank, wait);
+    if (c.from == CounterBlock::kNobody || (w.at == 0 && w.lag == 0)) return;
+    if (c.one_rank()) return add_bond(rank, c.from, wait, c.total);
     shared_ = true;
-    if (!fits(c, kSharedLead + w.lag + 1))
+    if (!fits(c.total, kSharedLead + w.lag + 1))
       m_.problem(fmt::format("rank {} waits for {}, which grows by {} a run: by more than 2^31 before it looks again",
                              rank, m_.counter_name(c), c.total));
     m_.spend(c.signalers.size());
     for (const Signaler& s : m_.signalers_of(c))
-      if (m_.implies(w, s)) add_bond(rank, m_.acts[at(s.act)].rank, wait);
+      if (m_.implies(w, s)) add_bond(rank, m_.acts[at(s.act)].rank, wait, c.total);
   }
 
-  void add_bond(std::int32_t rank, std::int32_t to, std::int32_t wait) {
+  void add_bond(std::int32_t rank, std::int32_t to, std::int32_t wait, std::uint32_t total) {
     if (to == rank) return;
     const std::int32_t lag = m_.waits[at(wait)].lag;
     std::int32_t& known = bond_of_[at(to)];
     if (known < first_.back()) {  // none of this rank's
       known = int_size(bonds_);
-      bonds_.push_back({to, lag, lag, wait});
+      bonds_.push_back({to, lag, lag, wait, total});
       return;
     }
     Bond& bond = bonds_[at(known)];
     bond.lag = std::min(bond.lag, lag), bond.most_lag = std::max(bond.most_lag, lag);
-    if (counter_of(wait).total > counter_of(bond.wait).total) bond.wait = wait;
+    if (total > bond.total) bond.wait = wait, bond.total = total;
   }
 
   // Tarjan's components, with a path of its own in place of recursion: a plan has up to 65536 ranks.
@@ -136,14 +140,13 @@ class Leads {
 
   bool is_bounded(std::int32_t rank, const Bond& bond) const {
     if (marks_[at(rank)].component != marks_[at(bond.to)].component) return false;
-    const CounterBlock& counter = counter_of(bond.wait);
     const std::int64_t own = std::int64_t{bond.most_lag} + 1;
     const Component& all = components_[at(marks_[at(rank)].component)];
-    if (fits(counter, (std::int64_t{all.ranks} - 1) * (std::int64_t{all.most_lag} + 1) + own)) return true;
+    if (fits(bond.total, (std::int64_t{all.ranks} - 1) * (std::int64_t{all.most_lag} + 1) + own)) return true;
     const auto back = bonds_of(bond.to);  // by the shortest chain, then
     m_.spend(std::ssize(back));
     return std::any_of(back.begin(), back.end(),
-                       [&](const Bond& b) { return b.to == rank && fits(counter, std::int64_t{b.lag} + 1 + own); });
+                       [&](const Bond& b) { return b.to == rank && fits(bond.total, std::int64_t{b.lag} + 1 + own); });
   }
 
   // Single tiles could tell more only of counters that several ranks raise.

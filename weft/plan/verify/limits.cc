@@ -10,8 +10,8 @@ std::int32_t LimitTable::intern(const Limits& limits) {
   std::uint64_t hash = static_cast<std::uint64_t>(limits.rows);
   for (const std::int64_t more : {std::int64_t{limits.peer}, std::int64_t{limits.by}, limits.shift})
     hash = (hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(more);
-  std::int32_t& known = known_.at(hash);
-  if (known != -1 && all_[at(known)] == limits) return known;
+  std::int32_t& known = latest_[(hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15ULL >> 54];
+  if (all_[at(known)] == limits) return known;
   all_.push_back(limits);
   return known = int_size(all_) - 1;
 }

@@ -3,6 +3,7 @@
 // number, moved by a shift, is below the count of rows, and below the count of one peer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,10 +28,10 @@ class LimitTable {
  public:
   static constexpr std::int32_t kNone = 0, kRows = 1;  // kRows: a row counts where its own number is below the count
 
-  LimitTable() : all_{{}, {.rows = 0}} {}
+  LimitTable() : all_{{}, {.rows = 0}} { latest_.fill(kNone); }
 
   const Limits& operator[](std::int32_t id) const { return all_[at(id)]; }
-  std::int64_t bytes() const { return std::ssize(all_) * std::int64_t{2 * sizeof(Limits) + 64}; }  // with its map
+  std::int64_t bytes() const { return std::ssize(all_) * std::int64_t{2 * (sizeof(Limits) + sizeof(Move))}; }
   std::int32_t intern(const Limits& limits);
   std::int32_t both(std::int32_t a, std::int32_t b) { return a == b || b == kNone ? a : both(a, all_[at(b)]); }
   std::int32_t both(std::int32_t a, const Limits& more);  // where each names a peer, a's rank is the first
@@ -44,8 +45,10 @@ class LimitTable {
     std::int32_t to = 0;
   };
   std::vector<Limits> all_;
-  std::vector<Move> moves_;       // of each: where it went last, nearly always where it goes
-  FlatMap<std::uint64_t> known_;  // by a hash; of two that collide one is not found again
+  std::vector<Move> moves_;  // of each: where it went last, nearly always where it goes
+  // By a hash, the latest with it. An exchange has a limit for each pair of ranks, met once: a map of all of them took a
+  // seventh of its proof. One that is met again soon is still here; one that is not gets another number.
+  std::array<std::int32_t, 1024> latest_;
 };
 
 }  // namespace weft::verifying

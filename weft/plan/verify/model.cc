@@ -238,7 +238,7 @@ std::int32_t Model::block(std::int32_t rank, std::int32_t id, std::int64_t span)
   std::int32_t& at = block_of_[rank].at(static_cast<std::uint32_t>(id));
   if (at == -1) {
     at = int_size(counters);
-    counters.push_back({rank, id, static_cast<std::int32_t>(span), 0, true, {}});
+    counters.push_back({rank, id, static_cast<std::int32_t>(span)});
   }
   return at;
 }
@@ -283,7 +283,7 @@ void Model::collect_signalers() {
         ++signalers[last].adds;
         continue;
       }
-      if (c.signalers.size() > 0 && acts[signalers[last].act].rank != acts[a].rank) c.one_rank = false;
+      c.from = c.from == CounterBlock::kNobody || c.from == acts[a].rank ? acts[a].rank : CounterBlock::kSeveral;
       signalers[c.signalers.end++] = {static_cast<std::int32_t>(a), g.per, 1};
     }
 }
@@ -318,7 +318,10 @@ void Model::check_totals() {
                           c.total));
   }
   for (const Act& act : acts)
-    for (const VWait& w : waits_of(act)) check_wait(act, w);
+    for (std::int32_t w = act.waits.begin; w < act.waits.end; ++w) {
+      ask_for_counter(w);
+      check_wait(act, waits[at(w)]);
+    }
 }
 
 // Executors compare modulo 2^32: what a wait can be away from its counter must stay below half of that.

@@ -126,10 +126,13 @@ struct Signaler {
 };
 
 struct CounterBlock {
+  static constexpr std::int32_t kNobody = -1, kSeveral = -2;
   std::int32_t rank, id, span;  // counters id .. id + span - 1 of the rank
   std::uint32_t total = 0;      // growth of each in a run
-  bool one_rank = true;         // all signals come from one rank
-  Range signalers;              // into Model::signalers
+  std::int32_t from = kNobody;  // the rank that all signals come from
+  Range signalers = {};         // into Model::signalers
+
+  bool one_rank() const { return from != kSeveral; }
 };
 
 struct Model {
@@ -178,6 +181,11 @@ struct Model {
   void spend(std::int64_t looks) const { budget->spend(kLook * std::min(looks, INT64_MAX / kLook)); }
   void hold(std::int64_t bytes) const { budget->hold(bytes); }
   void hold_boxes();  // those interned since
+  // Passes over all waits look at counters that lie anywhere: those of the waits to come are asked for in time.
+  void ask_for_counter(std::int32_t wait) const {
+    constexpr std::int32_t kAhead = 16;
+    if (wait + kAhead < int_size(waits)) __builtin_prefetch(&counters[at(waits[at(wait + kAhead)].counter)]);
+  }
 
  private:
   static std::size_t size_of(Range range) { return num(range.size()); }

@@ -97,6 +97,7 @@ class Races {
     const Act& act = m_.acts[a];
     for (std::int32_t w = act.waits.begin; w < act.waits.end; ++w) {
       const VWait& wait = m_.waits[w];
+      m_.ask_for_counter(w);
       if (wait.lag != 0) continue;
       m_.spend(m_.counters[wait.counter].signalers.size());
       for (const Signaler& s : m_.signalers_of(m_.counters[wait.counter]))
@@ -185,6 +186,7 @@ class Races {
   void collect_credits(const Act& act) {
     credits_.clear();
     for (std::int32_t w = act.waits.begin; w < act.waits.end; ++w) {
+      m_.ask_for_counter(w);
       m_.spend(m_.counters[m_.waits[w].counter].signalers.size());
       for (const Signaler& s : m_.signalers_of(m_.counters[m_.waits[w].counter]))
         if (m_.implies(m_.waits[w], s)) credits_.push_back({s.act, m_.waits[w].lag, w, s.per});
@@ -262,11 +264,17 @@ class Races {
     return false;
   }
 
+  // Few counters are raised from several ranks, and of those that are, a bit is nearer than the record.
   void check_run_ahead() {
+    std::vector<bool> shared(m_.counters.size());
+    bool any = false;
+    for (std::size_t c = 0; c < shared.size(); ++c)
+      if (!m_.counters[c].one_rank()) shared[c] = any = true;
+    if (!any) return;
     for (const Act& act : m_.acts)
       for (const VWait& wait : m_.waits_of(act)) {
+        if (!shared[at(wait.counter)]) continue;
         const CounterBlock& c = m_.counters[wait.counter];
-        if (c.one_rank) continue;
         m_.spend(c.signalers.size());
         for (const Signaler& s : m_.signalers_of(c)) {
           const Act& signaler = m_.acts[s.act];
@@ -282,7 +290,7 @@ class Races {
   bool held_back(const Act& signaler, const Act& waiter) const {
     for (const VWait& w : m_.waits_of(signaler)) {
       m_.spend(1);
-      if (w.lag > 1 || !m_.counters[w.counter].one_rank) continue;
+      if (w.lag > 1 || !m_.counters[w.counter].one_rank()) continue;
       m_.spend(m_.counters[w.counter].signalers.size());
       for (const Signaler& s : m_.signalers_of(m_.counters[w.counter])) {
         const Act& giver = m_.acts[s.act];
