@@ -3,6 +3,7 @@
 // and `weft info --calibrate` measures them for the machine at hand.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct Cluster {
   Link network;  // between hosts: what one host, or one pair of hosts, sends in one direction
   Fabric fabric = Fabric::nic;
   double flops_per_s = 0;         // gemm, f32: multiply-adds alone
+  double library_flops_per_s = 0;  // the same by the fastest library at hand; 0: there was none, or nobody looked
   double read_bytes_per_s = 0;    // from memory, streaming
   double write_bytes_per_s = 0;   // to memory: copies and sums
   double tile_bytes_per_s = 0;    // to memory, as a gemm makes its tiles where they belong: beside its arithmetic
@@ -51,12 +53,13 @@ struct Cluster {
   int size() const { return num_hosts * ranks_per_host; }
   int host_of(int rank) const;                   // ranks fill hosts in blocks; throws bad_input for a rank there is not
   const Link& link_between(int a, int b) const;  // local where a == b
+  double fastest_flops_per_s() const { return std::max(flops_per_s, library_flops_per_s); }
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-// Both throw bad_input naming file, field, value and remedy: every field is required, of its type, in
-// range and finite, and no other field but "note" is taken.
+// Both throw bad_input naming file, field, value and remedy: every field but library_flops_per_s is required, of its
+// type, in range and finite, and no other field but "note" is taken.
 Cluster parse_cluster(std::string_view json, std::string_view where);
 Cluster load_cluster(const std::string& path);
 std::string to_json(const Cluster& cluster);  // parse_cluster reads back the same value
@@ -68,6 +71,9 @@ Cluster default_cluster(int num_ranks = 2);
 // The cluster with what UCX over TCP costs a core at each end, where it does not say (bench/wire_floor: 1.0 to 1.3 ns a
 // byte for both ends together; the more a message, the smaller they are).
 Cluster with_wire(Cluster cluster);
+
+// The cluster with products as the fastest library makes them: what computing costs at least.
+Cluster by_fastest_product(Cluster cluster);
 
 // The cluster with that many cores for each of its ranks: 0.5 where two ranks share one, 2 where a rank has two
 // threads.

@@ -69,6 +69,7 @@ TEST(Cluster, HostileFilesAreRefusedByFieldName) {
 TEST(Cluster, EveryFieldIsRequired) {
   const auto whole = nlohmann::json::parse(to_json(default_cluster()));
   for (const auto& item : whole.items()) {
+    if (item.key() == "library_flops_per_s") continue;  // files of before know nothing of libraries
     auto object = whole;
     object.erase(item.key());
     EXPECT_EQ(
@@ -76,9 +77,24 @@ TEST(Cluster, EveryFieldIsRequired) {
   }
 }
 
+TEST(Cluster, KnowsTheRateOfALibraryWhereOneWasMeasured) {
+  Cluster cluster = default_cluster();
+  EXPECT_EQ(cluster.library_flops_per_s, 0);
+  EXPECT_EQ(by_fastest_product(cluster), cluster) << "none: Weft's own product is the fastest";
+  cluster.library_flops_per_s = 1.5 * cluster.flops_per_s;
+  EXPECT_EQ(parse_cluster(to_json(cluster), "text"), cluster);
+  EXPECT_DOUBLE_EQ(by_fastest_product(cluster).flops_per_s, 1.5 * cluster.flops_per_s);
+  EXPECT_DOUBLE_EQ(with_cores(cluster, 0.5).library_flops_per_s, cluster.library_flops_per_s / 2);
+  cluster.library_flops_per_s = 0.5 * cluster.flops_per_s;
+  EXPECT_DOUBLE_EQ(by_fastest_product(cluster).flops_per_s, cluster.flops_per_s);
+  EXPECT_EQ(refusal([] { parse_cluster(with("/library_flops_per_s", -1), "c.json"); }),
+            "c.json: \"library_flops_per_s\" is -1; give a number from 0 to 1e+18");
+}
+
 TEST(Cluster, RanksThatShareACoreAreSlower) {
   const Cluster whole = default_cluster(4), half = with_cores(whole, 0.5);
   EXPECT_DOUBLE_EQ(half.flops_per_s, whole.flops_per_s / 2);
+  EXPECT_EQ(half.library_flops_per_s, 0) << "none stays none";
   EXPECT_DOUBLE_EQ(half.step_s, whole.step_s * 2);
   EXPECT_EQ(half.network, whole.network);
 }

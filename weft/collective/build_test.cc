@@ -248,6 +248,24 @@ TEST(Build, OfRoutesThatCostAlikeBetweenHostsTheOneThatSendsLeast) {
   EXPECT_NE(build(p, space_of(SpaceKind::all_reduce, 4), cluster).name.find("ring"), std::string::npos);
 }
 
+// A plan's tiles are Weft's own, whatever else is there: `auto` takes the same route and tells what it would lose to.
+TEST(Build, TellsWhereALibrarysProductWouldBeFaster) {
+  const Producer p = gemm({.m = 1024, .n = 1024, .k = 4096});
+  const Space space = space_of(SpaceKind::all_reduce, 2);
+  Cluster cluster = default_cluster(2);
+  const Plan without = build(p, space, cluster);
+  EXPECT_EQ(without.why.find("library"), std::string::npos) << without.why;
+  cluster.library_flops_per_s = 1.01 * cluster.flops_per_s;  // less than fusing gains
+  const Plan gemm_of_few = build(gemm({.m = 1024, .n = 1024, .k = 64}), space, cluster);
+  EXPECT_EQ(gemm_of_few.why.find("library"), std::string::npos) << gemm_of_few.why;
+  cluster.library_flops_per_s = 2 * cluster.flops_per_s;
+  const Plan with = build(p, space, cluster);
+  EXPECT_NE(with.why.find("; a library's product, then the collective: estimated"), std::string::npos) << with.why;
+  EXPECT_EQ(with.route, without.route);
+  const Producer narrow = gemm({.m = 1024, .n = 1024, .k = 4096, .weight = Dtype::bf16});
+  EXPECT_EQ(build(narrow, space, cluster).why.find("library"), std::string::npos) << "no library takes its weights";
+}
+
 TEST(Build, AGatherBetweenHostsIsSentInStrips) {
   for (const auto& [rows, least] : {std::pair{2048, 8}, {512, 8}, {256, 4}, {128, 4}}) {
     const Plan plan = build(space_of(SpaceKind::all_gather, 4), gemm({.m = rows, .n = 8192, .k = 512}), small_hosts(4));

@@ -1,6 +1,7 @@
 #include "weft/collective/choose.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/ranges.h>
 
@@ -85,6 +86,25 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 
+// What a library's product, followed by the collective, would take, where the cluster knows of a library that multiplies
+// faster and a plan's own tiles would lose to it. None: no such library, or fusing wins. The tiles of a plan are made by
+// Weft's kernels, so this is told and not taken; a window lets the library be the producer.
+std::optional<double> faster_by_library(const Producer& p, const Space& space, const std::vector<Route>& known,
+                                        const Cluster& cluster, const Builder& builder, double fused_s) {
+  const bool plain = p.kind == ProducerKind::gemm && p.weight == Dtype::f32 && !p.has_epilogue() && !p.addend;
+  if (!plain || !sums(space.kind) || cluster.library_flops_per_s <= cluster.flops_per_s ||
+      space.num_ranks() > kPricedRanks)
+    return {};
+  const Producer moved = validated(copy({.rows = p.m, .cols = p.n}), space.num_ranks());
+  double collective_s = fused_s;
+  for (const Route route : known)
+    if (candidate(moved, space, route))
+      collective_s =
+          std::min(collective_s, estimate(builder(moved, space, route, cluster.ranks_per_host), cluster).seconds);
+  const double s = estimate(build_keep(p, 1), by_fastest_product(cluster)).seconds + collective_s;
+  return s < fused_s ? std::optional(s) : std::nullopt;
+}
+
 // Between hosts prices so near are alike: what they leave out (interrupts, cores that are throttled) grows with the
 // bytes sent. gemm-ar 1024 x 1024 x 10215, 4 hosts of half a core: 466 ms by ring and by one_shot, which sends twice as
 // much and took 635 ms.
@@ -139,6 +159,8 @@ Plan cheapest(const Producer& p, const Space& space, const std::vector<Route>& k
   }
   const std::size_t best = best_of(prices, plans, cluster.ranks_per_host);
   plans[best].why = reason(p, space, cluster, prices, best) + remark(space, prices[best].first);
+  if (const auto s = faster_by_library(p, space, known, cluster, builder, prices[best].second))
+    plans[best].why += fmt::format("; a library's product, then the collective: estimated {}", format_duration(*s));
   return std::move(plans[best]);
 }
 
