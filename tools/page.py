@@ -93,8 +93,9 @@ class Weft:
         return json_of(self.call(["weft", *words.split(), "--json"]))
 
     def calibrate(self):
-        """The rates of this machine, measured once for all pages: what predictions are made from."""
-        path = self.build / "calibrated.json"
+        """The rates of this machine, or of the instruction set that it is held to, measured once for all pages: what predictions are made from."""
+        isa = self.env.get("WEFT_ISA")
+        path = self.build / (f"calibrated-{isa}.json" if isa else "calibrated.json")
         if not path.exists():
             self.call(["weft", "info", "--calibrate", "--save", path])
         self.env["WEFT_CLUSTER"] = str(path)

@@ -43,7 +43,10 @@ std::string isa_line() {
 }
 
 std::vector<std::vector<std::string>> rate_rows(const Cluster& c) {
+  const std::string library =
+      c.library_flops_per_s > 0 ? fmt::format("{:.1f} Gflop/s", c.library_flops_per_s / 1e9) : "not at hand";
   return {{"gemm arithmetic", fmt::format("{:.1f} Gflop/s", c.flops_per_s / 1e9), "multiply-adds of f32 tiles"},
+          {"by a library", library, "the same by the faster of oneDNN and OpenBLAS"},
           {"memory read", format_rate(c.read_bytes_per_s), "streaming: weights, inboxes"},
           {"memory write", format_rate(c.write_bytes_per_s), "copies and sums, to the rank's own output"},
           {"tiles written", format_rate(c.tile_bytes_per_s), "as a gemm makes them, beside its arithmetic"},

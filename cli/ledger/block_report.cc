@@ -86,6 +86,7 @@ Json sub_layer_json(const SubLayerRow& row) {
   Json out{{"name", row.name},
            {"collective", or_null(row.collective)},
            {"comm_route", or_null(row.comm_route)},
+           {"floor_gemm", or_null(row.floor_gemm)},
            {"route", or_null(row.route)},
            {"panels", row.panels > 0 ? Json(row.panels) : Json(nullptr)},
            {"comm_us", row.collective.empty() ? Json(nullptr) : Json(row.comm_us)}};

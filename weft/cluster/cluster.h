@@ -31,12 +31,12 @@ struct Cluster {
   Link local;    // between ranks of a host: the rate of stores into a peer's memory
   Link network;  // between hosts: what one host, or one pair of hosts, sends in one direction
   Fabric fabric = Fabric::nic;
-  double flops_per_s = 0;         // gemm, f32: multiply-adds alone
+  double flops_per_s = 0;          // gemm, f32: multiply-adds alone
   double library_flops_per_s = 0;  // the same by the fastest library at hand; 0: there was none, or nobody looked
-  double read_bytes_per_s = 0;    // from memory, streaming
-  double write_bytes_per_s = 0;   // to memory: copies and sums
-  double tile_bytes_per_s = 0;    // to memory, as a gemm makes its tiles where they belong: beside its arithmetic
-  double gather_bytes_per_s = 0;  // rows of a table, looked up at random, from memory
+  double read_bytes_per_s = 0;     // from memory, streaming
+  double write_bytes_per_s = 0;    // to memory: copies and sums
+  double tile_bytes_per_s = 0;     // to memory, as a gemm makes its tiles where they belong: beside its arithmetic
+  double gather_bytes_per_s = 0;   // rows of a table, looked up at random, from memory
   double gather_cached_bytes_per_s = 0;  // and of one that stays in the rank's part of the last-level cache
   double cache_bytes = 0;         // a run that touches no more than this on a rank is served by the rank's cache,
   double cache_bytes_per_s = 0;   // at this rate, whatever it does

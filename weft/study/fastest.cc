@@ -2,6 +2,7 @@
 
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
+#include "weft/study/outside.h"
 #include "weft/study/trial.h"
 #include "weft/world/world.h"
 
@@ -35,6 +36,19 @@ std::unique_ptr<Panels> fastest_panels(World& world, CommonClock& clock, const O
     turns.push_back([panels, &next] { panels->run(next()); });
   }
   return tried.empty() ? nullptr : std::move(tried[pick_fastest(clock, turns).index]);
+}
+
+FasterProduct faster_product(CommonClock& clock, const Producer& producer, const Inputs& inputs,
+                             const std::function<void()>& own) {
+  std::vector<FasterProduct> found{{{}, "weft"}};
+  std::vector<std::function<void()>> turns{own};
+  for (const Library library : kLibraries) {
+    const Make make = library_maker(library, {static_cast<const float*>(inputs.w)}, 1)(producer);
+    if (!make) continue;
+    found.push_back({make, to_string(library)});
+    turns.emplace_back([make, &inputs] { make(inputs); });
+  }
+  return turns.size() == 1 ? found[0] : found[pick_fastest(clock, turns).index];
 }
 
 double predicted_seconds(Style style, const StyledOp& op, const Cluster& cluster, const EstimateHint& hint) {

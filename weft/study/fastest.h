@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "weft/study/clock.h"
 #include "weft/study/op_spec.h"
@@ -25,6 +26,15 @@ FastestCollective fastest_collective(World& world, CommonClock& clock, const OpS
 // Null where the op fits no panels. The panels keep a reference to the spec; `next` gives the inputs of every turn.
 std::unique_ptr<Panels> fastest_panels(World& world, CommonClock& clock, const OpSpec& op, const MakerOf& maker,
                                        const std::function<Inputs()>& next);
+
+// The product of one matrix of weights as the fastest library makes it, where that is faster than Weft's own.
+struct FasterProduct {
+  Make make;         // empty: Weft's own is the fastest there is
+  std::string name;  // "weft", "onednn", "openblas"
+};
+// Collective. `own` makes the same by Weft; one thread.
+FasterProduct faster_product(CommonClock& clock, const Producer& producer, const Inputs& inputs,
+                             const std::function<void()>& own);
 
 // What an op in each style is predicted from.
 struct StyledOp {

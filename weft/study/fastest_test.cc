@@ -75,6 +75,30 @@ TEST(FastestPanels, AreNoneWhereTheOpHasTooFewRows) {
   });
 }
 
+// Whichever is the fastest here, it is the same product; what no library can make is left to Weft.
+TEST(FasterProduct, IsTheSameProductOrNone) {
+  World::local(1, [](World& world) {
+    CommonClock clock(world);
+    const OpSpec spec = spec_of(world, gemm({.m = 24, .n = 40, .k = 16}), SpaceKind::keep);
+    RankInputs inputs(spec, 0);
+    inputs.refresh(1);
+    const Inputs in = inputs.next();
+    const Make own = own_maker(world)(spec.producer);
+    const FasterProduct found = faster_product(clock, spec.producer, in, [&] { own(in); });
+    EXPECT_EQ(found.name == "weft", !found.make) << found.name;
+    const Matrix y = own(in);
+    if (found.make) {
+      const Matrix other = found.make(in);
+      ASSERT_EQ(other.rows * other.cols, 24 * 40);
+      for (std::int64_t i = 0; i < 24 * 40; ++i) ASSERT_NEAR(other.data[i], y.data[i], 1e-5);
+    }
+    const Producer finished = gemm({.m = 24, .n = 40, .k = 16, .activation = Activation::gelu});
+    int turns = 0;
+    EXPECT_EQ(faster_product(clock, finished, in, [&] { ++turns; }).name, "weft");
+    EXPECT_EQ(turns, 0) << "nothing to try";
+  });
+}
+
 TEST(PredictedSeconds, AreThoseOfThePlans) {
   const Cluster cluster = default_cluster(2);
   const Mesh mesh({{"tp", 2}});

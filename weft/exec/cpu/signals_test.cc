@@ -94,8 +94,8 @@ TEST(Signals, CountingGoesOnFromAnyRunAndAcross32Bits) {
     all.run_all(&signals);
     for (int rank = 0; rank < plan.num_ranks; ++rank)
       for (std::int64_t c = 0; c < all.expander.num_counters(rank); ++c)
-        ASSERT_EQ(all.value(rank, c), begin * all.expander.counter_total(static_cast<int>(c), rank) +
-                                          2 * growth[at(rank)][at(c)])
+        ASSERT_EQ(all.value(rank, c),
+                  begin * all.expander.counter_total(static_cast<int>(c), rank) + 2 * growth[at(rank)][at(c)])
             << plan.name;
   }
 }

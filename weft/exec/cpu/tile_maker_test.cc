@@ -128,8 +128,7 @@ TEST(TileMaker, AGemvGoesByTheRowsOfTheRun) {
   EXPECT_TRUE(same_bits(made.y, whole(made.producer, x.data(), w.data())));
   const std::int64_t few = 3;
   std::vector<float> want(num(few * n));
-  for (std::int64_t i = 0; i < few; ++i)
-    gemv(n, k, w.data(), Dtype::f32, k, x.data() + i * k, want.data() + i * n);
+  for (std::int64_t i = 0; i < few; ++i) gemv(n, k, w.data(), Dtype::f32, k, x.data() + i * k, want.data() + i * n);
   made.maker.begin(1, few);
   std::fill(made.y.begin(), made.y.end(), 0.0f);
   for (Box box : made.boxes()) {

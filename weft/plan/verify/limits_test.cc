@@ -12,7 +12,9 @@ TEST(LimitTable, NumbersKeepWhatTheyStandFor) {
   EXPECT_EQ(table.intern({.rows = 0}), LimitTable::kRows);
   std::vector<std::int32_t> ids;
   constexpr std::int32_t kRanks = 100;  // far more pairs than are remembered at once
-  const auto of_pair = [](std::int32_t by, std::int32_t peer) { return Limits{.peer = peer, .by = by, .shift = 3 * peer}; };
+  const auto of_pair = [](std::int32_t by, std::int32_t peer) {
+    return Limits{.peer = peer, .by = by, .shift = 3 * peer};
+  };
   for (std::int32_t by = 0; by < kRanks; ++by)
     for (std::int32_t peer = 0; peer < kRanks; ++peer) {
       ids.push_back(table.intern(of_pair(by, peer)));
@@ -32,7 +34,8 @@ TEST(LimitTable, TwoLimitsAreTheStricterOfEach) {
   EXPECT_EQ(both.peer, 1);
   EXPECT_EQ(both.shift, 4);
   EXPECT_EQ(table[table.both(peer, table.intern({.peer = 1, .by = 7, .shift = 9}))].shift, 9);
-  EXPECT_EQ(table[table.both(peer, table.intern({.peer = 1, .by = 7, .shift = 9}))].by, 0) << "the first to leave rows out";
+  EXPECT_EQ(table[table.both(peer, table.intern({.peer = 1, .by = 7, .shift = 9}))].by, 0)
+      << "the first to leave rows out";
   EXPECT_EQ(table[table.both(peer, table.intern({.peer = 2}))].peer, Limits::kSeveral);
 }
 

@@ -30,6 +30,17 @@ void solve_tables(const TrialSeconds& t, Cluster* c) {
   c->gather_bytes_per_s = std::min(kRow * kPooled / rest(t[lookup] / kBags, known), c->gather_cached_bytes_per_s);
 }
 
+// Storing takes no more than a fifth of the longer product, however unlucky the brief one was.
+constexpr double kMostStoring = 0.2;
+
+// A library's product by the terms of Weft's own, so that the two can be compared.
+void solve_library(double brief, double full, double operands, Cluster* c) {
+  if (!(brief > 0 && full > 0)) return;
+  const double elements = kSide * kSide, most = 2 * elements * kFullK / (full * (1 - kMostStoring));
+  const double rate = 2 * elements / rest(rest(full, brief) / (kFullK - kBriefK), operands);
+  c->library_flops_per_s = std::max(c->library_flops_per_s, std::min(rate, most));
+}
+
 // Solves the terms of weft/plan/price/cost.h for the rates, one after another.
 void solve(const TrialSeconds& t, Cluster* c) {
   c->step_s = rest(t[many_tiles], t[one_tile]) / (kTiles - 1);
@@ -51,6 +62,9 @@ void solve(const TrialSeconds& t, Cluster* c) {
   const double made = kBriefK * for_each_k + elements / (64 * 64) * c->step_s + c->run_s;
   c->flops_per_s = 2 * elements / rest(for_each_k, operands);
   c->tile_bytes_per_s = elements * kFloat / rest(t[brief_gemm], made);
+  c->library_flops_per_s = 0;
+  solve_library(t[brief_onednn], t[full_onednn], operands, c);
+  solve_library(t[brief_openblas], t[full_openblas], operands, c);
 
   // A copy reads and stores; then half of it goes to the peer, and for the other half rows and inbox are summed.
   const double bytes = elements * kFloat, copied_tiles = elements / 16384 * c->step_s + c->run_s;
@@ -71,6 +85,7 @@ void keep_positive(Cluster* c) {
     if (!std::isfinite(*rate) || *rate <= 0) *rate = otherwise;
   };
   keep(&c->flops_per_s, assumed.flops_per_s);
+  keep(&c->library_flops_per_s, 0);
   keep(&c->read_bytes_per_s, assumed.read_bytes_per_s);
   keep(&c->write_bytes_per_s, assumed.write_bytes_per_s);
   keep(&c->tile_bytes_per_s, assumed.tile_bytes_per_s);

@@ -70,6 +70,28 @@ TEST(CalibrateSolve, GivesBackTheRatesThatMadeTheTimes) {
   near(found.gather_cached_bytes_per_s, made.gather_cached_bytes_per_s, "cached gather");
 }
 
+TEST(CalibrateSolve, TheFasterLibraryIsKnownByItsRate) {
+  const Cluster made = known_machine();
+  TrialSeconds t = seconds_on(made);
+  Cluster found = default_cluster();
+  solve_rates(t, &found);
+  EXPECT_EQ(found.library_flops_per_s, 0) << "no library, no rate";
+  const auto product = [&](double k, double flops) {
+    const double elements = kSide * kSide;
+    return k * (2 * elements / flops + 2 * kSide * kF / made.read_bytes_per_s) + elements * kF / made.tile_bytes_per_s;
+  };
+  t[brief_onednn] = product(kBriefK, 80e9), t[full_onednn] = product(kFullK, 80e9);
+  solve_rates(t, &found);
+  EXPECT_NEAR(found.library_flops_per_s / 80e9, 1, 0.02);
+  EXPECT_NEAR(found.fastest_flops_per_s() / 90e9, 1, 0.02) << "Weft's own is faster";
+  t[brief_openblas] = product(kBriefK, 120e9), t[full_openblas] = product(kFullK, 120e9);
+  solve_rates(t, &found);
+  EXPECT_NEAR(found.fastest_flops_per_s() / 120e9, 1, 0.02);
+  t[brief_openblas] = t[full_openblas];  // the brief one was disturbed
+  solve_rates(t, &found);
+  EXPECT_LE(found.library_flops_per_s, 1.3 * 2 * kSide * kSide * kFullK / t[full_openblas]);
+}
+
 TEST(CalibrateSolve, NoiseNeverMakesARateThatNoFileMayHold) {
   TrialSeconds upside_down = seconds_on(known_machine());
   std::reverse(upside_down.begin(), upside_down.end());

@@ -13,6 +13,7 @@
 #include "weft/base/statistics.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
+#include "weft/study/baseline/modules.h"
 #include "weft/transport/local/wait.h"
 #include "weft/world/world.h"
 
@@ -42,6 +43,22 @@ Trial trial(World& world, const Producer& p, const Space& space, int batch = 1) 
             op->output();
           },
           batch};
+}
+
+// A square product by a library. No work where the library is not there; nor with sanitizers, which see nothing of what
+// is inside it and take two ranks' threads there for a race.
+Trial library_trial([[maybe_unused]] Library library, [[maybe_unused]] std::int64_t k) {
+#ifdef WEFT_SANITIZED
+  return {};
+#else
+  std::shared_ptr<baseline::Gemm> gemm = load_gemm(library, {.m = kSide, .n = kSide, .k = k, .threads = 1});
+  if (!gemm) return {};
+  auto x = std::make_shared<std::vector<float>>(kSide * k, 0.5f),
+       w = std::make_shared<std::vector<float>>(k * kSide, 0.25f);
+  auto y = std::make_shared<std::vector<float>>(kSide * kSide);
+  gemm->prepare(x->data(), w->data());
+  return {[=] { gemm->run(x->data(), w->data(), y->data()); }};
+#endif
 }
 
 using Table = std::shared_ptr<std::vector<float>>;  // all tables of a rank
@@ -102,6 +119,10 @@ std::vector<Trial> trials(World& world, Line* lines) {
   out[long_rows] = trial(world, gemv({.n = kLongRows, .k = kLongRow}), keep());
   out[brief_gemm] = trial(world, square(kBriefK), keep());
   out[full_gemm] = trial(world, square(kFullK), keep());
+  out[brief_onednn] = library_trial(Library::onednn, kBriefK);
+  out[full_onednn] = library_trial(Library::onednn, kFullK);
+  out[brief_openblas] = library_trial(Library::openblas, kBriefK);
+  out[full_openblas] = library_trial(Library::openblas, kFullK);
   out[copied] = trial(world, copy({.rows = kSide, .cols = kSide}), keep());
   out[scattered] = trial(world, copy({.rows = kSide, .cols = kSide}), scatter);
   const auto table = std::make_shared<std::vector<float>>(kTables * kTableRows * kDim, 0.5f);
@@ -123,7 +144,8 @@ TrialSeconds time_trials() {
   std::atomic<bool> more{true};
   World::local(kRanks, [&](World& world) {
     const std::vector<Trial> all = trials(world, lines);
-    for (const Trial& t : all) t.work();
+    for (const Trial& t : all)
+      if (t.work) t.work();
     std::vector<std::vector<double>> times(all.size());
     const std::int64_t begin = now_ns();
     for (int round = 0;; ++round) {
@@ -131,6 +153,7 @@ TrialSeconds time_trials() {
       world.barrier();
       const bool again = more;
       for (std::size_t t = 0; again && t < all.size(); ++t) {
+        if (!all[t].work) continue;  // on no rank
         if (all[t].batch > 1) all[t].work();
         world.barrier();
         const std::int64_t start = now_ns();
@@ -140,7 +163,8 @@ TrialSeconds time_trials() {
       world.barrier();  // all have looked
       if (!again) break;
     }
-    for (std::size_t t = 0; t < all.size(); ++t) seconds[at(world.rank())][t] = typical(times[t]);
+    for (std::size_t t = 0; t < all.size(); ++t)
+      if (!times[t].empty()) seconds[at(world.rank())][t] = typical(times[t]);
   });
   for (std::size_t t = 0; t < num_trials; ++t) seconds[0][t] = std::max(seconds[0][t], seconds[1][t]);
   return seconds[0];

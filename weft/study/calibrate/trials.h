@@ -13,6 +13,10 @@ enum {
   long_rows,
   brief_gemm,
   full_gemm,
+  brief_onednn,  // the same products by a library; 0 s where it is not there
+  full_onednn,
+  brief_openblas,
+  full_openblas,
   copied,
   scattered,
   lookup,

@@ -76,7 +76,7 @@ void WorkloadBlock::settle(const std::function<void(const std::string&)>& progre
   StageLog unused;
   run(Style::compute, unused);
   for (auto& part : parts_) {
-    if (!part->communicates()) continue;
+    if (!part->communicates() && !part->tries_libraries()) continue;
     progress(part->name());
     part->settle(part->last_inputs());
   }
@@ -97,7 +97,7 @@ double block_bytes(const Workload& workload, int ranks) {
   for (int rank = 0; rank < ranks; ++rank)
     for (const SubLayer& layer : sub_layers(workload, {.ranks = ranks, .rank = rank}, Phase::forward)) {
       const double m = layer.m, n = layer.n, k = layer.k;
-      if (layer.work == WorkKind::gemm) elements += layer.count * k * n;
+      if (layer.work == WorkKind::gemm) elements += 2 * layer.count * k * n;  // and a library's copy of them
       elements += layer.count * m * (layer.communicates() ? 8 * n : 2 * n);
     }
   if (workload.kind == WorkloadKind::dlrm)

@@ -137,6 +137,7 @@ void BlockRounds::fill_rows(BlockLedger* out) {
 // What is exchanged beside a stage, and the plans of its fused ops.
 void BlockRounds::fill_facts(const Stage& stage, SubLayerRow* row, std::vector<PlanFacts>* plans) {
   for (const MeasuredPart* part : stage.parts) {
+    if (part->tries_libraries()) row->floor_gemm = part->floor_gemm();
     if (!part->communicates()) continue;
     row->collective = to_string(part->spec().space.kind);
     row->comm_route = part->comm_route();

@@ -20,6 +20,7 @@ struct SubLayerRow {
   std::string name, collective, comm_route, route;          // empty where nothing is exchanged
   double comm_us = 0;                                       // the collective alone
   int panels = 0;                                           // in the style of that name
+  std::string floor_gemm;                                   // what made its products in the style compute
   std::array<double, kStyles.size()> us{}, predicted_us{};  // by style, mean of the ranks
   double of(Style style) const { return us[at(style)]; }
 };

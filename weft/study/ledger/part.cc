@@ -2,7 +2,6 @@
 
 #include "weft/plan/price/estimate.h"
 #include "weft/study/contest.h"
-#include "weft/study/fastest.h"
 #include "weft/study/proof.h"
 #include "weft/world/world.h"
 
@@ -28,7 +27,21 @@ MeasuredPart::MeasuredPart(World& world, CommonClock& clock, std::string name, O
   }
 }
 
+// Rows that a gather would have brought are whatever lies there.
+Inputs MeasuredPart::inputs_of_floor(const Inputs& inputs) const {
+  Inputs own = inputs;
+  if (spec_.gathers && has_collective_) own.x = stand_in_.data();
+  return own;
+}
+
+void MeasuredPart::settle_floor(const Inputs& inputs) {
+  if (!tries_libraries_) return;
+  const Inputs own = inputs_of_floor(inputs);
+  floor_ = faster_product(clock_, producer_alone(spec_, world_.rank()).producer, own, [&] { make(own); });
+}
+
 void MeasuredPart::settle(const Inputs& inputs) {
+  settle_floor(inputs);
   if (!has_collective_) return;
   const Producer alone = collective_alone(spec_).producer;
   const std::vector<float> x(num(alone.m * alone.n), 0.5f);
@@ -64,9 +77,8 @@ const Result& MeasuredPart::keep(const Inputs& inputs, Matrix result) {
 
 const Result& MeasuredPart::run(Style style, const Inputs& inputs, StageLog& log) {
   if (style == Style::compute || !has_collective_) {
-    Inputs own = inputs;
-    if (spec_.gathers && has_collective_) own.x = stand_in_.data();
-    keep(inputs, make(own));
+    const Inputs own = inputs_of_floor(inputs);
+    keep(inputs, style == Style::compute && floor_.make ? floor_.make(own) : make(own));
     log.did(Doing::make);
   } else if (style == Style::fused) {
     start_fused(inputs);
@@ -105,7 +117,9 @@ std::optional<PlanFacts> MeasuredPart::plan_facts() const {
 }
 
 double MeasuredPart::predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s) const {
-  const double planned = local_ ? estimate(local_->plan(), cluster).seconds : 0;
+  const bool by_library = style == Style::compute && floor_.make;
+  const double planned =
+      local_ ? estimate(local_->plan(), by_library ? by_fastest_product(cluster) : cluster).seconds : 0;
   const double more = compute_s ? *compute_s - planned : 0;
   if (!has_collective_) return planned + more;
   return more + predicted_seconds(style,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/study/clock.h"
+#include "weft/study/fastest.h"
 #include "weft/study/input/check.h"
 #include "weft/study/op_spec.h"
 #include "weft/study/panels.h"
@@ -55,7 +56,7 @@ class MeasuredPart {
   bool communicates() const { return has_collective_; }
 
   // Collective, once before anything is measured: picks the collective's route and the number of panels by trying them
-  // on these inputs.
+  // on these inputs, and what the floor is made by (try_libraries).
   void settle(const Inputs& inputs);
   // Returns when the result is usable here; it stays so until the next run.
   const Result& run(Style style, const Inputs& inputs, StageLog& log);
@@ -68,6 +69,9 @@ class MeasuredPart {
   const Result& finish_fused();
   const Result& keep(const Inputs& inputs, Matrix result);  // remembers what check() looks at
 
+  // Whose weights are the same in every run: the style `compute` takes the fastest product there is, a library's or ours.
+  void try_libraries() { tries_libraries_ = true; }
+  bool tries_libraries() const { return tries_libraries_; }
   void without_panels() { tries_panels_ = false; }  // who runs several parts beside each other needs none
   void refresh_panels(const Inputs& inputs);        // new indices; not part of what is timed
 
@@ -78,18 +82,23 @@ class MeasuredPart {
   double comm_us() const { return comm_us_; }  // the collective alone, as settle() saw it
   std::string comm_route() const;
   int panels() const { return panels_ ? panels_->count() : 0; }
+  const std::string& floor_gemm() const { return floor_.name; }  // in the style `compute`: "weft", or a library
   std::optional<PlanFacts> plan_facts() const;
   // Of a run on that cluster. `compute_s`, where known better than from the plan, is what the product takes.
   double predicted_s(Style style, const Cluster& cluster, std::optional<double> compute_s = {}) const;
 
  private:
+  Inputs inputs_of_floor(const Inputs& inputs) const;
+  void settle_floor(const Inputs& inputs);
+
   World& world_;
   CommonClock& clock_;
   std::string name_;
   OpSpec spec_;
-  bool has_collective_, tries_panels_ = true;
+  bool has_collective_, tries_panels_ = true, tries_libraries_ = false;
   std::unique_ptr<Op> local_, collective_, fused_;
   std::unique_ptr<Panels> panels_;
+  FasterProduct floor_{{}, "weft"};
   std::vector<float> stand_in_;  // what a gather would have brought
   double comm_us_ = 0;
   Inputs inputs_;

@@ -15,6 +15,7 @@ MeasuredPart& add_product(WorkloadBlock& block, const ProductStage& stage) {
   MeasuredPart& part =
       block.part(stage.name, gemm({.m = rows, .n = layer.n, .k = layer.k, .activation = stage.activation}), stage.space,
                  stage.gathers);
+  part.try_libraries();
   const float* weights = block.weights(layer.k, layer.n, sums ? layer.k * block.ranks() : layer.k);
   block.stage({stage.name,
                [weights, &part, x = stage.x, then = stage.then](Style style, StageLog& log) {
