@@ -86,9 +86,9 @@ std::string reason(const Producer& p, const Space& space, const Cluster& cluster
                      format_rate((network ? cluster.network : cluster.local).bytes_per_s));
 }
 
-// What a library's product, followed by the collective, would take, where the cluster knows of a library that multiplies
-// faster and a plan's own tiles would lose to it. None: no such library, or fusing wins. The tiles of a plan are made by
-// Weft's kernels, so this is told and not taken; a window lets the library be the producer.
+// What a library's product, followed by the collective, would take, where the cluster knows of a faster library and a
+// plan's own tiles would lose to it. None: no such library, or fusing wins. The tiles of a plan are made by Weft's
+// kernels, so this is told and not taken; a window lets the library be the producer.
 std::optional<double> faster_by_library(const Producer& p, const Space& space, const std::vector<Route>& known,
                                         const Cluster& cluster, const Builder& builder, double fused_s) {
   const bool plain = p.kind == ProducerKind::gemm && p.weight == Dtype::f32 && !p.has_epilogue() && !p.addend;

@@ -25,8 +25,8 @@ std::int64_t usual_k_block() {
 // the second-level cache meanwhile. Rows are a multiple of every variant's block.
 constexpr std::int64_t kGroupCols = 64, kChunkRows = 96;
 
-// Rows of b a whole number of pages apart share few sets of a cache: asked for early, they would be gone again when they
-// are packed (64 x 4096 x 1024, avx2: 76 GF/s without asking, 69 with; 320 x 3000 x 777: 97 and 101).
+// Rows of b a whole number of pages apart share few sets of a cache: asked for early, they would be gone again when
+// they are packed (64 x 4096 x 1024, avx2: 76 GF/s without asking, 69 with; 320 x 3000 x 777: 97 and 101).
 constexpr std::int64_t kPageBytes = 4096;
 
 void check(const GemmShape& shape) {

@@ -46,8 +46,8 @@ class LimitTable {
   };
   std::vector<Limits> all_;
   std::vector<Move> moves_;  // of each: where it went last, nearly always where it goes
-  // By a hash, the latest with it. An exchange has a limit for each pair of ranks, met once: a map of all of them took a
-  // seventh of its proof. One that is met again soon is still here; one that is not gets another number.
+  // By a hash, the latest with it. An exchange has a limit for each pair of ranks, met once: a map of all of them took
+  // a seventh of its proof. One that is met again soon is still here; one that is not gets another number.
   std::array<std::int32_t, 1024> latest_;
 };
 

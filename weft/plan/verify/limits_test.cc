@@ -1,4 +1,4 @@
-// Limits of rows by number: the same again soon has the same number, however many there are, and what they mean is kept.
+// Limits of rows by number: the same again soon has the same number, however many there are; what they mean is kept.
 #include "weft/plan/verify/limits.h"
 
 #include <gtest/gtest.h>

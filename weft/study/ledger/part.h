@@ -69,7 +69,7 @@ class MeasuredPart {
   const Result& finish_fused();
   const Result& keep(const Inputs& inputs, Matrix result);  // remembers what check() looks at
 
-  // Whose weights are the same in every run: the style `compute` takes the fastest product there is, a library's or ours.
+  // Whose weights are the same in every run: the style `compute` takes the fastest product there is, whoever makes it.
   void try_libraries() { tries_libraries_ = true; }
   bool tries_libraries() const { return tries_libraries_; }
   void without_panels() { tries_panels_ = false; }  // who runs several parts beside each other needs none
