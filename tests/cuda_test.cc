@@ -10,6 +10,7 @@
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/executor.h"
 #include "weft/exec/cuda/plans_test.h"
+#include "weft/exec/cuda/window_map.h"
 #include "weft/exec/cuda/small/bag_executor.h"
 #include "weft/exec/cuda/small/bags_test.h"
 #include "weft/exec/cuda/small/gemv_executor.h"
@@ -440,6 +441,26 @@ TEST_F(Cuda, BagsRaiseTheCountersOfTheirPlan) {
       const int counter = static_cast<int>(lane.counter);
       ASSERT_EQ(bags.counters(lane.signal_rank)[lane.counter], 5 * expander.counter_total(counter, lane.signal_rank));
     }
+}
+
+// 2 MB for each receiver: rank r writes r * 4 + d into what is for rank d.
+TEST_F(Cuda, WhatIsWrittenThroughAWindowLiesAtItsReceivers) {
+  const CudaCase c{"", 4096, 1024, 16, {128, 256}, 4, Route::direct, WeightLayout::nk, SpaceKind::all_to_all};
+  const Plan plan = testing_cuda::plan_of(c);
+  MappedWindows windows(plan);
+  const std::int64_t part = 1024 * 1024;
+  for (int r = 0; r < 4; ++r) {
+    std::vector<std::uint16_t> made;
+    for (int d = 0; d < 4; ++d) made.insert(made.end(), num(part), static_cast<std::uint16_t>(r * 4 + d));
+    const DeviceMemory from = on_device(made);
+    copy_on_device(windows.window(r), from.data(), from.bytes());
+  }
+  for (int d = 0; d < 4; ++d) {
+    const auto found = from_device<std::uint16_t>(windows.output(d), num(4 * part));
+    for (int r = 0; r < 4; ++r)
+      for (const std::int64_t i : {std::int64_t{0}, part / 2, part - 1})
+        EXPECT_EQ(found[at(r * part + i)], r * 4 + d) << "from rank " << r << " to rank " << d;
+  }
 }
 
 TEST_F(Cuda, RefusesSharedNicsAndOperandsOfOtherRanks) {

@@ -21,6 +21,7 @@
 #include "cli/bench/sizes.h"
 #include "cli/bench/sweep.h"
 #include "cli/command.h"
+#include "cli/device_link.h"
 #include "cli/flag_values.h"
 #include "cli/measured.h"
 #include "cli/op_flags.h"
@@ -196,13 +197,6 @@ void check_all(const Flags& flags, const OpSpec& spec) {
   }
 }
 
-std::optional<Pace> pace_of(const Flags& flags) {
-  if (flags.ranks.link == "hbm" || flags.ranks.link == "shm" || flags.ranks.link == "pcie") return {};
-  const auto link = paced_link(flags.ranks.link);
-  if (!link) bad_input("--link {} is no link of a GPU's ranks; use hbm, pcie, or RATE,LATENCY", flags.ranks.link);
-  return Pace{link->bytes_per_s, link->latency_s, std::max(flags.op.ranks_per_host, 1), link->fabric};
-}
-
 // All ranks are this process's: they share one GPU.
 int run_on_device(const Flags& flags) {
   if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.ranks.trace.empty())
@@ -211,11 +205,10 @@ int run_on_device(const Flags& flags) {
   Progress progress(Progress::Who::speaks);
   DeviceStudyOptions options;
   options.rounds = flags.rounds;
-  options.pace = pace_of(flags);
-  options.link = flags.ranks.link == "pcie" ? CudaLink::pcie : CudaLink::hbm;
+  const std::string link = take_device_link(flags.ranks.link, flags.op.ranks_per_host, &options);
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
   const Measurement m = measure_on_device(spec, options);
-  const ReportContext context{spec.ranks, 1, flags.ranks.link == "shm" ? "hbm" : flags.ranks.link, {}, device_name()};
+  const ReportContext context{spec.ranks, 1, link, {}, device_name()};
   fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
   return 0;
 }

@@ -27,6 +27,7 @@
 #include "weft/world/world.h"
 
 #include "cli/command.h"
+#include "cli/device_link.h"
 #include "cli/flag_values.h"
 #include "cli/ledger/report.h"
 #include "cli/out_file.h"
@@ -50,7 +51,7 @@ constexpr const char* kBlockLink = "250mbit,10us";
 constexpr const char* kDefaultSvg = "weft-ledger.svg";
 
 struct Flags {
-  std::string workload, svg, save;
+  std::string workload, svg, save, device = "cpu";
   ModelTaskOptions model{.model = kModel, .tokens = kTokens};
   RankFlags ranks{.count = kModelRanks, .link = ""};  // an empty link: the one that suits
   std::optional<int> rounds;
@@ -174,7 +175,24 @@ int run_rank(const Flags& flags) {
   return 0;
 }
 
+// All ranks are this process's: they share one GPU.
+int run_on_device(const Flags& flags) {
+  if (flags.of_model() || !flags.ranks.trace.empty() || !flags.svg.empty())
+    bad_input("--device cuda measures the products of --workload NAME; leave out --model, --trace and --svg");
+  if (flags.num_rounds() < 1 || flags.num_rounds() > 10'000)
+    bad_input("--rounds is {}; use 1 to 10000", flags.num_rounds());
+  DeviceStudyOptions options;
+  options.rounds = flags.num_rounds();
+  const std::string link = take_device_link(flags.ranks.link, 1, &options);
+  DeviceLedger ledger = measure_device_ledger(workload_of(flags), flags.ranks.count, options);
+  ledger.table.link.name = link;
+  print_ledger(flags, json_of(ledger, device_name()), text_of(ledger, device_name()));
+  return 0;
+}
+
 int run(Flags flags) {
+  if (flags.device != "cpu" && flags.device != "cuda") bad_input("--device is {}; use cpu or cuda", flags.device);
+  if (flags.device == "cuda") return run_on_device(flags);
   flags.ranks.count = num_ranks(flags.ranks.count);
   const auto before = [&] {
     check_and_print_title(flags);
@@ -223,6 +241,8 @@ void add_common_flags(CLI::App& app, Flags* flags) {
                          kBlockRounds))
       ->type_name("K");
   add_trace_flag(app, &flags->ranks);
+  app.add_option("--device", flags->device, "--workload: cpu, or cuda: all ranks on one GPU, products alone (cpu)")
+      ->type_name("D");
   add_out_file(app, "--save", &flags->save, "write the JSON object to a file as well");
   app.add_flag("--json", flags->json, "one JSON object on standard output");
 }
@@ -238,7 +258,8 @@ void add_ledger(CLI::App& app, Run* chosen) {
   ledger::add_common_flags(*command, flags.get());
   command->footer(
       "Example:\n  weft ledger\n  weft ledger --model DIR --spd FILE --link 1gbit,50us\n  weft ledger --train\n"
-      "  weft ledger --workload mixtral-8x7b --link 200mbit,20us --json");
+      "  weft ledger --workload mixtral-8x7b --link 200mbit,20us --json\n"
+      "  weft ledger --workload t-nlg --full --device cuda --ranks 4 --link pcie");
   command->callback([=] {
     if (!flags->of_model() && command->count("--ranks") == 0) flags->ranks.count = ledger::kBlockRanks;
     *chosen = [flags] { return ledger::run(*flags); };

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/study/device/device_ledger.h"
 #include "weft/study/ledger/advice.h"
 
 namespace weft::cli::ledger {
@@ -21,6 +22,8 @@ std::string text_of(const BlockLedger& ledger, const std::string& svg_path);
 std::string text_of(const ModelLedger& ledger);
 Json json_of(const BlockLedger& ledger, const std::string& svg_path);
 Json json_of(const ModelLedger& ledger);
+std::string text_of(const DeviceLedger& ledger, const std::string& device);
+Json json_of(const DeviceLedger& ledger, const std::string& device);
 
 std::string block_svg(const BlockLedger& ledger);  // sequential above, fused below, rank by rank
 std::string sizes_text(const Workload& workload);  // "256 tokens, hidden 2128, ffn 8512"
