@@ -198,9 +198,9 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--route", f->route,
                  "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling, torus")
       ->type_name("ROUTE");
-  app.add_option("--torus", f->torus, "all_reduce by torus: its rows,columns (as square as may be)")
+  app.add_option("--torus", f->torus, "all_reduce by torus: dimensions, as 16,8 or 4,4,4 (two, nearly square)")
       ->delimiter(',')
-      ->type_name("R,C");
+      ->type_name("N,N,...");
   add_number(app, "--slices", &f->slices, "all_reduce by ring, two_shot or two_level: slices (chosen)", 1)
       ->type_name("S");
   app.add_option("--wire", f->wire, "partial sums travel as f32, bf16 or int8")->type_name("TYPE");

@@ -25,6 +25,13 @@ constexpr Shape kShapes[] = {
 
 constexpr std::size_t kUnevenTables = 5;  // of the producers
 
+// A torus of three dimensions where ranks are 2 x 2 x 2, else of two.
+SpaceOptions cube_of(int num_ranks) {
+  SpaceOptions out;
+  if (num_ranks == 8) out.torus = {2, 2, 2};
+  return out;
+}
+
 std::vector<Producer> producers(const Shape& s, int num_ranks) {
   std::vector<Producer> out;
   const GemmOptions plain{.m = s.m, .n = s.n, .k = s.k, .tile = s.tile};
@@ -95,7 +102,7 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
   if (num_ranks > 1 && (num_ranks & (num_ranks - 1)) == 0 && p.m % num_ranks == 0)
     add(cases, with_residual, all_reduce(mesh, "tp"), Route::halving_doubling);
   if ((num_ranks == 4 || num_ranks == 6 || num_ranks == 8) && p.m % num_ranks == 0)
-    add(cases, with_residual, all_reduce(mesh, "tp"), Route::torus);
+    add(cases, with_residual, all_reduce(mesh, "tp", cube_of(num_ranks)), Route::torus);
   SpaceOptions wire;
   wire.wire = Dtype::bf16;
   add(cases, p, all_reduce(mesh, "tp", wire), Route::two_shot);

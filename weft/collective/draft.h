@@ -85,8 +85,8 @@ Plan build_keep(const Producer& producer, int num_ranks);
 Plan build_reduce_scatter(const Producer& producer, const Space& space, Route route);
 Plan build_all_reduce(const Producer& producer, const Space& space, Route route);
 Plan build_halving_doubling_all_reduce(Producer producer, const Space& space);  // where ranks and rows are even
-Plan build_torus_all_reduce(Producer producer, const Space& space);  // where ranks are rows x columns and rows even
-std::vector<int> torus_of(const Space& space);                       // its rows and columns
+Plan build_torus_all_reduce(Producer producer, const Space& space);  // where ranks fill a torus and rows are even
+std::vector<int> torus_of(const Space& space);                       // its dimensions
 Plan build_all_gather(const Producer& producer, const Space& space, Route route);
 Plan build_window_reduce_scatter(const Producer& producer, const Space& space);
 Plan build_all_to_all(const Producer& producer, const Space& space, Route route = Route::direct);

@@ -7,8 +7,6 @@
 //   order   a tree: what a round brings is a sum already. So the plan says sum = any: each contribution once, in an
 //           order of its own, the same in every run
 //   tiles   end where chunks do, so chunks are of equal rows. Rounds share tiles, so the proof goes tile by tile
-#include <algorithm>
-
 #include "weft/base/error.h"
 #include "weft/collective/reduce.h"
 
@@ -28,17 +26,7 @@ void check_halves(const Producer& p, const Space& space) {
   const int n = space.num_ranks();
   if (n < 2 || (n & (n - 1)) != 0)
     bad_input("route halving_doubling is for 2, 4, 8, ... ranks, not {}; use ring or two_shot", n);
-  if (p.m % n != 0)
-    bad_input("route halving_doubling cuts {} rows into {} equal chunks: {} are left over; use {} rows, or ring", p.m,
-              n, p.m % n, p.m + n - p.m % n);
-  if (space.options.wire != Dtype::f32 || sums_format(space) != Dtype::f32)
-    bad_input("route halving_doubling sends f32; leave wire and wire_sums out, or use ring or two_shot");
-}
-
-std::int64_t rows_of_tiles(std::int64_t chunk, std::int64_t most) {
-  std::int64_t rows = std::min(chunk, most);
-  while (chunk % rows != 0) --rows;
-  return rows;
+  check_equal_chunks(p, space, Route::halving_doubling);
 }
 
 void add_rounds(Draft& draft, int num_ranks) {

@@ -12,6 +12,8 @@
 //             rows.
 #include "weft/collective/reduce.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -38,6 +40,21 @@ Draft reduce_draft(const char* name, const Producer& p, const Space& space, Rout
   draft.param("slot", ceil_div(slot_rows, p.tile[0]) * ceil_div(p.n, p.tile[1]));
   draft.param("tiles", all_tiles(p, num_ranks));
   return draft;
+}
+
+void check_equal_chunks(const Producer& p, const Space& space, Route route) {
+  const int num_ranks = space.num_ranks();
+  if (p.m % num_ranks != 0)
+    bad_input("route {} cuts {} rows into {} equal chunks: {} are left over; use {} rows, or ring", to_string(route),
+              p.m, num_ranks, p.m % num_ranks, p.m + num_ranks - p.m % num_ranks);
+  if (space.options.wire != Dtype::f32 || sums_format(space) != Dtype::f32)
+    bad_input("route {} sends f32; leave wire and wire_sums out, or use ring or two_shot", to_string(route));
+}
+
+std::int64_t rows_of_tiles(std::int64_t chunk, std::int64_t most) {
+  std::int64_t rows = std::min(chunk, most);
+  while (chunk % rows != 0) --rows;
+  return rows;
 }
 
 Owed owed_sum(const Draft& draft, PieceRule piece, const Expr& chunk) {

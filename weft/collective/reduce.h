@@ -14,6 +14,11 @@ struct Inbox {
 Draft reduce_draft(const char* name, const Producer& producer, const Space& space, Route route,
                    std::int64_t slot_rows = 0);
 
+// Routes whose chunks are of equal rows and whose sums go as f32: throws bad_input where these cannot be.
+void check_equal_chunks(const Producer& producer, const Space& space, Route route);
+// The most rows of a tile that ends where such a chunk does.
+std::int64_t rows_of_tiles(std::int64_t chunk, std::int64_t most);
+
 // The owner's sum of a chunk, in `piece` of its rank.
 Owed owed_sum(const Draft& draft, PieceRule piece, const Expr& chunk);
 // All sums on every rank.

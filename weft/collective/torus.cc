@@ -1,126 +1,186 @@
-// An all_reduce dimension by dimension, for ranks on a torus of H x L: rank r is the place r % L of row r / L, and all
-// that moves goes to a neighbour. The rows of the output are cut into L blocks, one per place, of H chunks each.
+// An all_reduce dimension by dimension, for ranks on a torus: all that moves goes to a neighbour. Of n0 x n1 x ...
+// ranks, neighbours along the last dimension have neighbouring numbers; it is gone along first. The rows of the output
+// are cut into as many blocks as that dimension has places, each block into as many as the dimension before it has, and
+// so on down to chunks, one per rank: chunk number and rank number have the same digits, in opposite order.
 //
-//   along rows      block p visits the places p + 1, p + 2, ..., p: each makes its tiles, adds what came, and passes on
-//   along columns   chunk g of the block that stays visits the rows g + 1, ..., g in the same way: its tiles are made
-//                   on the way, so no pass over memory is made only to add
-//   and back        finished chunks go down the column, then blocks go along the row
+//   reduce   along a dimension, block p visits the places p + 1, p + 2, ..., p: each makes its tiles, adds what came,
+//            and passes on. What stays is cut further for the next dimension: its tiles are made on the way there, so
+//            no pass over memory is made only to add
+//   gather   finished chunks go along the first dimension, then those that are there along the next
 //
-//   bytes   those of a ring; 2 (L - 1) + 2 (H - 1) latencies in place of 2 (N - 1)
-//   order   of rows first, then of columns: not that of flat routes, so the plan says sum = any: each contribution
-//           once, in an order of its own, the same in every run
+//   bytes   those of a ring; 2 (n0 - 1) + 2 (n1 - 1) + ... latencies in place of 2 (N - 1)
+//   order   of the last dimension first: not that of flat routes, so the plan says sum = any: each contribution once,
+//           in an order of its own, the same in every run
 //   tiles   end where chunks do, so chunks are of equal rows
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "weft/base/error.h"
 #include "weft/collective/reduce.h"
-#include "weft/collective/two_level.h"
 
 namespace weft {
 namespace {
 
 using namespace var;  // NOLINT: the vocabulary of rules
 
-const Expr right = host * L + (r + 1) % L, left = host * L + (r - 1) % L, below = (r + L) % N, above = (r - L) % N;
-const Expr G = Expr::name("G"), B = Expr::name("B");  // chunk of a block, block
+void check_torus(const Producer& p, const Space& space, const std::vector<int>& dims) {
+  const int n = space.num_ranks();
+  std::int64_t product = 1;
+  for (const int size : dims) product *= size < 2 ? 0 : size;
+  if (dims.size() < 2 || product != n)
+    bad_input("route torus is for two or more dimensions of 2 or more ranks each, but {} ranks are on {}; use ring", n,
+              fmt::join(dims, " x "));
+  check_equal_chunks(p, space, Route::torus);
+}
 
-struct TorusParts {
-  int rows, columns;            // inboxes: L - 1 blocks, H - 1 chunks
-  int full_rows, full_columns;  // tiles of them that are there
-  int used_rows, used_columns, credit;
-  int y, open, got;
+bool is_one(const Expr& e) { return e.node().op == Expr::Op::number && e.node().value == 1; }
+Expr times(const Expr& a, const Expr& b) { return is_one(a) ? b : is_one(b) ? a : a * b; }
+
+// One dimension of the torus, as rules name it, and what it needs.
+struct TorusDimension {
+  Expr size;             // places
+  Expr chunks;           // of a block along it: the product of the dimensions before it
+  Expr place, up, down;  // of this rank; the ranks next to it
+  int inbox = 0, full = 0, used = 0;
 };
 
-void check_torus(const Producer& p, const Space& space, int rows, int columns) {
-  const int n = space.num_ranks();
-  if (rows < 2 || columns < 2 || rows * columns != n)
-    bad_input("route torus is for rows times columns, 2 or more of each, but {} ranks are on {} x {}; use ring", n,
-              rows, columns);
-  if (p.m % n != 0)
-    bad_input("route torus cuts {} rows into {} equal chunks: {} are left over; use {} rows, or ring", p.m, n, p.m % n,
-              p.m + n - p.m % n);
-  if (space.options.wire != Dtype::f32 || sums_format(space) != Dtype::f32)
-    bad_input("route torus sends f32; leave wire and wire_sums out, or use ring or two_shot");
-}
+class TorusDraft {
+ public:
+  TorusDraft(Draft& draft, const std::vector<int>& dims) : draft_(draft) {
+    const int count = int_size(dims);
+    std::vector<Expr> sizes;
+    for (int d = 0; d < count; ++d) {
+      const std::string name = fmt::format("n{}", d);
+      draft.param(name, dims[at(d)]);
+      sizes.push_back(Expr::name(name));
+    }
+    for (int d = 0; d < count; ++d) {
+      Expr before = 1, after = 1;
+      for (int j = 0; j < d; ++j) before = times(before, sizes[at(j)]);
+      for (int j = d + 1; j < count; ++j) after = times(after, sizes[at(j)]);
+      dims_.push_back(dimension(d, sizes[at(d)], before, after));
+    }
+    credit_ = draft.credit_counter(count);
+    y_ = draft.output(m, n);
+    open_ = draft.open_counter(count);
+    got_ = draft.counter("got", N * slot, 1);
+  }
 
-TorusParts torus_parts(Draft& draft) {
-  TorusParts out;
-  const auto inbox = [&](const char* name, const Expr& chunks) {
-    Buffer buffer;
-    buffer.name = name, buffer.shape = {chunks * cap, n};
-    return draft.buffer(buffer);
-  };
-  out.rows = inbox("inbox", (L - 1) * H), out.columns = inbox("columns", H - 1);
-  out.full_rows = draft.counter("full", (L - 1) * H * slot, 1);
-  out.full_columns = draft.counter("full_columns", (H - 1) * slot, 1);
-  out.used_rows = draft.counter("used", 1, (L - 1) * H * slot);
-  out.used_columns = draft.counter("used_columns", 1, (H - 1) * slot);
-  out.credit = draft.credit_counter(2);
-  out.y = draft.output(m, n);
-  out.open = draft.open_counter(2);
-  out.got = draft.counter("got", N * slot, 1);
-  return out;
-}
+  void add_rules() {
+    std::vector<SignalRule> opened;
+    for (int d = 0; d < int_size(dims_); ++d) opened.push_back(signal(dims_[at(d)].down, open_).index(d));
+    draft_.open(opened);
+    for (int d = int_size(dims_) - 1; d >= 0; --d) draft_.add(reduce(d));
+    for (int d = 0; d < int_size(dims_); ++d) draft_.add(gather(d));
+    for (int d = int_size(dims_) - 1; d >= 0; --d) {
+      const TorusDimension& along = dims_[at(d)];
+      draft_.credit(wait(along.used).reaches(times(along.size - 1, along.chunks) * slot),
+                    {signal(along.down, credit_).index(d)});
+    }
+    draft_.plan.owed = {owed_sums(draft_, y_)};
+  }
 
-BoxRule chunk_at(const Expr& slot_of) { return rows(slot_of * cap, slot_of * cap + cap); }
+ private:
+  // The inbox has a slot for each chunk that comes: those of all blocks but the one that this rank begins with.
+  TorusDimension dimension(int d, const Expr& size, const Expr& before, const Expr& after) {
+    TorusDimension out{size, before, (is_one(after) ? r : r / after) % size, {}, {}};
+    const Expr others = r - times(out.place, after);
+    out.up = others + times((out.place + 1) % size, after);
+    out.down = others + times((out.place - 1) % size, after);
+    const Expr chunks = times(size - 1, before);
+    Buffer inbox;
+    inbox.name = fmt::format("inbox{}", d), inbox.shape = {chunks * cap, n};
+    out.inbox = draft_.buffer(inbox);
+    out.full = draft_.counter(fmt::format("full{}", d), chunks * slot, 1);
+    out.used = draft_.counter(fmt::format("used{}", d), 1, chunks * slot);
+    return out;
+  }
 
-// Blocks of the other places, chunk by chunk in the order in which this row will pass them down its columns. All ranks
-// of a row have the same order, so slots are numbered by turns.
-Rule pass_rows(const Draft& draft, const TorusParts& t) {
-  Rule rule = draft.step("rows", rows(a, b));
-  rule.count = (L - 1) * H;
-  rule.let = {{"B", (place - 1 - s / H) % L},
-              {"G", (host - 1 - s) % H},
-              {"c", B * H + G},
-              {"a", cut(m, N, c)},
-              {"b", cut(m, N, c + 1)}};
-  const Expr takes = gt(s, H - 1);
-  rule.waits = {wait(t.full_rows).index((s - H) * slot).per_lane().when(takes), wait(t.credit).index(1).lag(1)};
-  rule.sources = {piece(t.rows, chunk_at(s - H)).when(takes)};
-  rule.targets = {piece(t.rows, chunk_at(s)).of(right)};
-  rule.signals = {signal(right, t.full_rows).index(s * slot).per_lane(), signal(r, t.used_rows).when(takes)};
-  return rule;
-}
+  static BoxRule slot_at(const Expr& chunk) { return rows(chunk * cap, chunk * cap + cap); }
 
-// This place's block, chunk by chunk, the next row's last need first; its own chunk last.
-Rule pass_columns(const Draft& draft, const TorusParts& t) {
-  Rule rule = draft.step("columns", rows(a, b));
-  const Expr last = (L - 2) * H + s, own = eq(s, H - 1), takes = gt(s, 0), passes = lt(s, H - 1);
-  rule.count = H;
-  rule.let = {{"G", (host - 1 - s) % H}, {"c", place * H + G}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
-  rule.waits = {wait(t.full_rows).index(last * slot).per_lane(),
-                wait(t.full_columns).index((s - 1) * slot).per_lane().when(takes),
-                wait(t.credit).index(0).lag(1).when(passes), wait(t.open).index(0).when(own)};
-  rule.sources = {piece(t.columns, chunk_at(s - 1)).when(takes), piece(t.rows, chunk_at(last))};
-  rule.targets = {piece(t.columns, chunk_at(s)).of(below).when(passes), piece(t.y, rows(a, b)).when(own),
-                  piece(t.y, rows(a, b)).of(below).when(own)};
-  rule.signals = {signal(below, t.full_columns).index(s * slot).per_lane().when(passes), signal(r, t.used_rows),
-                  signal(r, t.used_columns).when(takes), signal(r, t.got).index(c * slot).per_lane().when(own),
-                  signal(below, t.got).index(c * slot).per_lane().when(own)};
-  rule.finish = draft.producer.has_epilogue() ? own : Expr(0);
-  return rule;
-}
+  // The chunk of turn `turn` along dimension d: this rank's place in the dimensions after it, and in the others the
+  // places from `first` before its own on, the first dimension fastest.
+  std::vector<Let> chunk_lets(int d, int first, const Expr& turn) const {
+    std::vector<Let> out;
+    Expr number = 0;
+    for (int j = int_size(dims_) - 1; j >= 0; --j) {
+      const TorusDimension& along = dims_[at(j)];
+      Expr place_of = along.place;
+      if (j <= d) {
+        const std::string name = fmt::format("p{}", j);
+        out.push_back({name, (along.place - first - (is_one(along.chunks) ? turn : turn / along.chunks)) % along.size});
+        place_of = Expr::name(name);
+      }
+      place_of = times(place_of, along.chunks);
+      number = j + 1 == int_size(dims_) ? place_of : number + place_of;
+    }
+    out.push_back({"c", number});
+    out.push_back({"a", cut(m, N, c)});
+    out.push_back({"b", cut(m, N, c + 1)});
+    return out;
+  }
 
-// A chunk that has come goes on to `to` where `onward`, else it is only waited for.
-void add_gather(Draft& draft, const TorusParts& t, Rule rule, const Expr& to, int open, const Expr& onward) {
-  rule.waits = {wait(t.got).index(c * slot).per_lane(), wait(t.open).index(open).when(onward)};
-  rule.sources = {piece(t.y, rows(a, b)).when(onward)};
-  rule.targets = {piece(t.y, rows(a, b)).of(to).when(onward)};
-  rule.signals = {signal(to, t.got).index(c * slot).per_lane().when(onward)};
-  draft.add(std::move(rule));
-}
+  // The slot of dimension `e`, gone along before d, that has this turn's chunk: its last block is this rank's own, and
+  // of that what the dimensions between kept comes last.
+  Expr slot_of_earlier(int e, int d) const {
+    Expr out = times(dims_[at(e)].size - 2, dims_[at(e)].chunks);
+    for (int between = d + 1; between < e; ++between)
+      out = out + times(dims_[at(between)].size - 1, dims_[at(between)].chunks);
+    return out + s;
+  }
 
-void add_gathers(Draft& draft, const TorusParts& t) {
-  Rule columns = draft.trigger("gather_columns", rows(a, b));
-  columns.count = H - 1;
-  columns.let = {{"G", (host - 1 - s) % H}, {"c", place * H + G}, {"a", cut(m, N, c)}, {"b", cut(m, N, c + 1)}};
-  add_gather(draft, t, columns, below, 0, lt(s, H - 2));
-  Rule along = draft.trigger("gather_rows", rows(a, b));
-  along.count = N;
-  along.let = {{"i", s / H},     {"B", (place - i) % L}, {"G", (host - s) % H},
-               {"c", B * H + G}, {"a", cut(m, N, c)},    {"b", cut(m, N, c + 1)}};
-  add_gather(draft, t, along, right, 1, lt(i, L - 1));
-}
+  // Blocks of the other places, the one that the next rank passes on last; along the first dimension, its own chunk in
+  // the end. All ranks of a line have the same order, so slots are numbered by turns.
+  Rule reduce(int d) const {
+    const TorusDimension& along = dims_[at(d)];
+    const bool is_last = d == 0;
+    Rule rule = draft_.step(fmt::format("reduce{}", d), rows(a, b));
+    rule.count = is_last ? along.size : times(along.size - 1, along.chunks);
+    rule.let = chunk_lets(d, 1, s);
+    const Expr takes = gt(s, is_one(along.chunks) ? Expr(0) : along.chunks - 1),
+               passes = is_last ? lt(s, along.size - 1) : Expr(1), own = is_last ? eq(s, along.size - 1) : Expr(0);
+    rule.waits = {wait(along.full).index((s - along.chunks) * slot).per_lane().when(takes),
+                  wait(credit_).index(d).lag(1).when(passes)};
+    rule.sources = {piece(along.inbox, slot_at(s - along.chunks)).when(takes)};
+    rule.targets = {piece(along.inbox, slot_at(s)).of(along.up).when(passes)};
+    rule.signals = {signal(along.up, along.full).index(s * slot).per_lane().when(passes),
+                    signal(r, along.used).when(takes)};
+    for (int e = d + 1; e < int_size(dims_); ++e) {
+      const TorusDimension& earlier = dims_[at(e)];
+      rule.waits.push_back(wait(earlier.full).index(slot_of_earlier(e, d) * slot).per_lane());
+      rule.sources.push_back(piece(earlier.inbox, slot_at(slot_of_earlier(e, d))));
+      rule.signals.push_back(signal(r, earlier.used));
+    }
+    if (is_last) {
+      rule.waits.push_back(wait(open_).index(0).when(own));
+      for (const Expr& to : {r, along.up}) {
+        rule.targets.push_back(piece(y_, rows(a, b)).of(to).when(own));
+        rule.signals.push_back(signal(to, got_).index(c * slot).per_lane().when(own));
+      }
+    }
+    rule.finish = draft_.producer.has_epilogue() ? own : Expr(0);
+    return rule;
+  }
+
+  // What is here goes on to the next rank; what has come all the way is only waited for. Along the first dimension the
+  // step that made a chunk has sent it.
+  Rule gather(int d) const {
+    const TorusDimension& along = dims_[at(d)];
+    const int first = d == 0 ? 1 : 0;
+    Rule rule = draft_.trigger(fmt::format("gather{}", d), rows(a, b));
+    rule.count = d == 0 ? along.size - 1 : along.size * along.chunks;
+    rule.let = chunk_lets(d, first, s);
+    const Expr onward = lt(d == 0 ? s + 1 : s / along.chunks, along.size - 1);
+    rule.waits = {wait(got_).index(c * slot).per_lane(), wait(open_).index(d).when(onward)};
+    rule.sources = {piece(y_, rows(a, b)).when(onward)};
+    rule.targets = {piece(y_, rows(a, b)).of(along.up).when(onward)};
+    rule.signals = {signal(along.up, got_).index(c * slot).per_lane().when(onward)};
+    return rule;
+  }
+
+  Draft& draft_;
+  std::vector<TorusDimension> dims_;
+  int credit_ = 0, y_ = 0, open_ = 0, got_ = 0;
+};
 
 }  // namespace
 
@@ -135,23 +195,11 @@ std::vector<int> torus_of(const Space& space) {
 
 Plan build_torus_all_reduce(Producer p, const Space& space) {
   const std::vector<int> dims = torus_of(space);
-  if (dims.size() != 2) bad_input("a torus of {} dimensions; route torus has rows and columns", dims.size());
-  check_torus(p, space, dims[0], dims[1]);
-  const std::int64_t chunk = p.m / space.num_ranks();
-  p.tile[0] = std::min(chunk, p.tile[0]);
-  while (chunk % p.tile[0] != 0) --p.tile[0];
+  check_torus(p, space, dims);
+  p.tile[0] = rows_of_tiles(p.m / space.num_ranks(), p.tile[0]);
   Draft draft = reduce_draft("all_reduce", p, space, Route::torus);
   draft.plan.sum = Sum::any;
-  draft.param("L", dims[1]);
-  draft.param("H", dims[0]);
-  const TorusParts t = torus_parts(draft);
-  draft.open({signal(above, t.open).index(0), signal(left, t.open).index(1)});
-  draft.add(pass_rows(draft, t));
-  draft.add(pass_columns(draft, t));
-  add_gathers(draft, t);
-  draft.credit(wait(t.used_rows).reaches((L - 1) * H * slot), {signal(left, t.credit).index(1)});
-  draft.credit(wait(t.used_columns).reaches((H - 1) * slot), {signal(above, t.credit).index(0)});
-  draft.plan.owed = {owed_sums(draft, t.y)};
+  TorusDraft(draft, dims).add_rules();
   return draft.plan;
 }
 

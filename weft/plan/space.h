@@ -50,7 +50,7 @@ struct SpaceOptions {
   std::optional<Dtype> wire_sums = {};
   int root = 0;                    // broadcast: position in the group
   Stack stack = Stack::rows;       // all_to_all
-  std::vector<int> torus;          // all_reduce by torus: its rows and columns; empty: as square as may be
+  std::vector<int> torus;          // all_reduce by torus: its dimensions; empty: two, as square as may be
   std::vector<std::int64_t> rows;  // all_to_all, uneven: most rows from position s to d at [s * N + d]; else empty
 };
 
