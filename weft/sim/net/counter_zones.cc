@@ -13,10 +13,10 @@ CounterZones::Signature CounterZones::signature_of(const Symbolic& positive) con
 
 void CounterZones::add_signal(const NamedCounters& named) {
   const Symbolic value = named.index.positive(digits_);
-  signalled_[signature_of(value)].emplace_back(value.b(), value.b() + named.span);
+  signalled_[signature_of(value)].push_back({value, named.span, named.is_even});
 }
 
-void CounterZones::add_waits(std::vector<NamedCounters> list) { waits_.push_back(std::move(list)); }
+void CounterZones::add_waits(List list) { waits_.push_back(std::move(list)); }
 
 std::int64_t CounterZones::extent(const Signature& signature) const {
   std::int64_t sum = 0;
@@ -25,7 +25,9 @@ std::int64_t CounterZones::extent(const Signature& signature) const {
 }
 
 bool CounterZones::make_zones() {
-  for (auto& [signature, ranges] : signalled_) {
+  for (const auto& [signature, list] : signalled_) {
+    std::vector<Range> ranges;
+    for (const NamedCounters& named : list) ranges.emplace_back(named.index.b(), named.index.b() + named.span);
     std::sort(ranges.begin(), ranges.end());
     for (const auto& [low, high] : ranges) {
       if (!zones_.empty() && zones_.back().digits == signature && low < zones_.back().end) {
@@ -54,7 +56,7 @@ bool CounterZones::make_zones() {
 
 // Of the waits of one list that are in the zone: seen from rank 0, adding one to a digit moves the counters by all of
 // the zone's terms with that digit. The wait itself moves by those it names; by the others the list must map to itself.
-bool CounterZones::fits_zone(const std::vector<NamedCounters>& list, const Zone& zone) const {
+bool CounterZones::fits_zone(const List& list, const Zone& zone) const {
   std::vector<Range> seen;
   for (const NamedCounters& named : list) {
     std::int64_t value = named.index.b();
@@ -88,11 +90,11 @@ bool CounterZones::fits_zone(const std::vector<NamedCounters>& list, const Zone&
   return true;
 }
 
-bool CounterZones::fits(const std::vector<NamedCounters>& list) const {
+bool CounterZones::fits(const List& list) const {
   std::vector<bool> is_placed(list.size(), false);
   for (const Zone& zone : zones_) {
     if (zone.digits.empty()) continue;
-    std::vector<NamedCounters> inside;
+    List inside;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::int64_t low = list[i].index.b();
       const std::int64_t end = low + list[i].span + extent(signature_of(list[i].index));
@@ -103,18 +105,79 @@ bool CounterZones::fits(const std::vector<NamedCounters>& list) const {
     }
     if (!inside.empty() && !fits_zone(inside, zone)) return false;
   }
-  for (std::size_t i = 0; i < list.size(); ++i)  // where nothing moves
-    if (!is_placed[i] && !list[i].index.is_constant()) return false;
+  for (std::size_t i = 0; i < list.size(); ++i) {  // where nothing moves
+    if (is_placed[i] || list[i].index.is_constant()) continue;
+    const std::int64_t low = list[i].index.b();
+    if (!rises_at_once(low, low + list[i].span + extent(signature_of(list[i].index)))) return false;
+  }
   return true;
 }
 
-bool CounterZones::are_consistent() {
-  if (!make_zones()) return false;
-  for (std::vector<NamedCounters>& list : waits_) {
-    for (NamedCounters& named : list) named.index = named.index.positive(digits_);
-    if (!fits(list)) return false;
+// Whether the range lies within those of signals that have no digits, and no such signal has only a part of it.
+bool CounterZones::rises_at_once(std::int64_t low, std::int64_t end) const {
+  const auto found = signalled_.find({});
+  if (!whole_ || found == signalled_.end()) return false;
+  bool is_inside = false;
+  for (const NamedCounters& named : found->second) {
+    const std::int64_t begin = named.index.b(), last = begin + named.span;
+    if (end <= begin || last <= low) continue;
+    if (low < begin || end > last || !named.is_even) return false;
+    is_inside = true;
+  }
+  return is_inside;
+}
+
+// `named` as a list of names with the digits `all`, each of `unit` counters: the digits that it lacks must be the low
+// ones, and its span all of their values, without gaps.
+bool CounterZones::spelt_out(const NamedCounters& named, const Signature& all, std::int64_t unit, List* out) const {
+  const Signature own = signature_of(named.index);
+  if (own.size() >= all.size() || !std::equal(own.begin(), own.end(), all.begin())) return false;
+  std::int64_t covered = unit;
+  for (std::size_t i = all.size(); i-- > own.size();) {
+    if (all[i].first != covered) return false;
+    covered *= digits_.size(all[i].second);
+  }
+  if (covered != named.span || !named.is_even) return false;
+  for (std::int64_t from = 0; from < covered; from += unit) {
+    out->push_back({named.index, unit});
+    out->back().index.add(from);
   }
   return true;
+}
+
+// Of several ways in which signals name a family, the one with the most digits is its zone's; the others are lists.
+void CounterZones::spell_out() {
+  const Signature* all = nullptr;
+  for (const auto& [signature, list] : signalled_)
+    if (!all || signature.size() > all->size()) all = &signature;
+  if (!all || all->empty()) return;
+  const Signature finest = *all;
+  const std::int64_t first = signalled_[finest][0].index.b(), unit = finest.back().first;
+  for (auto entry = signalled_.begin(); entry != signalled_.end();) {
+    std::vector<List> lists;
+    bool all_are = entry->first != finest;
+    for (const NamedCounters& named : entry->second) {
+      lists.emplace_back();
+      all_are = all_are && named.index.b() == first && spelt_out(named, finest, unit, &lists.back());
+    }
+    if (all_are) waits_.insert(waits_.end(), lists.begin(), lists.end());
+    entry = all_are ? signalled_.erase(entry) : std::next(entry);
+  }
+  for (List& list : waits_) {
+    List spelt;
+    bool is_spelt = true;
+    for (const NamedCounters& named : list)
+      is_spelt = is_spelt && named.index.b() == first && spelt_out(named, finest, unit, &spelt);
+    if (is_spelt) list = std::move(spelt);
+  }
+}
+
+bool CounterZones::are_consistent() {
+  for (List& list : waits_)
+    for (NamedCounters& named : list) named.index = named.index.positive(digits_);
+  if (whole_) spell_out();
+  if (!make_zones()) return false;
+  return std::all_of(waits_.begin(), waits_.end(), [&](const List& list) { return fits(list); });
 }
 
 }  // namespace weft::netsim

@@ -55,7 +55,8 @@ void set_one(const Job& job, bool is_only, const Topology& topology, const NetOp
   const Expander expander(plan);
   const Program zero = expander.program(0);
   assert(assumptions_hold(plan, expander, zero));  // verify() has proved it
-  const auto symmetry = plan_symmetry(plan, expander, zero, topology);
+  const bool whole = sends_whole_actions(plan, zero, options.script);
+  const auto symmetry = plan_symmetry(plan, expander, zero, topology, whole);
   const bool alone = is_only && job.ranks.empty() && plan.num_ranks == topology.num_ranks;
   Digits digits(std::vector<int>{plan.num_ranks});
   std::vector<int> steps{plan.num_ranks};

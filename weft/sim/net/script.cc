@@ -238,6 +238,12 @@ void mark(const Script& script, Cuts* own, const std::function<Cuts&(std::int32_
 
 }  // namespace
 
+bool sends_whole_actions(const Plan& plan, const Program& zero, const ScriptOptions& options) {
+  const std::int64_t burst = chosen_burst(plan, zero, options, plan.num_ranks);
+  return std::all_of(zero.actions.begin(), zero.actions.end(),
+                     [&](const Action& action) { return action.lanes <= burst; });
+}
+
 Scripts every_script(const Plan& plan, const Expander& expander, const ScriptOptions& options) {
   Scripts out;
   std::vector<Cuts> cuts;

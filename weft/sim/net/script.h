@@ -83,6 +83,9 @@ struct Scripts {
   std::int64_t burst = 0;  // tiles at most
 };
 
+// Whether each action of rank 0 is one burst. Ranks whose programs are one have as many tiles in each.
+bool sends_whole_actions(const Plan& plan, const Program& zero, const ScriptOptions& options);
+
 // One script per rank. Throws bad_input where the plan cannot be expanded or is too large.
 Scripts every_script(const Plan& plan, const Expander& expander, const ScriptOptions& options);
 // The one of rank 0 for all. `raised`: for every signal of its program, the counter as the receiver itself names it.

@@ -4,6 +4,9 @@
 #include "weft/sim/net/symmetry.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
 
 #include "weft/base/error.h"
 #include "weft/sim/net/counter_zones.h"
@@ -92,7 +95,7 @@ struct RuleFormulas {
 
 class Proof {
  public:
-  Proof(const Plan& plan, const Expander& expander, const Program& zero, Digits digits)
+  Proof(const Plan& plan, const Expander& expander, const Program& zero, Digits digits, bool whole)
       : plan_(plan), expander_(expander), zero_(zero), digits_(std::move(digits)) {
     Scope scope;
     scope.names = {"r", "N", "s", "j", "i"};
@@ -109,7 +112,7 @@ class Proof {
     }
     for (const Rule& rule : plan.rules) rules_.emplace_back(rule, scope);
     for (int f = 0; f < int_size(plan.counters); ++f)
-      zones_.emplace_back(digits_, expander.counter_base(f + 1, 0) - expander.counter_base(f, 0));
+      zones_.emplace_back(digits_, expander.counter_base(f + 1, 0) - expander.counter_base(f, 0), whole);
   }
 
   PlanSymmetry prove() {
@@ -252,7 +255,7 @@ class Proof {
       throw NoProof{};
     raised_.push_back(static_cast<std::int32_t>(expander_.counter_base(family, 0) + name));
     if (action.lanes == 0) return;  // it raises nothing
-    zones_[at(family)].add_signal({index, span});
+    zones_[at(family)].add_signal({index, span, per <= 1 || action.lanes % per == 0});
   }
 
   const Plan& plan_;
@@ -268,9 +271,9 @@ class Proof {
 };
 
 std::optional<PlanSymmetry> prove(const Plan& plan, const Expander& expander, const Program& zero,
-                                  const std::vector<int>& sizes) {
+                                  const std::vector<int>& sizes, bool whole) {
   try {
-    return Proof(plan, expander, zero, Digits(sizes)).prove();
+    return Proof(plan, expander, zero, Digits(sizes), whole).prove();
   } catch (const NoProof&) {
     return std::nullopt;
   } catch (const Error&) {  // an expression that has no value for some rank
@@ -281,12 +284,17 @@ std::optional<PlanSymmetry> prove(const Plan& plan, const Expander& expander, co
 }  // namespace
 
 std::optional<PlanSymmetry> plan_symmetry(const Plan& plan, const Expander& expander, const Program& zero,
-                                          const Topology& topology) {
+                                          const Topology& topology, bool whole) {
   const int n = plan.num_ranks;
   std::vector<std::vector<int>> candidates{{n}};
-  for (const Param& p : plan.params)  // "L", as two-level routes have it
-    if (p.name == "L" && p.value > 1 && p.value < n && n % p.value == 0)
+  std::vector<int> dims;
+  for (const Param& p : plan.params) {
+    if (p.name == "L" && p.value > 1 && p.value < n && n % p.value == 0)  // as two-level routes have it
       candidates.push_back({n / static_cast<int>(p.value), static_cast<int>(p.value)});
+    if (p.name == fmt::format("n{}", dims.size()) && p.value > 1 && p.value < n)  // a torus's dimensions
+      dims.push_back(static_cast<int>(p.value));
+  }
+  if (std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()) == n) candidates.push_back(dims);
   if (topology.num_ranks == n && topology.dims.size() > 1) candidates.push_back(topology.dims);
   if (n > 2 && (n & (n - 1)) == 0) {
     std::vector<int> twos;
@@ -294,7 +302,7 @@ std::optional<PlanSymmetry> plan_symmetry(const Plan& plan, const Expander& expa
     candidates.push_back(twos);
   }
   for (const std::vector<int>& sizes : candidates)
-    if (auto found = prove(plan, expander, zero, sizes)) return found;
+    if (auto found = prove(plan, expander, zero, sizes, whole)) return found;
   return std::nullopt;
 }
 

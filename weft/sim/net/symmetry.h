@@ -22,9 +22,11 @@ struct PlanSymmetry {
   std::vector<std::int32_t> raised;  // for every signal of rank 0's program: the counter as its receiver names it
 };
 
-// The first of the ways to see ranks as digits that proves it: one digit, hosts x places, the network's own, twos.
+// The first of the ways to see ranks as digits that proves it: one digit, hosts x places, a torus's dimensions, the
+// network's own, twos. `whole`: actions are one burst each, so what a signal raises rises at one instant. Halving and
+// doubling is symmetric only then: tile by tile, one rank needs first what another needs last.
 std::optional<PlanSymmetry> plan_symmetry(const Plan& plan, const Expander& expander, const Program& zero,
-                                          const Topology& topology);
+                                          const Topology& topology, bool whole = false);
 
 // Which of those renumberings the network shares: ranks whose digits differ by multiples of these are of one class.
 // All sizes: none but itself.

@@ -1,5 +1,7 @@
 #include "weft/sim/net/symmetry.h"
 
+#include <functional>
+#include <numeric>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -155,6 +157,45 @@ TEST(Symmetry, IsNotProvedWhereOneRankIsAnException) {
       has_symmetry(testing_plans::reduce_scatter_plan(testing_plans::small_gemm(33, 16, 4, 4), 4, Route::ring)));
 }
 
+// Tile by tile, rank 0 needs the second half of what round 0 brings for its round 1, rank N - 1 the first.
+TEST(Symmetry, OfHalvingAndDoublingIsThatOfWholeRounds) {
+  for (const int ranks : {4, 8, 32}) {
+    const Space space = testing_plans::space_of(ranks, SpaceKind::all_reduce);
+    const Plan plan =
+        build_all_reduce(testing_plans::small_gemm(8 * ranks, 20, 5, ranks), space, Route::halving_doubling);
+    const Expander expander(plan);
+    const Program zero = expander.program(0);
+    const Topology network = switch_topology(ranks, {1e9, 0});
+    EXPECT_FALSE(plan_symmetry(plan, expander, zero, network));
+    const auto whole = plan_symmetry(plan, expander, zero, network, true);
+    ASSERT_TRUE(whole) << ranks;
+    EXPECT_EQ(whole->digits.size(0), 2);
+    expect_symmetric(plan, *whole);
+    for (const auto& [name, counter] : {std::pair{"double", "got"}, {"halve", "full"}}) {  // names that overlap
+      Plan broken = plan;
+      for (Rule& rule : broken.rules)
+        for (SignalRule& signal : rule.signals)
+          if (rule.name == name && broken.counters[at(signal.counter)].name == counter) signal.index = 0;
+      const Expander other(broken);
+      EXPECT_FALSE(plan_symmetry(broken, other, other.program(0), network, true)) << counter;
+    }
+  }
+}
+
+TEST(Symmetry, OfATorusHasItsDimensions) {
+  for (const std::vector<int>& dims : {std::vector<int>{3, 2}, {4, 2, 3}, {2, 2, 3, 2}}) {
+    const int ranks = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
+    Space space = testing_plans::space_of(ranks, SpaceKind::all_reduce);
+    space.options.torus = dims;
+    const Plan plan = build_all_reduce(testing_plans::small_gemm(4 * ranks, 20, 5, ranks), space, Route::torus);
+    const Expander expander(plan);
+    const auto symmetry = plan_symmetry(plan, expander, expander.program(0), switch_topology(ranks, {1e9, 0}));
+    ASSERT_TRUE(symmetry) << dims.size();
+    EXPECT_EQ(symmetry->digits.num(), int_size(dims));
+    expect_symmetric(plan, *symmetry);
+  }
+}
+
 TEST(Symmetry, FollowsFromTheNetworksKind) {
   const Link link{1e9, 1e-6};
   const Digits ring({8}), grid({4, 2}), twos({2, 2, 2});
@@ -162,6 +203,8 @@ TEST(Symmetry, FollowsFromTheNetworksKind) {
   EXPECT_EQ(shared_steps(grid, torus_topology({4, 2}, {link, link})), (std::vector<int>{1, 1}));
   EXPECT_EQ(shared_steps(ring, torus_topology({4, 2}, {link, link})), (std::vector<int>{2}));
   EXPECT_EQ(shared_steps(twos, switch_topology(8, link)), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(shared_steps(twos, torus_topology({2, 2, 2}, {link, link, link})), (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(shared_steps(ring, torus_topology({2, 2, 2}, {link, link, link})), (std::vector<int>{4}));
   EXPECT_EQ(shared_steps(ring, rails_topology(4, 2, link, link)), (std::vector<int>{2}));
   ClosOptions clos{.ranks = 8, .ranks_per_leaf = 4, .num_spines = 2, .link = link, .uplink = link};
   EXPECT_EQ(shared_steps(ring, clos_topology(clos)), (std::vector<int>{4}));
@@ -178,8 +221,8 @@ TEST(Symmetry, FollowsFromTheNetworksKind) {
 TEST(Symmetry, RoutesMoveWithTheirEnds) {
   const Link link{1e9, 1e-6};
   for (const Topology& t :
-       {ring_topology(8, link), torus_topology({4, 2}, {link, link}), switch_topology(8, link), full_topology(8, link),
-        rails_topology(4, 2, link, link),
+       {ring_topology(8, link), torus_topology({4, 2}, {link, link}), torus_topology({2, 2, 2}, {link, link, link}),
+        switch_topology(8, link), full_topology(8, link), rails_topology(4, 2, link, link),
         clos_topology({.ranks = 8, .ranks_per_leaf = 4, .num_spines = 2, .link = link, .uplink = link})})
     for (const Digits& digits : {Digits({8}), Digits({4, 2}), Digits({2, 2, 2})}) {
       const Classes classes = classes_of(digits, shared_steps(digits, t), t);
