@@ -134,8 +134,8 @@ double compute_seconds(const RawNode& raw, const NodeFields& fields, const Trace
     return sim::to_seconds(fields.number("takes_ps", 0, kMaxCount));
   if (raw.micros > kMaxMicros) bad_input("{}: takes {} us; give at most {}", fields.where(), raw.micros, kMaxMicros);
   if (raw.micros > 0) return static_cast<double>(raw.micros) * 1e-6;
-  const bool has_ops = fields.find_number("num_ops").has_value(),
-             has_bytes = fields.find_number("tensor_size").has_value();
+  const bool has_ops = fields.find_number("num_ops").value_or(0) != 0,
+             has_bytes = fields.find_number("tensor_size").value_or(0) != 0;
   if (!has_ops && !(has_bytes && raw.type != kComp))
     bad_input("{}: neither duration_micros nor \"num_ops\" says how long it takes; add one", fields.where());
   if (options.flops_per_s <= 0 || options.bytes_per_s <= 0)

@@ -6,6 +6,7 @@
 #include "weft/base/refusal_test.h"
 #include "weft/io/fuzz_test.h"
 #include "weft/io/scratch_folder_test.h"
+#include "weft/sim/step/chakra_words_test.h"
 #include "weft/sim/step/run.h"
 #include "weft/sim/step/training.h"
 
@@ -56,33 +57,12 @@ TEST(Chakra, FusedPairsComeBackByTheirPattern) {
             std::string::npos);
 }
 
+using namespace chakra_words;  // NOLINT: the vocabulary of traces
+
 // Two ranks, written by hand as the format says: a product of 3 us, then an all_reduce of 1 MiB.
-std::string field(int number, std::uint64_t value) {
-  std::string out(1, static_cast<char>(number << 3));
-  for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
-  return out + static_cast<char>(value);
-}
-std::string bytes_field(int number, const std::string& text) {
-  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(text.size()) + text;
-}
-std::string attribute(const std::string& name, int kind, std::uint64_t value) {
-  std::string tag;
-  const unsigned whole = static_cast<unsigned>(kind) << 3;
-  if (whole >= 128)
-    tag = {static_cast<char>(whole | 128), static_cast<char>(whole >> 7)};
-  else
-    tag = std::string(1, static_cast<char>(whole));
-  return bytes_field(10, bytes_field(1, name) + tag + field(0, value).substr(1));
-}
-std::string message(const std::string& text) { return std::string(1, static_cast<char>(text.size())) + text; }
-const std::string kMetadataMessage = message(bytes_field(1, "0.0.4"));
-std::string product(std::uint64_t micros) {
-  return message(field(1, 1) + bytes_field(2, "product") + field(3, 4) + field(7, micros));
-}
-std::string sum(const std::string& size) {
-  return message(field(1, 2) + bytes_field(2, "sum") + field(3, 7) + field(5, 1) + attribute("comm_type", 9, 0) + size);
-}
-const std::string kTrace = kMetadataMessage + product(3) + sum(attribute("comm_size", 9, 1 << 20));
+std::string product(std::uint64_t micros) { return compute(1, micros); }
+std::string sum(const std::string& size) { return all_reduce(2, needs(1) + size); }
+const std::string kTrace = kMetadata + product(3) + sum(attribute("comm_size", 9, 1 << 20));
 
 StepGraph both(const std::string& zero, const std::string& one, const TraceOptions& options = {}) {
   return graph_of_trace("t", {parse_chakra(zero, "t.0.et", 0, options), parse_chakra(one, "t.1.et", 1, options)}, {},
@@ -97,32 +77,47 @@ TEST(Chakra, ATraceByHandTakesItsTime) {
   EXPECT_LT(fused.net.end, result.net.end);
 }
 
+// Each receives before it sends.
+TEST(Chakra, ATraceThatGetsStuckNamesWhoWaitsForWhom) {
+  const auto rank = [](int own, int other) {
+    return kMetadata + compute(1, 3) + transfer(2, 6, 8, other, own, needs(1)) +
+           transfer(3, 5, 8, own, other, needs(2));
+  };
+  const std::string text = refusal([&] { simulate_step(both(rank(0, 1), rank(1, 0)), full_topology(2, {1e9, 1e-6})); });
+  for (const char* part :
+       {"gets stuck", "rank 0 waits in receive \"s\" for rank 1", "rank 1 waits in receive \"s\" for rank 0"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
 TEST(Chakra, RefusalsNameFileNodeAndRemedy) {
   const auto expect = [](const std::string& zero, const std::string& one, const char* part) {
     const std::string text = refusal([&] { both(zero, one); });
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  expect(kTrace, kMetadataMessage + product(3) + sum(attribute("comm_size", 9, 1 << 10)),
+  expect(kTrace, kMetadata + product(3) + sum(attribute("comm_size", 9, 1 << 10)),
          "\"sum\" of rank 1 is \"all_reduce, 2 ranks, 1024 bytes\", but for rank 0");
-  expect(kTrace, kMetadataMessage + product(3), "is entered 1 times by a group of 2 ranks");
-  expect(kMetadataMessage + product(0), kTrace, "t.0.et: node 1 \"product\": neither duration_micros nor \"num_ops\"");
-  expect(kTrace, kMetadataMessage + product(3) + sum(bytes_field(10, bytes_field(1, "comm_size"))),
+  expect(kTrace, kMetadata + product(3), "is entered 1 times by a group of 2 ranks");
+  expect(kMetadata + product(0), kTrace, "t.0.et: node 1 \"product\": neither duration_micros nor \"num_ops\"");
+  expect(kTrace, kMetadata + product(3) + sum(bytes_field(10, bytes_field(1, "comm_size"))),
          "t.1.et: node 2 \"sum\": attribute \"comm_size\" is no whole number");
-  expect(kTrace, kMetadataMessage + product(3) + sum(""), "attribute \"comm_size\" is missing; add it");
-  expect(kTrace, kMetadataMessage + sum(attribute("comm_size", 9, 1)), "needs node 1, which is not there");
+  expect(kTrace, kMetadata + product(3) + sum(""), "attribute \"comm_size\" is missing; add it");
+  expect(kTrace, kMetadata + sum(attribute("comm_size", 9, 1)), "needs node 1, which is not there");
   expect(kTrace, kTrace + product(3), "t.1.et: node 1 is there twice");
   expect("", kTrace, "t.0.et: empty");
-  expect(kTrace, kMetadataMessage + message(field(1, 1) + field(3, 9)), "a node of type 9; use 1 to 7");
-  const std::string loop = message(field(1, 1) + bytes_field(2, "x") + field(3, 4) + field(7, 1) + field(5, 1));
-  expect(kMetadataMessage + loop, kMetadataMessage, "waits for itself");
-  const auto send = [](int type, std::uint64_t size, int from, int to) {
-    return message(field(1, 5) + bytes_field(2, "s") + field(3, static_cast<std::uint64_t>(type)) +
-                   attribute("comm_size", 9, size) + attribute("comm_src", 7, static_cast<std::uint64_t>(from)) +
-                   attribute("comm_dst", 7, static_cast<std::uint64_t>(to)));
-  };
-  expect(kMetadataMessage + send(5, 8, 0, 1), kMetadataMessage + send(6, 9, 0, 1), "is of 9 bytes, but rank 0 sends 8");
-  expect(kMetadataMessage + send(5, 8, 0, 7), kMetadataMessage, "is for rank 7, but there are 2");
-  expect(kMetadataMessage + send(5, 8, 1, 0), kMetadataMessage, "but this is the trace of rank 0");
+  expect(kTrace, kMetadata + message(field(1, 1) + field(3, 9)), "a node of type 9; use 1 to 7");
+  const std::string loop = compute(1, 1, needs(1));
+  expect(kMetadata + loop, kMetadata, "waits for itself");
+  const auto send = [](int type, std::uint64_t size, int from, int to) { return transfer(5, type, size, from, to); };
+  expect(kMetadata + send(5, 8, 0, 1), kMetadata + send(6, 9, 0, 1), "is of 9 bytes, but rank 0 sends 8");
+  expect(kMetadata + send(5, 8, 0, 7), kMetadata, "is for rank 7, but there are 2");
+  expect(kMetadata + send(5, 8, 1, 0), kMetadata, "but this is the trace of rank 0");
+  expect(kMetadata + send(5, 8, 0, 1), kMetadata, "is received by nobody: rank 1 has no receive");
+  expect(kMetadata + send(6, 8, 1, 0), kMetadata, "waits for rank 1, which sends nothing");
+  expect(kMetadata, kMetadata, "t: nothing computes and nothing moves");
+  expect(kMetadata + compute(1, 0, attribute("num_ops", 9, 0)), kTrace, "\"num_ops\" says how long it takes");
+  expect(kTrace, kMetadata + product(3) + sum(attribute("comm_size", 40, 8)), "has a value of kind 40");
+  expect(kTrace, kMetadata + product(3) + sum(attribute("comm_size", 9, 8) + attribute("pg_name", 9, 1)),
+         "attribute \"pg_name\" is no text");
   EXPECT_NE(refusal([] { parse_chakra_groups("[1]", "g.json"); }).find("g.json: no object of groups"),
             std::string::npos);
   EXPECT_NE(refusal([] { load_chakra("/nowhere/x", "", {}); }).find("no file /nowhere/x.0.et"), std::string::npos);

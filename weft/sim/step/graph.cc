@@ -131,6 +131,14 @@ void check_sends(const StepGraph& graph) {
             node_words(graph, left.rank, *left.node), std::get<1>(sent.begin()->first), left.node->tag);
 }
 
+// What takes no time at all is no step.
+void check_work(const StepGraph& graph) {
+  for (const StepProgram& program : graph.programs)
+    for (const StepNode& node : program.nodes)
+      if (node.kind != NodeKind::compute || node.takes > 0) return;
+  bad_input("{}: nothing computes and nothing moves; give nodes that take time", graph.name);
+}
+
 }  // namespace
 
 std::string_view to_string(NodeKind kind) { return weft::name_of(kNodeKinds, kind); }
@@ -147,6 +155,7 @@ void check_graph(const StepGraph& graph) {
   }
   check_collectives(graph);
   check_sends(graph);
+  check_work(graph);
 }
 
 Communicator communicator_of(std::string name, int num_ranks, std::vector<std::vector<std::int32_t>> groups) {
