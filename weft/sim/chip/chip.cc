@@ -39,6 +39,7 @@ const std::array kFields{
     Field{"tile_rows", Kind::count, &Chip::tile_rows, 1, 4096},
     Field{"tile_cols", Kind::count, &Chip::tile_cols, 1, 4096},
     Field{"tile_k", Kind::count, &Chip::tile_k, 1, 4096},
+    Field{"prefetch_slices", Kind::count, &Chip::prefetch_slices, 1, kMaxPrefetch},
     Field{"raster_cols", Kind::count, &Chip::raster_cols, 0, 4096},
     Field{"wavefronts", Kind::count, &Chip::wavefronts, 1, 64},
     Field{"llc_bytes", Kind::bytes, &Chip::llc_bytes, 0, 1e12},

@@ -17,6 +17,8 @@ struct McaStep {
   friend bool operator==(const McaStep&, const McaStep&) = default;
 };
 
+inline constexpr int kMaxPrefetch = 15;
+
 struct Chip {
   std::string name, source;
 
@@ -25,6 +27,7 @@ struct Chip {
   double flops_per_cycle = 0;  // of one CU at the workload's dtype
   double gemm_efficiency = 0;  // of a CU's peak that the inner loop reaches with its operands at hand
   std::int64_t tile_rows = 0, tile_cols = 0, tile_k = 0;
+  int prefetch_slices = 1;       // of K that a workgroup has asked for beside the one it multiplies
   std::int64_t raster_cols = 0;  // tiles of a chunk are claimed in groups of so many columns, row by row; 0: whole rows
   int wavefronts = 1;            // of a workgroup, each with its part of the tile and its own tracker entry
 

@@ -2,6 +2,7 @@
 // machine_move.cc counters, tracker, DMA, collective kernels and links.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -21,15 +22,22 @@ class Machine {
   RunResult run();
 
  private:
+  static constexpr std::int32_t kMaxAhead = kMaxPrefetch + 1;
   enum EventKind : int { memory_served, slice_done, slot_wakes, slot_free, kernel_turn, dma_free, arrives };
   enum RequestKind : std::int16_t { nothing, panel, tile_stored, sources_read, kernel_read, dma_read, arrived };
 
   struct Slot {  // a workgroup's place on a CU
     enum class State { idle, starts, loops, ends };
     State state = State::idle;
+    struct Ahead {  // a slice whose operands were asked for
+      std::int32_t missing = 0;
+      Time ready = 0;  // when they are there, where none is missing
+    };
     bool computing = false, waking = false;
-    std::int32_t lane = -1, slice = -1, missing = 0;
-    Time ready = 0, begun = 0;  // ready: when the next slice's operands are there, where none is missing
+    std::int32_t lane = -1, slice = -1;  // slice: the one that is multiplied, or was last
+    std::int32_t asked = 0;              // slices whose operands were asked for
+    std::array<Ahead, kMaxAhead> ahead;  // by slice, modulo their number
+    Time begun = 0;
   };
   struct Device {
     Device(const DeviceWork& work, const Chip& chip, const RunOptions& options, const Producer& producer,
@@ -41,7 +49,10 @@ class Machine {
     std::vector<Slot> slots;
     std::vector<std::int32_t> parked;        // slot that waits for a lane's gate, or -1
     std::vector<std::int32_t> first_waiter;  // of every panel block: -2 absent, -1 none, else into waiters
-    std::vector<std::pair<std::int32_t, std::int32_t>> waiters;  // slot, next
+    struct Waiter {
+      std::int32_t slot, slice, next;
+    };
+    std::vector<Waiter> waiters;
     std::vector<std::int32_t> free_waiters;
     std::vector<std::uint32_t> counters;
     std::vector<std::int32_t> pending;  // of every gate
@@ -79,7 +90,8 @@ class Machine {
   void claim(int d, std::int32_t slot);
   void begin_lane(int d, std::int32_t slot);
   void load(int d, std::int32_t slot, std::int32_t slice);
-  void want_block(int d, std::int32_t slot, std::int32_t block, std::int64_t bytes);
+  void ask_ahead(int d, std::int32_t slot);
+  void want_block(int d, std::int32_t slot, std::int32_t slice, std::int32_t block);
   void block_came(int d, std::int32_t block);
   std::int64_t block_bytes(int d, std::int32_t block);
   void try_slice(int d, std::int32_t slot);

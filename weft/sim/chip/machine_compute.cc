@@ -27,20 +27,24 @@ void Machine::begin_lane(int d, std::int32_t s) {
   Slot& slot = at(d).slots[static_cast<std::size_t>(s)];
   slot.state = Slot::State::loops;
   slot.begun = engine_.now();
-  load(d, s, 0);
+  slot.asked = 0;
+  ask_ahead(d, s);
   try_slice(d, s);
+}
+
+// As many slices as buffers hold: the one to be multiplied next and those behind it.
+void Machine::ask_ahead(int d, std::int32_t s) {
+  Slot& slot = at(d).slots[static_cast<std::size_t>(s)];
+  while (slot.asked < num_slices_ && slot.asked <= slot.slice + chip_.prefetch_slices) load(d, s, slot.asked++);
 }
 
 void Machine::load(int d, std::int32_t s, std::int32_t slice) {
   Slot& slot = at(d).slots[static_cast<std::size_t>(s)];
   const WorkLane& made = lane(d, slot.lane);
   const auto rows = static_cast<std::int32_t>(at(d).work.row_size.size());
-  slot.missing = 0;
-  slot.ready = engine_.now() + llc_latency_;
-  const std::int32_t left = made.row_panel * num_slices_ + slice;
-  const std::int32_t right = (rows + made.col_panel) * num_slices_ + slice;
-  want_block(d, s, left, block_bytes(d, left));
-  want_block(d, s, right, block_bytes(d, right));
+  slot.ahead[static_cast<std::size_t>(slice % kMaxAhead)] = {0, engine_.now() + llc_latency_};
+  want_block(d, s, slice, made.row_panel * num_slices_ + slice);
+  want_block(d, s, slice, (rows + made.col_panel) * num_slices_ + slice);
 }
 
 std::int64_t Machine::block_bytes(int d, std::int32_t block) {
@@ -53,7 +57,7 @@ std::int64_t Machine::block_bytes(int d, std::int32_t block) {
 }
 
 // Misses of several workgroups on one block are one read.
-void Machine::want_block(int d, std::int32_t s, std::int32_t block, std::int64_t bytes) {
+void Machine::want_block(int d, std::int32_t s, std::int32_t slice, std::int32_t block) {
   Device& device = at(d);
   if (device.cache.uses(block)) return;
   std::int32_t& first = device.first_waiter[static_cast<std::size_t>(block)];
@@ -66,10 +70,11 @@ void Machine::want_block(int d, std::int32_t s, std::int32_t block, std::int64_t
     node = device.free_waiters.back();
     device.free_waiters.pop_back();
   }
-  device.waiters[static_cast<std::size_t>(node)] = {s, std::max(first, -1)};
+  device.waiters[static_cast<std::size_t>(node)] = {s, slice, std::max(first, -1)};
   first = node;
-  ++device.slots[static_cast<std::size_t>(s)].missing;
-  if (!is_coming) device.memory.submit({bytes, Stream::compute, Access::read, Cause::producer_read, panel, block});
+  ++device.slots[static_cast<std::size_t>(s)].ahead[static_cast<std::size_t>(slice % kMaxAhead)].missing;
+  if (!is_coming)
+    device.memory.submit({block_bytes(d, block), Stream::compute, Access::read, Cause::producer_read, panel, block});
 }
 
 void Machine::block_came(int d, std::int32_t block) {
@@ -79,29 +84,32 @@ void Machine::block_came(int d, std::int32_t block) {
   std::int32_t node = device.first_waiter[static_cast<std::size_t>(block)];
   device.first_waiter[static_cast<std::size_t>(block)] = -2;
   while (node >= 0) {
-    const auto [s, next] = device.waiters[static_cast<std::size_t>(node)];
+    const Device::Waiter waiter = device.waiters[static_cast<std::size_t>(node)];
     device.free_waiters.push_back(node);
-    Slot& slot = device.slots[static_cast<std::size_t>(s)];
-    --slot.missing;
-    slot.ready = std::max(slot.ready, engine_.now() + dram_latency_);
-    try_slice(d, s);
-    node = next;
+    Slot& slot = device.slots[static_cast<std::size_t>(waiter.slot)];
+    Slot::Ahead& ahead = slot.ahead[static_cast<std::size_t>(waiter.slice % kMaxAhead)];
+    --ahead.missing;
+    ahead.ready = std::max(ahead.ready, engine_.now() + dram_latency_);
+    try_slice(d, waiter.slot);
+    node = waiter.next;
   }
 }
 
 void Machine::try_slice(int d, std::int32_t s) {
   Slot& slot = at(d).slots[static_cast<std::size_t>(s)];
-  if (slot.state != Slot::State::loops || slot.computing || slot.missing > 0 || slot.waking) return;
-  if (slot.ready > engine_.now()) {
+  if (slot.state != Slot::State::loops || slot.computing || slot.waking || slot.slice + 1 == slot.asked) return;
+  const Slot::Ahead& next = slot.ahead[static_cast<std::size_t>((slot.slice + 1) % kMaxAhead)];
+  if (next.missing > 0) return;
+  if (next.ready > engine_.now()) {
     slot.waking = true;
-    engine_.schedule(slot.ready, slot_wakes, d, s);
+    engine_.schedule(next.ready, slot_wakes, d, s);
     return;
   }
   ++slot.slice;
   slot.computing = true;
   const bool last = slot.slice + 1 == num_slices_;
   engine_.schedule(engine_.now() + (last ? last_slice_ : full_slice_), slice_done, d, s);
-  if (!last) load(d, s, slot.slice + 1);
+  if (!last) ask_ahead(d, s);
 }
 
 void Machine::end_slice(int d, std::int32_t s) {

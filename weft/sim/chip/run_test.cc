@@ -93,6 +93,21 @@ TEST(ToyChip, ReduceScatterAloneInSteps) {
             "    7.000 -     8.000 us  memory  collective write 512 B\n");
 }
 
+// A tile of four slices, 1 us each; operands come 3 us after they are asked for, and 1 ns is served per block. With two
+// buffers each slice waits for its own; with four, three are on their way at once, and the fourth is asked for when the
+// first begins.
+TEST(ToyChip, SlicesAreAskedForAsFarAheadAsBuffersReach) {
+  Chip chip = toy_chip();
+  chip.dram_bytes_per_s = 512e9;
+  chip.dram_latency_s = 3e-6;
+  const Plan plan = build(gemm({.m = 16, .n = 16, .k = 64, .tile = {16, 16}}), keep());
+  EXPECT_EQ(simulate(plan, chip, {}).producer_end, 13'008'000);
+  chip.prefetch_slices = 3;
+  EXPECT_EQ(simulate(plan, chip, {}).producer_end, 7'004'000);
+  chip.prefetch_slices = kMaxPrefetch;
+  EXPECT_EQ(simulate(plan, chip, {}).producer_end, 7'002'000);
+}
+
 TEST(Run, TrafficIsTheCountingModels) {
   const Chip chip = paper_chip();
   for (const int n : {8, 16}) {
@@ -157,8 +172,8 @@ TEST(Run, HalvingTheBurstMovesNothingByAPercent) {
 TEST(Run, CostIsLinearInTiles) {
   const Chip chip = paper_chip();
   const RunOptions options{.mover = Mover::tracker, .policy = Policy::mca};
-  const RunResult small = simulate(fused(8, 4096, 1024, 256, chip), chip, options);
-  const RunResult large = simulate(fused(8, 16384, 1024, 256, chip), chip, options);
+  const RunResult small = simulate(fused(8, 16384, 1024, 256, chip), chip, options);
+  const RunResult large = simulate(fused(8, 65536, 1024, 256, chip), chip, options);
   EXPECT_NEAR(static_cast<double>(large.events) / static_cast<double>(small.events), 4, 0.4);
 }
 
