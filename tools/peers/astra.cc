@@ -1,5 +1,5 @@
 // ASTRA-sim's congestion-aware network beside `weft sim net`: the same collectives as messages on its links, for
-// tools/peers/compare.py. Not part of the build; its sources are astra-network-analytical's (compare.py says how).
+// tools/peers/compare.py. Not part of the build; links with ASTRA-sim's analytical network.
 // Prints nanoseconds of simulated time and seconds of its own.
 //
 //   astra NETWORK.yml ring BYTES          all-reduce of BYTES by a ring: chunk by chunk to the next, 2 (N - 1) rounds

@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""`weft sim net` beside SimGrid and ASTRA-sim's congestion-aware network, the same cases on the same links.
+"""`weft sim net` beside SimGrid and ASTRA-sim, the same cases on the same links.
 
-Build the two outside the tree first (none of their code is here):
-  apt-get install libsimgrid-dev libyaml-cpp-dev
-  g++ -O2 -std=c++17 tools/peers/simgrid.cc -o /tmp/simgrid -lsimgrid
-  git clone https://github.com/astra-sim/astra-network-analytical /tmp/ana && cd /tmp/ana
-  g++ -O2 -std=c++17 -DNDEBUG -Iinclude -Iinclude/astra-network-analytical \\
-      $(find common congestion_aware -name '*.cpp' ! -name example.cpp) .../tools/peers/astra.cc -o /tmp/astra -lyaml-cpp
+The peers are not here: have them outside the tree, as their projects say, and name what you have.
+  --simgrid    simgrid.cc, linked with Debian's libsimgrid-dev
+  --astra      astra.cc, linked with ASTRA-sim's analytical network: its links alone, fed messages
+  --astra-sim  ASTRA-sim's own program with its congestion-aware analytical network: traces, collectives, network
 
-usage: tools/peers/compare.py --weft build/weft [--simgrid /tmp/simgrid] [--astra /tmp/astra] [--most 1024] [--flows 50]
+usage: tools/peers/compare.py --weft build/weft [--simgrid FILE] [--astra FILE] [--astra-sim FILE] [--most 1024] [--flows 50]
 
-Packets have no length beside SimGrid, and messages are stored at every link beside ASTRA-sim, as theirs are. Weft's
-seconds are those of expanding the plan and running it, with all ranks and then with one of each class; the others' are
-those of their own process's run. Wall-clock: run it on a quiet machine.
+Packets have no length beside SimGrid, and messages are stored at every link beside ASTRA-sim, as theirs are. Seconds are
+wall-clock. Beside --simgrid and --astra Weft's are those of expanding the plan and running it, theirs those of setting
+up and running; beside --astra-sim both are those of the whole process, which reads a plan, or a trace per rank. Weft
+simulates all ranks, then one of each class. Run it on a quiet machine.
 """
 
 import argparse
 import json
 import pathlib
 import random
+import re
 import subprocess
 import tempfile
+import time
 
 RATE, LATENCY = 50e9, 500e-9
 GIB = float(1 << 30)
@@ -65,6 +66,42 @@ def weft_run(weft, plan, network, packet, *more):
     return json.loads(run(weft, "sim", "net", plan, "--network", network, "--packet", packet, "--unproved", "--json", *more))
 
 
+def run_astra_sim(program, folder, what, kind, ranks, size):
+    """One collective of all ranks by ASTRA-sim as a whole: its simulated time, and the seconds of its process."""
+    for rank in range(ranks):
+        kind_of = {"ring": 0, "a2a": 6}[what]
+        node = field(1, 1) + field(2, what.encode()) + field(3, 7) + attribute("comm_type", kind_of)
+        node += attribute("comm_size", size if what == "ring" else size * ranks)
+        (folder / f"coll.{rank}.et").write_bytes(varint(7) + field(1, b"0.0.4") + varint(len(node)) + node)
+    ways = {f"{name}-implementation": [way] for name, way in
+            (("all-reduce", "ring"), ("all-gather", "ring"), ("reduce-scatter", "ring"), ("all-to-all", "direct"))}
+    system = {"scheduling-policy": "LIFO", "endpoint-delay": 1, "active-chunks-per-dimension": 1,
+              "preferred-dataset-splits": 1, **ways, "collective-optimization": "baseline", "local-mem-bw": 1e6,
+              "boost-mode": 0}
+    (folder / "system.json").write_text(json.dumps(system))
+    (folder / "memory.json").write_text(json.dumps({"memory-type": "NO_MEMORY_EXPANSION"}))
+    begin = time.monotonic()
+    done = subprocess.run([program, f"--workload-configuration={folder / 'coll'}",
+                           f"--system-configuration={folder / 'system.json'}",
+                           f"--remote-memory-configuration={folder / 'memory.json'}",
+                           f"--network-configuration={write_yaml(folder, kind, ranks)}"],
+                          capture_output=True, text=True, check=False, cwd=folder)
+    wall = time.monotonic() - begin
+    ends = [int(cycles) for cycles in re.findall(r"finished, (\d+) cycles", done.stdout)]
+    if len(ends) != ranks:
+        raise SystemExit(f"{program}: {len(ends)} of {ranks} ranks finished: {done.stderr[-500:]}")
+    return max(ends) * 1e-9, wall
+
+
+def run_peer(peer, program, folder, what, kind, ranks, size):
+    if peer == "astra_sim":
+        return run_astra_sim(program, folder, what, kind, ranks, size)
+    if peer == "simgrid":
+        return map(float, run(program, what, ranks, size, RATE, LATENCY).split())
+    nanoseconds, wall = map(float, run(program, write_yaml(folder, kind, ranks), what, size).split())
+    return nanoseconds * 1e-9, wall
+
+
 def compare_collectives(args, folder):
     print(f"{'case':<22}{'ranks':>6} {'beside':<9}{'weft us':>12}{'theirs us':>12}{'apart':>9}"
           f"{'all ranks s':>12}{'folded s':>10}{'theirs s':>10}{'times':>8}{'folded':>8}")
@@ -74,22 +111,21 @@ def compare_collectives(args, folder):
             if ranks > args.most or (what == "a2a" and ranks > 256):
                 continue
             plan, network = weft_plan(args.weft, folder, what, ranks, size), write_network(folder, kind, ranks)
-            for peer, packet in (("simgrid", "0"), ("astra", "whole")):
+            for peer, packet in (("simgrid", "0"), ("astra", "whole"), ("astra_sim", "whole")):
                 program = getattr(args, peer)
                 if not program:
                     continue
-                if peer == "simgrid":
-                    time, wall = map(float, run(program, what, ranks, size, RATE, LATENCY).split())
-                else:
-                    time, wall = map(float, run(program, write_yaml(folder, kind, ranks), what, size).split())
-                    time *= 1e-9
-                every = weft_run(args.weft, plan, network, packet, "--every-rank")
-                folded = weft_run(args.weft, plan, network, packet)
-                apart = every["time_us"] * 1e-6 / time - 1
+                theirs, wall = run_peer(peer, program, folder, what, kind, ranks, size)
+                walls = []
+                for more in (["--every-rank"], []):
+                    begin = time.monotonic()
+                    ours = weft_run(args.weft, plan, network, packet, *more)
+                    walls.append(time.monotonic() - begin if peer == "astra_sim" else ours["wall_s"])
+                apart = ours["time_us"] * 1e-6 / theirs - 1
                 worst = max(worst, abs(apart))
-                print(f"{what + ', ' + kind:<22}{ranks:>6} {peer:<9}{every['time_us']:>12.3f}{time * 1e6:>12.3f}"
-                      f"{apart * 100:>8.3f}%{every['wall_s']:>12.4f}{folded['wall_s']:>10.4f}{wall:>10.4f}"
-                      f"{wall / every['wall_s']:>8.1f}{wall / folded['wall_s']:>8.1f}", flush=True)
+                print(f"{what + ', ' + kind:<22}{ranks:>6} {peer:<9}{ours['time_us']:>12.3f}{theirs * 1e6:>12.3f}"
+                      f"{apart * 100:>8.3f}%{walls[0]:>12.4f}{walls[1]:>10.4f}{wall:>10.4f}"
+                      f"{wall / walls[0]:>8.1f}{wall / walls[1]:>8.1f}", flush=True)
     print(f"largest difference {worst * 100:.3f} %")
 
 
@@ -159,6 +195,7 @@ def main():
     parser.add_argument("--weft", default="build/weft")
     parser.add_argument("--simgrid")
     parser.add_argument("--astra")
+    parser.add_argument("--astra-sim")
     parser.add_argument("--most", type=int, default=1024)
     parser.add_argument("--flows", type=int, default=50)
     args = parser.parse_args()
