@@ -91,11 +91,11 @@ TEST_F(SimNetBad, GroupsOfOneRankAndOfRanksThatThereAreNot) {
   const auto groups = [&](const char* text) {
     return std::vector<std::string>{"--groups", write("groups.json", text)};
   };
-  expect_trace(product_ + one, product_, {"\"sum\" of rank 0 is over a group of one rank"}, groups(R"({"a": [0]})"));
+  expect_trace(product_ + one, product_, {"t.0.et: node 2 \"sum\" is over a group of one rank"},
+               groups(R"({"a": [0]})"));
   expect_trace(product_ + one, product_ + one, {"group \"a\" names rank 7, but there are 2"},
                groups(R"({"a": [0, 7]})"));
   expect_trace(product_ + one, product_ + one, {"group \"a\" names rank 0 twice"}, groups(R"({"a": [0, 0]})"));
-  expect_trace(product_ + one, product_ + one, {"is of group \"a\", which rank 0 is not in"}, groups(R"({"a": [1]})"));
   expect_trace(product_ + one, product_ + one, {"\"a\"", "give it with --groups"});
   expect_trace(product_, product_, {"groups.json"}, groups(R"({"a": [0)"));
 }
@@ -139,8 +139,9 @@ TEST_F(SimNetBad, APlanThatGetsStuckNamesWhoWaitsForWhom) {
   nlohmann::json saved = nlohmann::json::parse(file);
   int changed = 0;
   for (nlohmann::json& rule : saved["rules"])
-    for (nlohmann::json& wait : rule["waits"])  // for credits of this run, which come after
-      changed += static_cast<int>(wait.erase("lag"));
+    if (rule.contains("waits"))
+      for (nlohmann::json& wait : rule["waits"])  // for credits of this run, which come after
+        changed += static_cast<int>(wait.erase("lag"));
   ASSERT_GT(changed, 0);
   write("plan.json", saved.dump());
   expect({path, "--network", pair(), "--unproved"}, {"gets stuck", "rank 0", "waits for"});
