@@ -1,8 +1,10 @@
 // The library's face to torch: every entry is an op of the namespace `weft`, registered through torch's stable ABI, so
 // that one binary serves every Python and every torch from 2.11 on. Fake kernels and gradients are in python/weft.
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -159,15 +161,32 @@ Tensor run(const Shape& shape, const Tensor& x, const Tensor* w, const Tensor* b
   return out;
 }
 
-template <Call call>
-Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group, bool alias) {
-  const auto lock = enter();
-  const std::int64_t ranks = group_of(group).size();
+Shape checked(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, std::int64_t ranks) {
   require_f32(x, "x", name_of(call));
   check_rows(call, x, ranks);
   check_linear(call, x, w, bias);
-  const Shape shape{call, rows_of(x), w.size(0), w.size(1), bias.has_value()};
+  return {call, rows_of(x), w.size(0), w.size(1), bias.has_value()};
+}
+
+template <Call call>
+Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group, bool alias) {
+  const auto lock = enter();
+  const Shape shape = checked(call, x, w, bias, group_of(group).size());
   return run(shape, x, &w, bias ? &*bias : nullptr, group, alias);
+}
+
+// all_gather_linear, and the rows that it gathered, for whoever reads them too.
+std::tuple<Tensor, Tensor> all_gather_linear_rows(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group) {
+  const auto lock = enter();
+  Group& joined = group_of(group);
+  const Shape shape = checked(Call::all_gather_linear, x, w, bias, joined.size());
+  const Tensor y = run(shape, x, &w, bias ? &*bias : nullptr, group, false);
+  Sizes sizes = sizes_of(x);
+  sizes.front() *= joined.size();
+  const Tensor rows = new_tensor(sizes);
+  std::memcpy(rows.data_ptr(), joined.product(shape)->gathered(),
+              static_cast<std::size_t>(rows.numel()) * sizeof(float));
+  return {y, rows};
 }
 
 template <Call call>
@@ -194,6 +213,7 @@ STABLE_TORCH_LIBRARY(weft, m) {
   m.def("linear_all_reduce(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
   m.def("linear_reduce_scatter(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
   m.def("all_gather_linear(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
+  m.def("all_gather_linear_rows(Tensor x, Tensor w, Tensor? bias, str group) -> (Tensor, Tensor)");
   m.def("all_reduce(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("reduce_scatter(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("all_gather(Tensor x, str group, bool alias=False) -> Tensor");
@@ -217,6 +237,7 @@ STABLE_TORCH_LIBRARY_IMPL(weft, CPU, m) {
   m.impl("linear_all_reduce", TORCH_BOX(&linear<Call::linear_all_reduce>));
   m.impl("linear_reduce_scatter", TORCH_BOX(&linear<Call::linear_reduce_scatter>));
   m.impl("all_gather_linear", TORCH_BOX(&linear<Call::all_gather_linear>));
+  m.impl("all_gather_linear_rows", TORCH_BOX(&all_gather_linear_rows));
   m.impl("all_reduce", TORCH_BOX(&alone<Call::all_reduce>));
   m.impl("reduce_scatter", TORCH_BOX(&alone<Call::reduce_scatter>));
   m.impl("all_gather", TORCH_BOX(&alone<Call::all_gather>));

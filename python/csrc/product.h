@@ -65,6 +65,9 @@ class Product {
   // The same, into memory of the caller's.
   void run_into(float* out, const Tensor& x, const Tensor* w, const Tensor* bias);
 
+  // Of all_gather_linear, after a run and until the next: the rows of all ranks, (ranks * m, k).
+  const float* gathered() { return op_->output().data; }
+
   const Shape& shape() const { return shape_; }
   const Choice& choice() const { return choice_; }
   std::size_t bytes() const;

@@ -153,36 +153,214 @@ def fullgraph():
     near(traced(x), block(x), "compiled")
 
 
-def backend():
-    """An unmodified model of DTensors: torch.compile finds its collectives, forward and backward."""
+class Mlp(torch.nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.up, self.gate = (torch.nn.Linear(16, 24, bias=bias) for _ in range(2))
+        self.down = torch.nn.Linear(24, 16, bias=bias)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x)) * self.gate(x))
+
+
+def compiled_block(bias, shape, shard):
+    """An unmodified block of DTensors, compiled, against the whole block: outputs, gradients, what became of its
+    collectives. `shard`: the dimension along which its input and output are cut, or None for copies."""
+    from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    plain, model = Mlp(bias), Mlp(bias)
+    model.load_state_dict(plain.state_dict())
+    layout = Replicate() if shard is None else Shard(shard)
+    column = ColwiseParallel(input_layouts=layout)
+    plan = {"up": column, "gate": column, "down": RowwiseParallel(output_layouts=layout)}
+    model = parallelize_module(model, dist.init_device_mesh("cpu", (weft.size(),)), plan)
+
+    def mine(whole):
+        return whole if shard is None else whole.chunk(weft.size(), shard)[weft.rank()]
+
+    x = replicated(*shape, seed=1).requires_grad_()
+    leaf = mine(x.detach()).clone().requires_grad_()
+    met = len(weft.collectives())
+    y, expected = torch.compile(model, backend="weft", fullgraph=True)(leaf), plain(x)
+    y.square().sum().backward()
+    expected.square().sum().backward()
+    what = f"bias {bias}, {shape}, cut along {shard}"
+    near(y, mine(expected), f"{what}: forward")
+    near(leaf.grad, mine(x.grad), f"{what}: gradient of x")
+    for (name, got), (_, whole) in zip(model.named_parameters(), plain.named_parameters()):
+        if bias and shard is not None and name == "down.bias":
+            continue  # every rank has added up the rows it holds: summing them is the caller's
+        near(got.grad.full_tensor(), whole.grad, f"{what}: gradient of {name}")
+    return weft.collectives()[met:]
+
+
+def backend():
+    """Blocks of DTensors: torch.compile finds their collectives, forward and backward, and fuses every one."""
+    dist.init_process_group("gloo")
+    weft.init()
+    for bias in (False, True):
+        for shape, shard in [((8, 16), None), ((2, 8, 16), None), ((8, 16), 0), ((4, 4, 16), 0), ((2, 8, 16), 1)]:
+            lines = compiled_block(bias, shape, shard)
+            assert len(lines) >= 3 and all(line.endswith(": fused") for line in lines), (bias, shape, shard, lines)
+
+
+def styles():
+    """weft.Colwise and weft.Rowwise, without torch.compile, against the whole block."""
+    from torch.distributed.tensor.parallel import parallelize_module
 
     dist.init_process_group("gloo")
     weft.init()
     mesh = dist.init_device_mesh("cpu", (weft.size(),))
-    torch.manual_seed(0)
-    plain = torch.nn.Sequential(torch.nn.Linear(16, 32, bias=False), torch.nn.Linear(32, 16, bias=False))
-    model = torch.nn.Sequential(*(torch.nn.Linear(i, o, bias=False) for i, o in ((16, 32), (32, 16))))
-    model.load_state_dict(plain.state_dict())
-    model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
-    x = replicated(8, 16, seed=1)
-    leaf, expected_leaf = x.clone().requires_grad_(), x.clone().requires_grad_()
-    y, expected = torch.compile(model, backend="weft", fullgraph=True)(leaf), plain(expected_leaf)
-    near(y, expected, "compiled forward")
-    y.square().sum().backward()
-    expected.square().sum().backward()
-    near(leaf.grad, expected_leaf.grad, "compiled backward")
-    lines = weft.collectives()
-    assert len(lines) == 2 and all(line.endswith(": fused") for line in lines), lines
+    for bias in (False, True):
+        for shape, dim in [((8, 16), None), ((2, 8, 16), None), ((8, 16), 0), ((2, 8, 16), 1)]:
+            torch.manual_seed(0)
+            plain, model = Mlp(bias), Mlp(bias)
+            model.load_state_dict(plain.state_dict())
+            plan = {"up": weft.Colwise(dim), "gate": weft.Colwise(dim), "down": weft.Rowwise(dim)}
+            model = parallelize_module(model, mesh, plan)
+            x = replicated(*shape, seed=1).requires_grad_()
+            part = x.detach() if dim is None else x.detach().chunk(weft.size(), dim)[weft.rank()]
+            leaf = part.clone().requires_grad_()
+            y, expected = model(leaf), plain(x)
+            y.square().sum().backward()
+            expected.square().sum().backward()
+            for got, whole in ((y, expected), (leaf.grad, x.grad)):
+                whole = whole if dim is None else whole.chunk(weft.size(), dim)[weft.rank()]
+                near(got, whole, f"bias {bias}, {shape}, dim {dim}")
+            for (name, got), (_, whole) in zip(model.named_parameters(), plain.named_parameters()):
+                near(got.grad.full_tensor(), whole.grad, f"bias {bias}, {shape}, dim {dim}: gradient of {name}")
+    refused(lambda: parallelize_module(torch.nn.ReLU(), mesh, weft.Rowwise()), "torch.nn.Linear, not ReLU")
+    refused(lambda: parallelize_module(torch.nn.Linear(3, 5), mesh, weft.Colwise()), "cannot share 5")
 
-    def doubled(rows, w):  # the product is read before it is summed
-        made = rows @ w
-        return dist._functional_collectives.all_reduce(made, "sum", dist.group.WORLD) + made
 
-    w = replicated(16, 4)
-    traced = torch.compile(doubled, backend="weft", fullgraph=True)
-    near(traced(x, w), (weft.size() + 1) * (x @ w), "a product with another reader")
-    assert "left, " in weft.collectives()[2], weft.collectives()
+def left_alone():
+    """What cannot be fused runs as it is, and says why."""
+    dist.init_process_group("gloo")
+    weft.init()
+    x, w, bias = replicated(8, 16, seed=1), replicated(16, 4), replicated(4)
+
+    def all_reduce(y, op="sum"):
+        return dist._functional_collectives.all_reduce(y, op, dist.group.WORLD)
+
+    def gather(y):
+        return dist._functional_collectives.all_gather_tensor(y, 0, dist.group.WORLD)
+
+    def read_twice():
+        made = x @ w
+        return all_reduce(made) + made
+
+    n = weft.size()
+    cases = [
+        (read_twice, (n + 1) * (x @ w), "the product has another reader"),
+        (lambda: all_reduce(x @ w, "max"), x @ w, "no sum but max"),
+        (lambda: all_reduce(torch.addmm(bias, x, w)), n * (x @ w + bias), "bias of its own"),
+        (lambda: all_reduce(torch.relu(x @ w)), n * torch.relu(x @ w), "no product"),
+        (lambda: all_reduce(x.double() @ w.double()).float(), n * (x @ w), "not float32"),
+        (lambda: torch.relu(gather(x)), torch.relu(torch.cat([x] * n)), "no product has its rows"),
+        (lambda: gather(x) @ gather(x).t(), torch.cat([x] * n) @ torch.cat([x] * n).t(), "no product has its rows"),
+    ]
+    for call, expected, why in cases:
+        met = len(weft.collectives())
+        near(torch.compile(call, backend="weft", fullgraph=True)(), expected, why)
+        lines = weft.collectives()[met:]
+        assert lines and any("left, " in line and why in line for line in lines), (why, lines)
+
+
+def c10d():
+    """torch.distributed's own calls over the backend "weft", beside gloo's."""
+    dist.init_process_group("cpu:weft")
+    gloo = dist.new_group(backend="gloo")
+    ranks, me = dist.get_world_size(), dist.get_rank()
+
+    def both(call, *sizes, dtype=torch.float32):
+        made = []
+        for group in (None, gloo):
+            made.append(call((inputs(*sizes) * 8).to(dtype), group))
+        near(made[0].double(), made[1].double(), f"{call.__name__} {sizes} {dtype}")
+
+    def summed(op):
+        def all_reduce(x, group):
+            dist.all_reduce(x, op, group=group)
+            return x
+
+        return all_reduce
+
+    def gather(x, group):
+        out = [torch.empty_like(x) for _ in range(ranks)]
+        dist.all_gather(out, x, group=group)
+        return torch.cat(out)
+
+    def gather_base(x, group):
+        out = x.new_empty(ranks * x.shape[0], *x.shape[1:])
+        dist.all_gather_into_tensor(out, x, group=group)
+        return out
+
+    def scatter(x, group):
+        out = x.new_empty(x.shape[0] // ranks, *x.shape[1:])
+        dist.reduce_scatter_tensor(out, x, group=group)
+        return out
+
+    def exchange(x, group):
+        out = torch.empty_like(x)
+        dist.all_to_all_single(out, x, group=group)
+        return out
+
+    def from_zero(x, group):
+        dist.broadcast(x, 0, group=group)
+        return x
+
+    for sizes in [(6 * ranks,), (ranks, 5), (4 * ranks, 3, 1024)]:
+        for call in (summed(dist.ReduceOp.SUM), gather, gather_base, scatter, exchange, from_zero):
+            both(call, *sizes)
+    both(summed(dist.ReduceOp.MAX), 6)
+    both(summed(dist.ReduceOp.SUM), 6, dtype=torch.int64)
+    x = torch.full((6,), float(me))
+    dist.all_reduce(x, dist.ReduceOp.AVG)
+    assert torch.equal(x, torch.full((6,), (ranks - 1) / 2)), x
+    given = [None] * ranks
+    dist.all_gather_object(given, {"rank": me})
+    assert given == [{"rank": rank} for rank in range(ranks)]
+    dist.barrier()
+    weft.init()  # the backend has joined: this is no second time
+    assert torch.equal(weft.all_reduce(torch.ones(1, 2)), torch.full((1, 2), float(ranks)))
+    pair = dist.new_group([0, 1])
+    if me < 2:
+        y = torch.ones(4)
+        dist.all_reduce(y, group=pair)
+        assert torch.equal(y, torch.full((4,), 2.0))
+    turned = inputs(4, 6).t()  # not one behind the other
+    expected = turned.clone()
+    dist.all_reduce(turned), dist.all_reduce(expected, group=gloo)
+    near(turned, expected, "turned")
+
+
+def data_parallel():
+    """DDP and FSDP over the backend "weft" train as one process does."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("cpu:weft")
+    ranks, me = dist.get_world_size(), dist.get_rank()
+    x, y = replicated(4 * ranks, 16, seed=1), replicated(4 * ranks, 16, seed=2)
+
+    def trained(wrap, rows):
+        torch.manual_seed(0)
+        model = wrap(Mlp(True))
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimiser.zero_grad()
+            (model(x[rows]) - y[rows]).square().mean().backward()
+            optimiser.step()
+        values = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in model.parameters()]
+        return torch.cat([value.detach().reshape(-1) for value in values])
+
+    alone, mine = trained(lambda model: model, slice(None)), slice(4 * me, 4 * me + 4)
+    near(trained(DistributedDataParallel, mine), alone, "DDP")
+    mesh = dist.init_device_mesh("cpu", (ranks,))
+    near(trained(lambda model: fully_shard(model, mesh=mesh), mine), alone, "FSDP")
 
 
 def bad_input():

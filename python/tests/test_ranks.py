@@ -14,15 +14,20 @@ import ranks
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("body", ["agreement", "collectives", "gradients"])
+@pytest.mark.parametrize("body", ["agreement", "collectives", "gradients", "c10d"])
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_agrees_with_plain_torch(body, num_ranks):
     ranks.run(body, num_ranks)
 
 
-@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "backend", "bad_input", "aliases", "explain", "threads"])
+@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "bad_input", "aliases", "explain", "threads"])
 def test_two_ranks(body):
     ranks.run(body, 2)
+
+
+@pytest.mark.parametrize("body", ["styles", "backend", "left_alone", "data_parallel"])
+def test_models(body):
+    ranks.run(body, 2, timeout=600)  # Inductor compiles C++ for each graph
 
 
 def test_a_group_is_joined_by_its_ranks_alone():

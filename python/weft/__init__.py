@@ -7,6 +7,7 @@
 Every entry is a torch op of one library that needs torch's stable ABI alone. docs/torch.md has the rest.
 """
 
+from weft import _backend  # noqa: F401 (registers torch.distributed's backend "weft")
 from weft._join import init, leave
 from weft._ops import (
     all_gather,
@@ -23,7 +24,6 @@ from weft._ops import (
 )
 
 
-
 def collectives():
     """A line per collective that torch.compile(backend="weft") met: fused, or left and why."""
     from weft import _compile  # Inductor takes a second to import
@@ -31,7 +31,18 @@ def collectives():
     return _compile.collectives()
 
 
+def __getattr__(name):
+    """Colwise and Rowwise, styles for parallelize_module: DTensor takes a second to import."""
+    if name in ("Colwise", "Rowwise"):
+        from weft import _parallel
+
+        return getattr(_parallel, name)
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")
+
+
 __all__ = [
+    "Colwise",
+    "Rowwise",
     "all_gather",
     "all_gather_linear",
     "all_reduce",

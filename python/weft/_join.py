@@ -23,6 +23,7 @@ _LookUp = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p, ctyp
 _joined = {}  # name of a world -> (rank, size); "" is all ranks
 _worlds = {}  # name of a process group -> name of its world
 _pid = None  # of the process that joined
+_backend_began = False  # the c10d backend joined all ranks before weft.init() did
 
 
 def init(threads=None):
@@ -31,9 +32,9 @@ def init(threads=None):
     Under torchrun through its store; under `weft run` or mpirun as any program of Weft; else a world of this process
     alone. `threads` of each rank are torch's unless given.
     """
-    global _pid
-    if _pid is not None and _pid != os.getpid():
-        raise RuntimeError("this process was forked from a rank of Weft and is none; start ranks with torchrun")
+    _refuse_in_child()
+    if "" in _joined and _backend_began:
+        return
     if "" in _joined:
         raise RuntimeError("this process has joined Weft already; call weft.init() once")
     threads = torch.get_num_threads() if threads is None else threads
@@ -51,8 +52,24 @@ def init(threads=None):
     else:
         torch.ops.weft.init(threads)
         _joined[""] = torch.ops.weft.rank(""), torch.ops.weft.size("")
-    _pid = os.getpid()
-    atexit.register(_at_exit)
+    _begin()
+
+
+def join_store(store, rank, size):
+    """The name of the world of a c10d group that has this store to itself; collective over the group.
+
+    Where nothing was joined before, it is the group of all ranks, and its world becomes that of weft.init().
+    """
+    global _backend_began
+    _refuse_in_child()
+    if not _joined:
+        _join("", rank, size, store, torch.get_num_threads())
+        _backend_began = True
+        _begin()
+        return ""
+    name = f"c10d group {len(_joined)}"
+    _join(name, rank, size, store, torch.get_num_threads(), key="c10d")
+    return name
 
 
 def leave():
@@ -77,7 +94,8 @@ def name_of(group):
     elif not isinstance(group, dist.ProcessGroup):
         group = group.get_group()  # of a DeviceMesh of one dimension
     if group.group_name not in _worlds:
-        _worlds[group.group_name] = _world_of(group)
+        # A group of the backend "weft" has joined already.
+        _worlds[group.group_name] = getattr(group, "weft_name", None) or _world_of(group)
     return _worlds[group.group_name]
 
 
@@ -98,8 +116,19 @@ def _world_of(group):
     return name
 
 
-def _join(name, rank, size, store, threads):
-    prefix = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{name or 'all ranks'}"
+def _refuse_in_child():
+    if _pid is not None and _pid != os.getpid():
+        raise RuntimeError("this process was forked from a rank of Weft and is none; start ranks with torchrun")
+
+
+def _begin():
+    global _pid
+    _pid = os.getpid()
+    atexit.register(_at_exit)
+
+
+def _join(name, rank, size, store, threads, key=None):
+    prefix = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{key or name or 'all ranks'}"
 
     def publish(key, text):
         try:

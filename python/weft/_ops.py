@@ -84,6 +84,11 @@ def _fake_linear(rows):
     return fake
 
 
+def _fake_all_gather_linear_rows(x, w, bias, group):
+    rows = x.shape[0] * place_in(group)[1]
+    return x.new_empty([rows, *x.shape[1:-1], w.shape[0]]), x.new_empty([rows, *x.shape[1:]])
+
+
 def _fake_alone(rows):
     def fake(x, group, alias=False):
         return x.new_empty([rows(x.shape[0], place_in(group)[1]), *x.shape[1:]])
@@ -166,6 +171,8 @@ _ALONE = {
 for _name, (_rows, _backward) in _LINEAR.items():
     torch.library.register_fake(f"weft::{_name}", _fake_linear(_rows))
     torch.library.register_autograd(f"weft::{_name}", _backward, setup_context=_keep_linear)
+# torch.compile alone calls it, behind autograd.
+torch.library.register_fake("weft::all_gather_linear_rows", _fake_all_gather_linear_rows)
 for _name, (_rows, _backward) in _ALONE.items():
     torch.library.register_fake(f"weft::{_name}", _fake_alone(_rows))
     torch.library.register_autograd(f"weft::{_name}", _backward, setup_context=_keep_group)
