@@ -37,7 +37,8 @@ class Points:
         self.calibration = options.calibration or str(self.model / "calibration.txt")
         self.samples = 4 if weft.quick else options.samples
         self.asked = [word for flag in ("text", "tasks") if getattr(options, flag) for word in (f"--{flag}", getattr(options, flag))]
-        self.rate = [*(["--lr", options.rate] if options.rate else []), *(["--samples", 4, "--window", 64, "--epochs", 1] if weft.quick else [])]
+        self.short = ["--window", 64] if weft.quick else []
+        self.rate = [*(["--lr", options.rate] if options.rate else []), *(["--samples", 4, "--epochs", 1] if weft.quick else []), *self.short]
 
     def kept(self, path, words):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +51,7 @@ class Points:
 
     def sensitivity(self, tp):
         folder = self.work / f"tp{tp}"
-        return self.kept(folder / "analyze.json", ["spd", "analyze", "--model", self.model, "--tp", tp, "--text", self.calibration, "--samples", self.samples,
+        return self.kept(folder / "analyze.json", ["spd", "analyze", "--model", self.model, "--tp", tp, "--text", self.calibration, "--samples", self.samples, *self.short,
                                                    "--no-curve", "--drop", "all", "--out", folder / "zero-shot.spd"])
 
     def repaired(self, tp, way):
@@ -67,7 +68,7 @@ class Points:
     def evaluate(self, tp, way, count):
         """`count` blocks dropped, the least sensitive first, against none."""
         folder = self.work / f"tp{tp}"
-        words = ["eval", "--model", self.model, "--ranks", tp, *self.asked, *(["--limit", 4] if self.weft.quick else [])]
+        words = ["eval", "--model", self.model, "--ranks", tp, *self.asked, *(["--limit", 4] if self.weft.quick else []), *self.short]
         if count == 0:
             return self.kept(folder / "none.json", [*words, "--save", folder / "none.found.json"])
         self.evaluate(tp, way, 0)
