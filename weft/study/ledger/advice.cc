@@ -146,10 +146,10 @@ Advice advice(const ModelLedger& ledger) {
   return {.commands = {
               {fmt::format("build/weft generate --model {} --ranks 2 --prompt 'The'", model), "text, token by token"},
               {fmt::format("build/weft spd analyze --model {} --tp {} --max-loss 1%", model, ledger.table.ranks),
-               "which synchronisations this model can spare"},
+               "which synchronisations it can spare"},
               {fmt::format("build/weft ledger --model {} --ranks 4 --link 100mbit,20us,nic", model),
-               "a slow link, where sending less is all that counts"},
-              {"build/weft ledger --workload t-nlg", "one block of a large model, sub-layer by sub-layer"}}};
+               "a slow link, where sending less counts"},
+              {"build/weft ledger --workload t-nlg", "one block of a large model, part by part"}}};
 }
 
 }  // namespace weft

@@ -46,7 +46,10 @@ TEST(TrainContest, EveryStyleTrainsTheSmallModel) {
         int turns = 0;
         TrainContestOptions options;
         options.rounds = 2;
-        options.progress = [&](int, int of) { ++turns, EXPECT_EQ(of, 2); };
+        options.progress = [&](int, int of) {
+          ++turns;
+          EXPECT_EQ(of, 2);
+        };
         const TrainContest contest = compare_training(world, config, data, options);
         EXPECT_EQ(contest.rounds, 2);
         ASSERT_EQ(contest.styles.size(), train_styles().size());
