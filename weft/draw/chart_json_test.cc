@@ -10,6 +10,7 @@
 #include "weft/draw/drawing_test.h"
 #include "weft/draw/heat_map.h"
 #include "weft/draw/line_chart.h"
+#include "weft/io/fuzz_test.h"
 
 namespace weft::draw {
 namespace {
@@ -86,6 +87,20 @@ TEST(ChartJson, RefusalsNameTheValueAndTheRemedy) {
   has(refusal(R"({"chart": "bar", "series": [1], "groups": []})"), "use strings");
   has(refusal(R"({"chart": "heat", "x": {"ticks": ["1"]}, "y": {"ticks": ["1"]}, "values": []})"), "one per cell");
   has(refusal("["), "");
+}
+
+// Spoiled files are drawn or refused; what is drawn is a whole document.
+TEST(ChartJson, MutantsAreDrawnOrRefused) {
+  const std::string line = R"({"chart": "line", "title": "hidden", "x": {"label": "Mbit/s", "kind": "log"},
+    "y": {"label": "part", "unit": "percent", "min": 0},
+    "series": [{"name": "rs", "points": [[50, 0.9, 0.8, 0.95], [100, null]], "labels": ["", "worst"]}],
+    "bands": [{"low": 0.9, "high": 0.9, "label": "wanted"}]})";
+  const FuzzCounts counts = fuzz(line, 2000, [](const std::string& text) {
+    const std::string svg = chart_from_json(text, "chart.json");
+    EXPECT_EQ(xml_fault(svg), "") << text;
+  });
+  EXPECT_GT(counts.refused, 200);
+  EXPECT_GT(counts.taken, 40);
 }
 
 }  // namespace
