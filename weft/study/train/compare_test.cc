@@ -64,7 +64,7 @@ TEST(TrainContest, EveryStyleTrainsTheSmallModel) {
         EXPECT_EQ(contest.costs.stages.size(), 2u);
         EXPECT_GT(turns, 0);
       },
-      {.threads = 1});
+      {.threads = 1, .link = Link{.bytes_per_s = 1e9, .latency_s = 1e-6}});
 }
 
 TEST(TrainContest, OnlyTheStylesAskedForTakePart) {
