@@ -98,10 +98,13 @@ int run(Flags flags) {
   flags.ranks = ranks;
   const auto before = [&] {
     const pipeline::TokenData data = pipeline::load_data(&config);
-    if (!flags.json && (!launched() || launched_rank() == 0))
+    const bool speaks = !flags.json && (!launched() || launched_rank() == 0);
+    if (speaks)
       fmt::print("{} parameters, {} tokens of text, {} rank{} in {} stage{}, {}\n", num_parameters(config.model),
                  data.num_tokens(), config.num_ranks(), config.num_ranks() == 1 ? "" : "s", config.num_stages(),
                  config.num_stages() == 1 ? "" : "s", to_string(config.schedule));
+    if (speaks && flags.resume && !pipeline::latest_checkpoint(config.out))
+      fmt::print("no checkpoint in \"{}\": begins with step 1\n", config.out);
     std::fflush(stdout);
   };
   return on_ranks(ranks, [&](World& world) { return on_rank(world, flags); }, {.before = before, .options = {}});

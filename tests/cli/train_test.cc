@@ -58,6 +58,16 @@ TEST_F(TrainCommand, WritesAModelThatGenerates) {
   EXPECT_EQ(text.code, 0) << text.err;
 }
 
+TEST_F(TrainCommand, GoesOnFromWhereItEnded) {
+  const std::string file = config("more", [](Json& json) { json["checkpoint_every"] = 4; });
+  const Ended first = weft({"train", "--config", file, "--resume"});  // 6 steps
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("no checkpoint in"), std::string::npos) << first.out;
+  const Json more = parsed(weft({"train", "--config", file, "--resume", "--steps", "8", "--json"}));
+  EXPECT_EQ(more["resumed_at"], 6);
+  EXPECT_EQ(more["loss"].size(), 2u);
+}
+
 TEST_F(TrainCommand, SchedulesHaveTheSameLosses) {
   const auto losses = [&](const std::string& schedule) {
     return parsed(weft({"train", "--config", config("s"), "--schedule", schedule, "--json"}))["loss"];

@@ -25,20 +25,20 @@ TrainResult train(World& world, const TrainConfig& config, const TokenData& data
   world.barrier();  // nobody makes a checkpoint before all have looked for one
   Saver saver(world, config, trainer);
   const std::int64_t begin = now_ns();
+  bool saved = trainer.steps() == config.steps;  // nothing to add to what was loaded
   while (trainer.steps() < config.steps) {
     result.steps.push_back(trainer.step());
     tell(result.steps.back());
-    if (config.checkpoint_every > 0 && trainer.steps() % config.checkpoint_every == 0)
-      saver.save(config.out, options.keep);
+    saved = config.checkpoint_every > 0 && trainer.steps() % config.checkpoint_every == 0;
+    if (saved) saver.save(config.out, options.keep);
   }
   result.seconds = seconds_since(begin);
   const auto tokens = std::ssize(result.steps) * config.batch * config.model.sequence;
   result.tokens_per_s = result.seconds > 0 ? static_cast<double>(tokens) / result.seconds : 0;
   result.peak_activations = trainer.peak_activations();
   if (config.out.empty()) return result;
-  if (config.model.u_shaped) {
-    saver.save(config.out, options.keep);
-  } else {
+  if (!saved && (config.checkpoint_every > 0 || config.model.u_shaped)) saver.save(config.out, options.keep);
+  if (!config.model.u_shaped) {
     saver.write_model(config.out);
     result.model = config.out;
   }
