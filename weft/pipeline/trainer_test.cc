@@ -36,6 +36,9 @@ TEST(Trainer, MicroBatchesChangeOnlyRounding) {
 TEST(Trainer, ThreadsChangeNothing) {
   const TrainConfig config = small_config();
   EXPECT_EQ(train_small(config, {.threads = 1}, 1).losses, train_small(config, {.threads = 1}, 3).losses);
+  TrainConfig staged = config;  // the last product of stage 0 is an op's, made by the threads of the world
+  staged.stages.assign(2, {});
+  EXPECT_EQ(train_small(staged, {.threads = 1}, 1).losses, train_small(staged, {.threads = 3}, 2).losses);
 }
 
 TEST(Trainer, SchedulesAgreeToTheBitAndWithOneRank) {
