@@ -35,7 +35,7 @@ test-gpu: setup-test
 	@tools/test_gpu.sh
 
 bench: setup-test release
-	@for page in proof t3 cpu ledger spd; do python3 tools/page_$$page.py || exit 1; done
+	@for page in proof t3 cpu isa ledger spd; do python3 tools/page_$$page.py || exit 1; done
 	@echo "tools/page_reshard.py and tools/page_cluster.py make virtual hosts and need root"
 
 lint:

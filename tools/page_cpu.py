@@ -9,9 +9,6 @@ import json
 from page import RESULTS, Page, hidden, link_name, ratio, slashed
 
 LINKS = ["10gbit,10us", "1gbit,10us"]
-ISA_KS = (32, 64, 128, 256, 384, 1024)
-GEMMS = {shapes: shapes.split(" / ") for shapes in ("2048x2048x1024 / 1000x3000x777 / 8192x1024x1024", "2048x1024x64 / 2048x128x1024 / 512x1024x4096 / 64x4096x1024")}
-GEMMS["2048x2048, k 32 / 64 / 128 / 256"] = [f"2048x2048x{k}" for k in (32, 64, 128, 256)]
 AXIS_OPS = {"gemm-rs": "--m 2048 --n 1024", "gemm-ar": "--m 2048 --n 1024", "ag-gemm": "--m 1024 --k 1024"}
 
 
@@ -25,9 +22,6 @@ def band(all_seen):
 
 def products(weft):
     rows = []
-    for m, n, k in ((2048, 2048, 1024), (1000, 3000, 777)):
-        seen = weft.bench(f"gemm --m {m} --n {n} --k {k}", 11, mpi=False)
-        rows.append(["gemm, of oneDNN's rate", f"{m} x {n} x {k}", ratio(seen["dnnl_us"], seen["fused_us"]), band([seen])])
     for op in ("gemm-rs", "gemm-ar"):
         seen = [weft.bench(f"{op} --m 2048 --n 2048 --k {k}") for k in (32, 64, 128)]
         shape = "2048 x 2048, k 32 / 64 / 128"
@@ -76,48 +70,10 @@ def paced(weft):
     return ["op", "link", "compute : comm:", "sequential / fused:", "panels / fused:", "hidden"], rows
 
 
-def floors(weft, producer):
-    """Shape -> of the floor's rate."""
-    printed = weft.program("kernel_floor", f"--only {producer} --json --rounds {5 if weft.quick else 31}")
-    return {} if printed is None else {r["shape"]: r["ratio"] for r in json.loads(printed)["rows"]}
-
-
-def strongest_us(seen):
-    """The fastest product and Weft's fastest collective, or the fastest library's and MPI's: what `auto` must not lose to."""
-    return min(us for us in (seen["sequential_us"], seen["mpi_us"]) if us)
-
-
-def one_isa(weft, isa):
-    """Figure and shape -> what is seen with this instruction set; libraries are held to it too."""
-    weft.env["WEFT_ISA"] = isa
-    weft.calibrate()
-    try:
-        gemm, gemv = floors(weft, "gemm"), floors(weft, "gemv")
-        seen = {("gemm, of the faster library's rate", name): slashed(gemm.get(shape) for shape in shapes) for name, shapes in GEMMS.items()}
-        seen[("gemv, of a read loop's rate", "n 256 / 1024 / 4096, k 1024")] = slashed(gemv.get(f"n {n} k 1024") for n in (256, 1024, 4096))
-        for op in ("gemm-rs", "gemm-ar"):
-            runs = [weft.bench(f"{op} --m 2048 --n 2048 --k {k}", 21) for k in ISA_KS]
-            shape = "2048 x 2048, k " + " / ".join(map(str, ISA_KS))
-            seen[(f"{op}, fused / the fastest compute", shape)] = slashed(over(s, "fused_us", "floor_us") for s in runs)
-            seen[(f"{op}, auto / the strongest sequential", shape)] = slashed(s["fused_us"] / strongest_us(s) for s in runs)
-            seen[(f"{op}, band", shape)] = band(runs)
-        return seen
-    finally:
-        del weft.env["WEFT_ISA"]
-
-
-def isa(weft):
-    """Every instruction set that this machine can run, by WEFT_ISA; each has a calibration of its own."""
-    own = weft.json("info")["machine_isa"]
-    isas = ["avx2", "avx512"] if own == "avx512" else [own]
-    seen = [one_isa(weft, name) for name in isas]
-    return ["figure", "shape", *(f"{name}:" for name in isas)], [[*key, *(s.get(key, "–") for s in seen)] for key in seen[0]]
-
-
 def picture(weft):
     weft.calibrate()
     weft.bench(f"gemm-ar --axis --link {LINKS[0]} --svg {RESULTS / 'axis_gemm-ar_10gbit.svg'}", 11, mpi=False)
 
 
 if __name__ == "__main__":
-    Page("cpu", __doc__, {"cpu": cpu, "isa": isa, "paced": paced, "picture": picture}).main()
+    Page("cpu", __doc__, {"cpu": cpu, "paced": paced, "picture": picture}).main()
