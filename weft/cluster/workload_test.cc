@@ -304,7 +304,7 @@ TEST(Workload, EveryFieldIsRequired) {
 
 TEST(Workload, TrainingFitsTheKindOfModel) {
   EXPECT_EQ(shipped("llama-2-70b").training.ranks(), 1024);
-  for (const std::string& name : {"gpt-3", "mixtral-8x7b", "dlrm-v2"}) {
+  for (const std::string name : {"gpt-3", "mixtral-8x7b", "dlrm-v2"}) {
     const auto whole = nlohmann::json::parse(text_of(name));
     for (const char* key : {"tp", "pp", "dp", "ep", "schedule", "chunks", "micro_batches", "micro_batch", "why"}) {
       auto object = whole;
