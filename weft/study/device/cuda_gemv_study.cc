@@ -45,7 +45,9 @@ class GemvStudy {
   std::unique_ptr<DeviceGraph> graph_of(const Launches& launches) const;
   CudaGemv* keep_alive(const Plan& plan, Launch launch);
   Plan moved_plan() const;
+  Places last_places() const;
   void add_ours();
+  void add_sequential(const Plan& kept);
   void add_library();
   std::optional<double> median_of(const std::string& name) const;
 
@@ -55,6 +57,7 @@ class GemvStudy {
   std::vector<DeviceMemory> weights_;
   std::vector<std::vector<CudaOperands>> sets_;
   Gemvs gemvs_;
+  CudaGemv* last_ = nullptr;  // whose output is looked at
   std::vector<std::unique_ptr<CublasLtGemm>> library_;
   std::vector<std::unique_ptr<DeviceQueue>> branches_;
   std::vector<DeviceMemory> made_;
@@ -126,40 +129,44 @@ void GemvStudy::add(const std::string& name, const std::function<Launches(Launch
   contestants_.push_back({name, std::move(best)});
 }
 
-void GemvStudy::add_ours() {
+Places GemvStudy::last_places() const {
   const std::int64_t n = spec_.producer.n;
-  CudaGemv* last = nullptr;  // whose output is looked at
-  const Places places = [&last, n](int rank, std::int64_t row, std::int64_t col) {
-    return last->output(rank) + (row * n + col) * 2;
-  };
+  return [this, n](int rank, std::int64_t row, std::int64_t col) { return last_->output(rank) + (row * n + col) * 2; };
+}
+
+void GemvStudy::add_ours() {
   const auto one = [&](const Plan& plan) {
-    return [this, &last, plan](Launch launch) -> Launches {
-      CudaGemv* gemv = last = keep_alive(plan, launch);
+    return [this, plan](Launch launch) -> Launches {
+      CudaGemv* gemv = last_ = keep_alive(plan, launch);
       return [gemv](const std::vector<CudaOperands>& in) { gemv->start(in); };
     };
   };
   const Plan kept = kept_plan(spec_, spec_.producer.m);
   const bool shared = has_collective(spec_);
   const Plan fused = shared ? fused_plan(spec_, Route::one_shot) : kept;
-  add("fused", one(fused), places, !shared);
-  add("again", one(fused), places, !shared);
-  add("compute", one(kept), places, true);
-  if (!shared) return;
+  add("fused", one(fused), last_places(), !shared);
+  add("again", one(fused), last_places(), !shared);
+  add("compute", one(kept), last_places(), true);
+  if (shared) add_sequential(kept);
+}
+
+void GemvStudy::add_sequential(const Plan& kept) {
+  const auto outputs = [this](const CudaGemv& gemv) {
+    std::vector<CudaOperands> out;
+    for (int r = 0; r < spec_.ranks; ++r) out.push_back({gemv.output(r)});
+    return out;
+  };
   const auto both = [&](Launch launch) -> Launches {
-    CudaGemv *gemv = keep_alive(kept, launch), *moved = last = keep_alive(moved_plan(), launch);
-    return [gemv, moved, this](const std::vector<CudaOperands>& in) {
+    CudaGemv *gemv = keep_alive(kept, launch), *moved = last_ = keep_alive(moved_plan(), launch);
+    return [gemv, moved, partial = outputs(*gemv)](const std::vector<CudaOperands>& in) {
       gemv->start(in);
-      std::vector<CudaOperands> partial;
-      for (int r = 0; r < spec_.ranks; ++r) partial.push_back({gemv->output(r)});
       moved->start(partial);
     };
   };
-  add("sequential", both, places, false);
+  add("sequential", both, last_places(), false);
   const auto comm = [&](Launch launch) -> Launches {
     CudaGemv* moved = keep_alive(moved_plan(), launch);
-    std::vector<CudaOperands> partial;
-    for (int r = 0; r < spec_.ranks; ++r) partial.push_back({gemvs_.front()->output(r)});
-    return [moved, partial](const std::vector<CudaOperands>&) { moved->start(partial); };
+    return [moved, partial = outputs(*gemvs_.front())](const std::vector<CudaOperands>&) { moved->start(partial); };
   };
   add("comm", comm, {}, false);
 }
