@@ -134,7 +134,7 @@ TEST(Chakra, TruncatedAndFuzzedTracesAreRefusedInASentence) {
       ++refused;
     }
   EXPECT_GT(refused, 100);
-  Mutator mutator(kTrace, 18);
+  FileMutator mutator(kTrace, 18);
   for (int i = 0; i < 5000; ++i) {
     const std::string mutant = mutator.next();
     try {

@@ -61,7 +61,7 @@ TEST(TextWorkload, RefusalsNameLineWordAndRemedy) {
 }
 
 TEST(TextWorkload, MutantsAreRefusedInASentence) {
-  Mutator mutator(kText, 5);
+  FileMutator mutator(kText, 5);
   for (int i = 0; i < 3000; ++i) try {
       TextOptions options{.ranks = 16};
       options.trace.plans.prove = false;
