@@ -255,20 +255,22 @@ TEST_P(NetworkWireTest, TheLastOfManyPutsStands) {
 TEST_P(NetworkWireTest, SignalsTravelTogether) {
   auto all = ends(2);
   ASSERT_TRUE(until([&] { return all[1]->wire->counts().messages_received > 0; }));  // connected
-  all[0]->wire->attend();  // or the wire's thread, woken by something else, might send some of them before the rest
-  const auto before = all[0]->wire->counts();
+  all[0]->wire->attend();  // the wire's thread leaves them alone, but for a turn that it may be in the middle of
+  const auto sent = [&] { return all[0]->wire->counts().messages_sent; };
+  const std::uint64_t before = sent();
   for (int i = 0; i < 40; ++i) all[0]->wire->signal(1, counter_at(i % 4));
   for (int i = 0; i < 1000; ++i) all[0]->wire->signal(1, counter_at(9));
   all[0]->wire->flush();
   ASSERT_TRUE(until([&] { return all[1]->counter(9) == 1000; }));
-  EXPECT_EQ(all[0]->wire->counts().messages_sent - before.messages_sent, 1u);
+  EXPECT_LE(sent() - before, 3u) << "of 1,040 signals";
   for (int i = 0; i < 4; ++i) EXPECT_EQ(all[1]->counter(i), 10u);
 
   // With the next put, in its message; more counters than one message holds in several.
+  const std::uint64_t before_put = sent();
   all[0]->wire->signal(1, counter_at(5));
   std::vector<RemoteCounter> many(63, counter_at(6));
   put(*all[0], 1, {kSegment, 0, 1, 8, 8}, 1, many);
-  EXPECT_EQ(all[0]->wire->counts().messages_sent - before.messages_sent, 2u);
+  EXPECT_EQ(sent() - before_put, 1u);
   many.resize(200, counter_at(6));
   put(*all[0], 1, {kSegment, 0, 1, 8, 8}, 1, many);
   all[0]->wire->signal(1, counter_at(7));
