@@ -19,6 +19,7 @@ namespace weft {
 namespace {
 
 using testing_cuda::CudaCase;
+using testing_cuda::gemv_case;
 using testing_cuda::Operands;
 
 class Cuda : public ::testing::Test {
@@ -310,18 +311,6 @@ TEST_F(Cuda, ARunOverPcieIsNotRecorded) {
   CudaExecutor executor(testing_cuda::plan_of(c), {.link = CudaLink::pcie});
   EXPECT_EQ(refusal([&] { DeviceGraph graph([&] { executor.start(there.operands); }); }),
             "a run over pcie cannot be recorded in a graph; start it, or use another link");
-}
-
-CudaCase gemv_case(std::int64_t rows, std::int64_t n, std::int64_t k, int ranks) {
-  return {"gemv",
-          rows,
-          n,
-          k,
-          {rows, kGemvCols},
-          ranks,
-          ranks > 1 ? Route::one_shot : Route::local,
-          WeightLayout::nk,
-          SpaceKind::all_reduce};
 }
 
 // 16 columns per tile: fewer tiles than groups, and several for each; depths that fill no block, one, and several. A

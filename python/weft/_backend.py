@@ -54,6 +54,11 @@ class WeftGroup(dist.ProcessGroup):
         if factor != 1.0:
             out.mul_(factor)
 
+    def _one_by_one(self, call, outputs, inputs, opts):
+        for out, tensor in zip(outputs, inputs):
+            call(out, tensor, opts).wait()
+        return _done(outputs)
+
     def allreduce(self, tensors, opts):
         factor = self._factor(opts)
         if factor is None or not _fits(*tensors):
@@ -83,9 +88,7 @@ class WeftGroup(dist.ProcessGroup):
         return _done([output])
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
-        for out, tensor in zip(outputs, inputs):
-            self.all_gather_single(out, tensor, opts).wait()
-        return _done(outputs)
+        return self._one_by_one(self.all_gather_single, outputs, inputs, opts)
 
     def reduce_scatter_single(self, output, input, opts):
         factor = self._factor(opts)
@@ -95,9 +98,7 @@ class WeftGroup(dist.ProcessGroup):
         return _done([output])
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
-        for out, tensor in zip(outputs, inputs):
-            self.reduce_scatter_single(out, tensor, opts).wait()
-        return _done(outputs)
+        return self._one_by_one(self.reduce_scatter_single, outputs, inputs, opts)
 
     def reduce_scatter(self, outputs, inputs, opts):
         if self._factor(opts) is None or not all(_fits(*parts) for parts in inputs):

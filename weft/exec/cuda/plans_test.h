@@ -14,6 +14,7 @@
 #include "weft/collective/build.h"
 #include "weft/exec/bindings.h"
 #include "weft/exec/cuda/lane_table.h"
+#include "weft/exec/cuda/small/gemv_table.h"
 #include "weft/exec/ref/ref.h"
 
 namespace weft::testing_cuda {
@@ -43,6 +44,19 @@ inline Space space_of(const CudaCase& c) {
   space.options.wire_sums = c.wire_sums;
   space.options.rows = c.rows;
   return space;
+}
+
+// A product of few rows, summed on every rank in tiles that the gemv kernel makes.
+inline CudaCase gemv_case(std::int64_t rows, std::int64_t n, std::int64_t k, int ranks) {
+  return {"gemv",
+          rows,
+          n,
+          k,
+          {rows, kGemvCols},
+          ranks,
+          ranks > 1 ? Route::one_shot : Route::local,
+          WeightLayout::nk,
+          SpaceKind::all_reduce};
 }
 
 inline Plan plan_of(const CudaCase& c) {

@@ -11,19 +11,8 @@ namespace weft {
 namespace {
 
 using testing_cuda::CudaCase;
+using testing_cuda::gemv_case;
 using testing_cuda::Operands;
-
-CudaCase gemv_case(std::int64_t rows, std::int64_t n, std::int64_t k, int ranks) {
-  return {"gemv",
-          rows,
-          n,
-          k,
-          {rows, kGemvCols},
-          ranks,
-          ranks > 1 ? Route::one_shot : Route::local,
-          WeightLayout::nk,
-          SpaceKind::all_reduce};
-}
 
 // The tables walked on the host: every rank makes its tiles and stores them with the number of the run; then everybody
 // adds what has that number.
