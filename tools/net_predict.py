@@ -5,7 +5,7 @@
 one NIC each, TLS between them: 2 with a core each at 1 Gbit/s, 4 with half a core at 250 Mbit/s, 8 with a quarter at 125.
 
 For each shape `weft bench` measures the product alone, the product and then the collective, and both fused. The simulator
-gets the very plans, the links as a network, and of the measurement only the product's own time: a table of seconds per
+gets the very plans that ran, the links as a network, and of the measurement only the product's own time: a table of seconds per
 tile. Predicted bulk is that time and the simulated collective; predicted fused is the simulated fused plan. Between hosts
 the core that computes also seals and opens what travels: the CPU time of the collective alone (comm_cpu_us) is part of the
 tiles' time. A host with a quota of C cores that computes stands still for 1 - C of every 4 ms; a message that comes then
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from page import Weft, json_of
+from page import Weft
 
 SHAPES = [  # operator, ranks, m, n, k of a rank's product
     ("gemm-rs", 2, 1024, 1024, 1024), ("gemm-rs", 2, 2048, 1024, 512), ("gemm-rs", 4, 1024, 1024, 1024),
@@ -32,26 +32,22 @@ SHAPES = [  # operator, ranks, m, n, k of a rank's product
     ("gemm-ar", 4, 1024, 512, 1024), ("gemm-ar", 8, 512, 512, 1024), ("gemm-a2a", 2, 1024, 1024, 1024),
     ("gemm-a2a", 4, 1024, 1024, 1024), ("gemm-a2a", 4, 2048, 512, 1024), ("gemm-a2a", 8, 1024, 512, 1024),
 ]
-ALONE = {"gemm-rs": "rs", "gemm-ar": "ar", "gemm-a2a": "a2a"}
 HOSTS = {2: "--hosts 2 --rate 1gbit --pin", 4: "--hosts 4 --rate 250mbit --cpus 0.5", 8: "--hosts 8 --rate 125mbit --cpus 0.25"}
 PAYLOAD = 1448 / 1514  # of a frame's bytes; the shaper counts frames
-SEGMENT = 16384        # what the shaper passes at once
+AT_ONCE = 0            # packet of a token bucket: what comes at its rate passes it without delay
 PERIOD = 4e-3          # of a quota (weft/virtual/quota.cc)
+SLICE = 1.4e-3         # a process keeps a core that others want, where the kernel does not say
 
 
 class Links:
-    """What a shape runs over, as the simulator sees it: networks of ranks that wait and of ranks that compute, CPU seconds
-    of the wire, words for `weft plan`."""
+    """What a shape runs over, as the simulator sees it: networks of ranks that wait and of ranks that compute, and CPU
+    seconds of the wire."""
 
-    def __init__(self, folder, waiting, computing=None, wire_s=0, cluster=None):
+    def __init__(self, folder, waiting, computing=None, wire_s=0, shared_s=0):
         self.waiting, self.computing = folder / "waiting.json", folder / "computing.json"
+        self.wire_s, self.shared_s = wire_s, shared_s
         self.waiting.write_text(json.dumps(waiting))
         self.computing.write_text(json.dumps(computing or waiting))
-        self.wire_s, self.plan_words, self.env = wire_s, [], dict(os.environ)
-        if cluster:
-            path = folder / "cluster.json"
-            path.write_text(json.dumps(cluster))
-            self.plan_words, self.env["WEFT_CLUSTER"] = ["--ranks-per-host", "1"], str(path)
 
 
 def network_of(kind, ranks, rate, latency, packet):
@@ -59,27 +55,37 @@ def network_of(kind, ranks, rate, latency, packet):
     return {"name": "measured", "kind": kind, "ranks": ranks, "packet_bytes": packet, "link": link}
 
 
-def bench_words(shape):
+def bench_words(shape, folder):
     op, _, m, n, k = shape
-    return f"{op} --m {m} --n {n} --k {k}"
+    return f"{op} --m {m} --n {n} --k {k} --save {folder}/fused.json --save-collective {folder}/alone.json"
+
+
+def slice_s():
+    """How long a process keeps a core that others want."""
+    try:
+        return int(pathlib.Path("/sys/kernel/debug/sched/base_slice_ns").read_text()) * 1e-9
+    except (OSError, ValueError):
+        return SLICE
 
 
 def over_paced(weft, folder, shape, rounds):
-    measured = weft.json(f"bench {bench_words(shape)} --ranks {shape[1]} --link 1gbit,100us --rounds {rounds}")
-    return measured, Links(folder, network_of("full", shape[1], 125e6, 100e-6, "whole"))
+    measured = weft.json(f"bench {bench_words(shape, folder)} --ranks {shape[1]} --link 1gbit,100us --rounds {rounds}")
+    ranks, share = shape[1], min(1, os.cpu_count() / shape[1])  # of a core
+    waiting, computing = (network_of("full", ranks, 125e6, 100e-6 + still, "whole")
+                          for still in (0, (1 - share) ** 2 * slice_s() / share / 2))
+    shared_s = measured["comm_cpu_us"] * 1e-6 / share if share < 1 else 0
+    return measured, Links(folder, waiting, computing, shared_s, shared_s)
 
 
 def over_hosts(weft, folder, shape, rounds):
     ranks = shape[1]
     with weft.hosts(HOSTS[ranks]) as made:
-        measured = weft.bench_on(ranks, bench_words(shape), rounds)
-        show = 'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then tr -d "\\n" < "$WEFT_CLUSTER"; echo; fi'
-        cluster = json_of(weft.on_hosts(ranks, ["/bin/sh", "-c", show]))
+        measured = weft.bench_on(ranks, bench_words(shape, folder), rounds)
     rate, cores = made["hosts"][0]["rate"] * PAYLOAD, made["hosts"][0].get("cpus") or 1
     latency, still = made["latency_us"] * 1e-6, (1 - cores) ** 2 * PERIOD / 2
     # Half of the way is that of a link: a message takes one to the switch and one from it.
-    waiting, computing = (network_of("switch", ranks, rate, way / 2, SEGMENT) for way in (latency, latency + still))
-    return measured, Links(folder, waiting, computing, measured["comm_cpu_us"] * 1e-6 / cores, cluster)
+    waiting, computing = (network_of("switch", ranks, rate, way / 2, AT_ONCE) for way in (latency, latency + still))
+    return measured, Links(folder, waiting, computing, measured["comm_cpu_us"] * 1e-6 / cores)
 
 
 def write_steps(path, plan, seconds):
@@ -88,13 +94,12 @@ def write_steps(path, plan, seconds):
     path.write_text(json.dumps({"name": "measured", "seconds_per_tile": table}))
 
 
-def predict(weft, folder, shape, measured, links):
-    op, ranks, m, n, k = shape
+def predict(weft, folder, measured, links):
     steps, fused, alone = folder / "steps.json", folder / "fused.json", folder / "alone.json"
 
     def run(*words):
         words = [str(weft.build / "weft"), *map(str, words), "--json"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=links.env)
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
         return json.loads(done.stdout)
@@ -102,13 +107,10 @@ def predict(weft, folder, shape, measured, links):
     def simulate(plan, network, *more):
         return run("sim", "net", plan, "--network", network, "--every-rank", *more)
 
-    sides = ["--ranks", ranks, "--m", m, "--n", n, *links.plan_words]
-    run("plan", op, *sides, "--k", k, "--route", measured["route"], "--save", fused)
-    run("plan", ALONE[op], *sides, "--route", measured["comm_route"], "--save", alone)
     write_steps(steps, fused, 1e-6)  # first to count the tiles of a rank
     tiles = simulate(fused, links.computing, "--steps", steps)["compute_us"]
     write_steps(steps, fused, (measured["compute_us"] * 1e-6 + links.wire_s) / tiles)
-    bulk = measured["compute_us"] + simulate(alone, links.waiting)["time_us"]
+    bulk = measured["compute_us"] + links.shared_s * 1e6 + simulate(alone, links.waiting)["time_us"]
     return bulk, simulate(fused, links.computing, "--steps", steps)["time_us"]
 
 
@@ -138,7 +140,7 @@ def main():
             with tempfile.TemporaryDirectory() as name:
                 folder = pathlib.Path(name)
                 measured, links = (over_paced if over == "paced" else over_hosts)(weft, folder, shape, args.rounds)
-                bulk, fused = predict(weft, folder, shape, measured, links)
+                bulk, fused = predict(weft, folder, measured, links)
             rows.append({"over": over, "op": op, "ranks": ranks, "m": m, "n": n, "k": k, "route": measured["route"],
                          "compute_us": measured["compute_us"], "bulk_us": measured["sequential_us"],
                          "bulk_predicted_us": bulk, "fused_us": measured["fused_us"], "fused_predicted_us": fused,

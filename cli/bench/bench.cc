@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/os/new_file.h"
+#include "weft/plan/text/save.h"
 #include "weft/study/baseline/modules.h"
 #include "weft/study/contest.h"
 #include "weft/study/contest_memory.h"
@@ -37,7 +38,7 @@ struct Flags {
   RankFlags ranks;  // number and hosts of the ranks are the op's, once parsed
   int rounds = 15;
   std::optional<std::string> sizes, ratios;  // none: kAllSizes, kWholeAxis
-  std::string svg;
+  std::string svg, save, save_collective;
   bool axis = false, sweep = false;
   int paired = 0;  // runs back to back; 0: where an op is short
   bool json = false;
@@ -92,6 +93,12 @@ void check_walk(const Flags& flags, const OpSpec& spec) {
               *flags.sizes);
   if (flags.paired > 0 && (flags.axis || flags.sweep || spec.alone()))
     bad_input("--paired {} is for one op with a producer; leave it out", flags.paired);
+  const bool one_op = !flags.axis && !flags.sweep && !over_sizes(flags, spec);
+  if (!flags.save.empty() && !one_op)
+    bad_input("--save {} is for the plan of one op; leave out --axis and --sweep, and give its size", flags.save);
+  if (!flags.save_collective.empty() && (!one_op || !has_collective(spec)))
+    bad_input("--save-collective {} is for one op with a producer and a collective; leave it out",
+              flags.save_collective);
   refuse_sizes_of_walk(flags, spec);
 }
 
@@ -139,6 +146,11 @@ void bench_sizes(World& world, const Flags& flags, Progress& progress) {
 void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& progress) {
   MeasureOptions options = measure_options(flags);
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
+  options.plans = [&](const Plan& fused, const Plan* collective) {
+    if (world.rank() != 0) return;
+    if (!flags.save.empty()) save_plan(fused, flags.save);
+    if (!flags.save_collective.empty() && collective != nullptr) save_plan(*collective, flags.save_collective);
+  };
   const Measurement m = measure(world, spec, options);
   ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   const bool paired = flags.paired > 0 || (has_collective(spec) && m.fused_us < kShortUs);
@@ -199,8 +211,11 @@ void check_all(const Flags& flags, const OpSpec& spec) {
 
 // All ranks are this process's: they share one GPU.
 int run_on_device(const Flags& flags) {
-  if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.ranks.trace.empty())
-    bad_input("--device cuda measures one op; leave out --axis, --sweep, --sizes, --paired and --trace");
+  if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.ranks.trace.empty() ||
+      !flags.save.empty() || !flags.save_collective.empty())
+    bad_input(
+        "--device cuda measures one op; leave out --axis, --sweep, --sizes, --paired, --trace, --save and "
+        "--save-collective");
   const OpSpec spec = device_spec(spec_of(flags, flags.op.ranks));
   Progress progress(Progress::Who::speaks);
   DeviceStudyOptions options;
@@ -263,6 +278,8 @@ void add_command(CLI::App& app, Run* chosen) {
       ->type_name("R,R,...");
   command->add_flag("--sweep", flags->sweep, "40 shapes: `auto` against every route and sequential");
   command->add_option("--device", flags->device, "cpu, or cuda: all ranks on one GPU, in bf16 (cpu)")->type_name("D");
+  add_out_file(*command, "--save", &flags->save, "write the plan that ran, for `weft sim net` or `weft plan --load`");
+  add_out_file(*command, "--save-collective", &flags->save_collective, "write that of the collective alone");
   add_out_file(*command, "--svg", &flags->svg, "draw the axis or the sweep into this file");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(

@@ -15,6 +15,8 @@
 namespace weft {
 namespace {
 
+const Plan* plan_of(const Op* op) { return op == nullptr ? nullptr : &op->plan(); }
+
 class Trial {
  public:
   Trial(World& world, const OpSpec& spec, const MeasureOptions& options)
@@ -77,6 +79,7 @@ Measurement Trial::run() {
   }
   count(&out);
   predict(&out);
+  if (options_.plans) options_.plans(contest_.fused().plan(), plan_of(contest_.collective()));
   return out;
 }
 
@@ -128,7 +131,6 @@ void Trial::count(Measurement* out) {
 void Trial::predict(Measurement* out) {
   const Cluster cluster = world_.cluster(world_.size());
   const EstimateHint hint = bench_hint(spec_);
-  const auto plan_of = [](const Op* op) { return op == nullptr ? nullptr : &op->plan(); };
   StyledOp op{
       .collective = plan_of(contest_.collective()), .fused = &contest_.fused().plan(), .panels = contest_.panels()};
   const auto us = [&](Style style) { return predicted_seconds(style, op, cluster, hint) * 1e6; };

@@ -14,6 +14,7 @@
 namespace weft {
 
 class World;
+struct Plan;
 
 // Times in microseconds, medians over the rounds; none where the op has no such part.
 struct Measurement {
@@ -59,6 +60,8 @@ struct MeasureOptions {
   bool sequential = true, panels = true, outside = true, routes = false;  // as in ContestOptions
   double budget_s = 0;  // not 0: as many rounds as fit, from Rounds::kLeastRounds to `rounds`
   std::function<void(int done, int of)> progress;  // called on every rank after each round; may be empty
+  // Called on every rank after the rounds with the plans that ran; no collective: null. May be empty.
+  std::function<void(const Plan& fused, const Plan* collective)> plans;
 };
 
 // Collective; all ranks get the same result. Throws internal, naming variant and rank, where a result is wrong.
