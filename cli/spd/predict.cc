@@ -42,8 +42,9 @@ void print_text(const PredictFlags& flags, const FirstTokenSpec& spec, const std
                      fmt::format("{:.3f}", row.against_sync), format_bytes(row.time.bytes)});
   fmt::print("{}\n", aligned(table, Last::number));
   fmt::print(
-      "sequential: each product, then its all-reduce; fused: tiles leave as they are made. comm: what of the time is\n"
-      "communication that nothing hides. fused / sync: against the sequential time of the link's first row.\n");
+      "sequential: each product, then its all-reduce; fused: tiles leave as they are made, where that is no slower.\n"
+      "comm: what of the time is communication that nothing hides. fused / sync: against the sequential time of the\n"
+      "link's first row.\n");
 }
 
 void print_json(const PredictFlags& flags, const FirstTokenSpec& spec, const std::vector<DropPrediction>& rows) {

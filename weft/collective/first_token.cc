@@ -1,5 +1,7 @@
 #include "weft/collective/first_token.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
@@ -75,8 +77,9 @@ class Block {
     const Space space = all_reduce(mesh_, "tp", options_);
     const Plan fused = build(product(layer, addend), space, cluster_);
     const Plan alone = build(copy({.rows = layer.m, .cols = layer.n, .tile = {kTile, kTile}}), space, cluster_);
-    block->fused += estimate(fused, cluster_).seconds;
-    block->sequential += kept(layer, addend) + estimate(alone, cluster_).seconds;
+    const double sequential = kept(layer, addend) + estimate(alone, cluster_).seconds;
+    block->sequential += sequential;
+    block->fused += std::min(estimate(fused, cluster_).seconds, sequential);  // nobody fuses what gains nothing
     const double sent = traffic(fused).ranks[0].bytes_to_peers;
     block->bytes += static_cast<std::int64_t>(spec_.wire == Dtype::int8 ? sent : sent / kShrink);
     out_.route = to_string(fused.route.value());

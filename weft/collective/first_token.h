@@ -29,7 +29,7 @@ struct FirstTokenSpec {
 struct BlockTime {
   double compute = 0;      // nothing summed over ranks
   double sequential = 0;   // each product, then its all_reduce
-  double fused = 0;        // tiles leave as they are made
+  double fused = 0;        // tiles leave as they are made, where that is priced no higher than sequential
   std::int64_t bytes = 0;  // that one rank sends
 };
 

@@ -48,12 +48,12 @@ TEST(FirstToken, IsTheLinksTimeWhereTheLinkIsSlow) {
 
 TEST(FirstToken, DroppingAndFasterLinksAndFusingNeverCost) {
   double before = 1e9;
-  for (const double rate : {1e9, 1e10, 1e11}) {
+  for (const double rate : {1e9, 1e10, 1e11, 1e12}) {
     const FirstToken p = first_token(spec_of(rate));
     for (std::int64_t dropped = 0; dropped <= 4; ++dropped) {
       const BlockTime t = p.total(dropped);
       EXPECT_LE(t.compute, t.fused * 1.02);
-      EXPECT_LE(t.fused, t.sequential * 1.001);
+      EXPECT_LE(t.fused, t.sequential);
       if (dropped > 0) {
         EXPECT_LE(t.fused, p.total(dropped - 1).fused);
       }
