@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/io/scratch_folder_test.h"
+
 #include "tests/cli/cli_file.h"
 #include "tests/cli/json.h"
 #include "tests/cli/runs.h"
@@ -49,6 +51,21 @@ INSTANTIATE_TEST_SUITE_P(Cli, BenchOf,
                          ::testing::Values("gemm-rs", "gemm-ar", "gemv-ar", "gemm-a2a", "embedding-a2a", "ag-gemm",
                                            "rs", "ar", "ag", "a2a", "bcast", "gemm-ag", "gemm-bcast", "gemm-keep",
                                            "gemv-rs", "embedding-rs", "copy-keep"));
+
+// What ran can be proved, and simulated, without guessing what `auto` took.
+TEST(Cli, BenchSavesThePlansThatRan) {
+  const ScratchFolder scratch;
+  const std::string fused = scratch.file("fused.json"), alone = scratch.file("alone.json");
+  const Json report = parsed(
+      weft(fmt::format("bench gemm-ar --m 200 --n 96 --k 64 --ranks 3 --route ring --slices 2 --rounds 3 --save {} "
+                       "--save-collective {} --json",
+                       fused, alone)));
+  const Json plan = parsed(weft(fmt::format("plan --load {} --json", fused)));
+  EXPECT_EQ(plan["name"], "gemm all_reduce ring");
+  EXPECT_EQ(plan["bytes_moved"], report["bytes_sent"]) << plan.dump();
+  const Json collective = parsed(weft(fmt::format("plan --load {} --json", alone)));
+  EXPECT_EQ(collective["name"], "copy all_reduce " + report["comm_route"].get<std::string>());
+}
 
 TEST(Cli, BenchTakesRoutesTypesAndThreads) {
   const std::string shape = " --m 200 --n 96 --k 64";
