@@ -5,12 +5,13 @@
 namespace weft {
 namespace {
 
-constexpr Names<Dtype, 6> kDtypes{{{Dtype::f32, "f32"},
+constexpr Names<Dtype, 7> kDtypes{{{Dtype::f32, "f32"},
                                    {Dtype::bf16, "bf16"},
                                    {Dtype::i32, "i32"},
                                    {Dtype::i64, "i64"},
                                    {Dtype::u8, "u8"},
-                                   {Dtype::int8, "int8"}}};
+                                   {Dtype::int8, "int8"},
+                                   {Dtype::f16, "f16"}}};
 
 }  // namespace
 

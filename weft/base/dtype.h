@@ -1,4 +1,5 @@
-// Element types; bf16 as bits: the upper half of a float, rounded to nearest even; and int8, which is a format of sums
+// Element types; bf16 as bits: the upper half of a float, rounded to nearest even; f16, which weights of models have and
+// nothing else; and int8, which is a format of sums
 // between ranks and not of tensors: a row is cut into blocks of 32 columns (the last may be short), each a bf16 scale
 // followed by one signed byte a column, value = scale * byte. 34 bytes for 32 values: 1.0625 a value.
 #pragma once
@@ -10,7 +11,7 @@
 
 namespace weft {
 
-enum class Dtype { f32, bf16, i32, i64, u8, int8 };
+enum class Dtype { f32, bf16, i32, i64, u8, int8, f16 };
 
 inline constexpr std::int64_t kInt8Block = 32, kInt8BlockBytes = 34;
 
@@ -28,6 +29,8 @@ constexpr std::int64_t size_of(Dtype dtype) {
       return 1;
     case Dtype::int8:
       return 1;  // without its part of a scale: see row_bytes
+    case Dtype::f16:
+      return 2;
   }
   return 0;
 }
@@ -52,6 +55,31 @@ inline bf16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>((bits >> 16) | 0x40u)};  // NaN stays NaN
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+struct f16 {
+  std::uint16_t bits;
+};
+
+// The bits as those of a float 2^112 times too small; infinities and NaNs get their exponent.
+inline float to_float(f16 value) {
+  const std::uint32_t magnitude = (value.bits & 0x7fffu) << 13;
+  const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const std::uint32_t endless = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  return std::bit_cast<float>(scaled | endless | ((value.bits & 0x8000u) << 16));
+}
+
+// To the nearest, ties to even; beyond 65520 infinite.
+inline f16 to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  std::uint32_t out = 0x7e00u;                                                      // NaN
+  if (magnitude <= 0x7f800000u) out = magnitude >= 0x477ff000u ? 0x7c00u : 0u;      // infinite
+  if (magnitude < 0x38800000u)                                                      // below 2^-14: by adding 1/2
+    out = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  else if (magnitude < 0x477ff000u)
+    out = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  return {static_cast<std::uint16_t>(sign | out)};
 }
 
 // The scale of a block whose largest magnitude is `most`: most / 127, rounded up, lest a byte overflow. A block of

@@ -12,11 +12,12 @@
 namespace weft {
 namespace {
 
-constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::int8};
+constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::int8,
+                                Dtype::f16};
 
 TEST(DtypeNames, AreReadBackAsTheyAreWritten) {
   for (const Dtype dtype : kAllDtypes) EXPECT_EQ(parse_dtype(to_string(dtype)), dtype);
-  EXPECT_EQ(refusal([] { parse_dtype("f64"); }), "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8");
+  EXPECT_EQ(refusal([] { parse_dtype("f64"); }), "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8, f16");
 }
 
 TEST(Bf16, EveryValueSurvivesTheWayThroughFloat) {
@@ -29,6 +30,38 @@ TEST(Bf16, EveryValueSurvivesTheWayThroughFloat) {
       EXPECT_EQ(to_bf16(wide).bits, value.bits);
     }
   }
+}
+
+TEST(F16, EveryValueSurvivesTheWayThroughFloat) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const f16 value{static_cast<std::uint16_t>(bits)};
+    const float wide = to_float(value);
+    const int exponent = static_cast<int>(bits >> 10 & 31);
+    const double fraction = static_cast<double>(bits & 1023) / 1024;
+    const double size = exponent == 0 ? std::ldexp(fraction, -14) : std::ldexp(1 + fraction, exponent - 15);
+    if (exponent == 31) {
+      EXPECT_EQ(std::isinf(wide), fraction == 0) << bits;
+      EXPECT_EQ(std::isnan(wide), fraction != 0) << bits;
+    } else {
+      EXPECT_EQ(wide, (bits & 0x8000) != 0 ? -size : size);
+    }
+    if (std::isnan(wide))
+      EXPECT_TRUE(std::isnan(to_float(to_f16(wide)))) << bits;
+    else
+      EXPECT_EQ(to_f16(wide).bits, value.bits);
+  }
+}
+
+TEST(F16, RoundsToTheNearestAndTiesToEven) {
+  for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
+    const f16 low{static_cast<std::uint16_t>(bits)}, high{static_cast<std::uint16_t>(bits + 1)};
+    const float middle = (to_float(low) + to_float(high)) / 2;
+    EXPECT_EQ(to_f16(middle).bits, bits % 2 == 0 ? low.bits : high.bits) << bits;
+    EXPECT_EQ(to_f16(std::nextafter(middle, 0.0f)).bits, low.bits) << bits;
+    EXPECT_EQ(to_f16(std::nextafter(middle, 1e9f)).bits, high.bits) << bits;
+  }
+  EXPECT_EQ(to_f16(65519).bits, 0x7bff);
+  EXPECT_EQ(to_f16(-65520).bits, 0xfc00);
 }
 
 // Of the two neighbours the nearer one; the even one where both are as near.

@@ -20,7 +20,7 @@ inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float
   return values;
 }
 
-// A matrix of either float dtype, or one row of int8, as bytes.
+// A matrix of any float dtype, or one row of int8, as bytes.
 inline std::vector<char> random_bytes(std::int64_t count, Dtype dtype, unsigned seed) {
   const std::vector<float> values = random_floats(count, seed);
   std::vector<char> bytes(num(row_bytes(dtype, count)));
@@ -30,7 +30,9 @@ inline std::vector<char> random_bytes(std::int64_t count, Dtype dtype, unsigned 
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bf16 half = to_bf16(values[i]);
+    const f16 ieee = to_f16(values[i]);
     const void* from = dtype == Dtype::bf16 ? static_cast<const void*>(&half) : &values[i];
+    if (dtype == Dtype::f16) from = &ieee;
     std::memcpy(bytes.data() + i * size_of(dtype), from, size_of(dtype));
   }
   return bytes;

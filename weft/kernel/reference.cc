@@ -44,6 +44,7 @@ float element_at(const ConstStrip& strip, std::int64_t row, std::int64_t col) {
   }
   const std::int64_t at = row * strip.ld + col;
   if (strip.dtype == Dtype::bf16) return to_float(static_cast<const bf16*>(strip.data)[at]);
+  if (strip.dtype == Dtype::f16) return to_float(static_cast<const f16*>(strip.data)[at]);
   return static_cast<const float*>(strip.data)[at];
 }
 
@@ -85,6 +86,8 @@ double activation_f64(Activation activation, double x) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
     case Activation::silu:
       return x / (1 + std::exp(-x));
+    case Activation::gelu_erf:
+      return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2);
   }
   return x;
 }

@@ -8,7 +8,7 @@
 
 // Around our text only: no inline function of a header may be compiled for a machine that may not be there.
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,prfchw")
+#pragma GCC target("avx2,fma,f16c,prfchw")
 #pragma GCC optimize("fp-contract=off")  // a product is rounded before it is added, on every instruction set
 #define WEFT_LANES 8
 #define WEFT_BLOCK_ROWS 6

@@ -86,8 +86,8 @@ Producer validated(Producer p, int num_ranks) {
         bad_input("a rank has {} columns, no multiple of dim {}; give whole tables", n, p.dim);
     }
   }
-  if (p.weight != Dtype::f32 && p.weight != Dtype::bf16)
-    bad_input("weights of type {} are not supported; use f32 or bf16", to_string(p.weight));
+  if (p.weight != Dtype::f32 && p.weight != Dtype::bf16 && p.weight != Dtype::f16)
+    bad_input("weights of type {} are not supported; use f32, bf16 or f16", to_string(p.weight));
   check_operands(p);
   const auto tile = default_tile(p);
   for (int d = 0; d < 2; ++d) {

@@ -34,6 +34,7 @@ struct Rank {
 bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::int8; }
 
 float float_at(const void* data, Dtype dtype, std::int64_t i) {
+  if (dtype == Dtype::f16) return to_float(static_cast<const f16*>(data)[i]);
   return dtype == Dtype::bf16 ? to_float(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
 }
 

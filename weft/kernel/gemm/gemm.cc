@@ -37,8 +37,8 @@ void check(const GemmShape& shape) {
     bad_input("gemm: the rows of a are {} elements apart but {} long; use lda >= k", shape.lda, shape.k);
   if (shape.b_transposed && shape.ldb < shape.k)
     bad_input("gemm: the rows of b's transpose are {} elements apart but {} long; use ldb >= k", shape.ldb, shape.k);
-  if (shape.b_dtype != Dtype::f32 && shape.b_dtype != Dtype::bf16)
-    bad_input("gemm: b is {}; use f32 or bf16", to_string(shape.b_dtype));
+  if (shape.b_dtype != Dtype::f32 && shape.b_dtype != Dtype::bf16 && shape.b_dtype != Dtype::f16)
+    bad_input("gemm: b is {}; use f32, bf16 or f16", to_string(shape.b_dtype));
 }
 
 const void* element(const void* b, Dtype dtype, std::int64_t index) {

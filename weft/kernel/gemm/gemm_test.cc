@@ -69,7 +69,7 @@ TEST(Gemm, AgreesWithTheReferenceOnEveryVariant) {
   const std::int64_t shapes[][3] = {{1, 1, 1},    {7, 5, 3},     {8, 32, 16},   {13, 31, 29},  {64, 64, 128},
                                     {3, 97, 255}, {61, 67, 256}, {17, 33, 257}, {64, 16, 700}, {5, 48, 1031}};
   for (const auto& s : shapes)
-    for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
       for (Isa isa : reachable_isas()) {
         const Problem problem(s[0], s[1], s[2], dtype);
         const GemmKernel kernel(problem.shape(s[0], s[1] + 3), isa);
@@ -82,7 +82,7 @@ TEST(Gemm, TheTransposeOfBGivesTheBitsOfB) {
   const std::int64_t shapes[][3] = {{1, 1, 1},    {7, 5, 3},     {8, 64, 64},    {13, 31, 29},  {64, 64, 128},
                                     {3, 97, 255}, {61, 67, 256}, {17, 129, 257}, {4, 16, 1031}, {70, 130, 1030}};
   for (const auto& s : shapes)
-    for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
       for (Isa isa : reachable_isas()) {
         const Problem problem(s[0], s[1], s[2], dtype);
         const std::int64_t ldb = problem.k + 7;
@@ -259,7 +259,7 @@ TEST(Gemm, ChunksOfRowsAndBlocksOfKDoNotShow) {
 TEST(Gemm, ColumnsAskedForAheadDoNotShow) {
   constexpr std::int64_t kRows = 100, kCols = 150, kTile = 64;
   for (const bool transposed : {false, true})
-    for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
       for (const std::int64_t k : {7, 64, 1100})
         for (Isa isa : reachable_isas()) {
           GemmShape shape{.tile_rows = kRows, .tile_cols = kTile, .k = k, .lda = k, .ldb = transposed ? k : kCols};

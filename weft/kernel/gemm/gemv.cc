@@ -11,8 +11,8 @@ namespace weft {
 namespace {
 
 void check_dtype(Dtype dtype) {
-  if (dtype != Dtype::f32 && dtype != Dtype::bf16)
-    bad_input("the matrix of a gemv is {}; use f32 or bf16", to_string(dtype));
+  if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16)
+    bad_input("the matrix of a gemv is {}; use f32, bf16 or f16", to_string(dtype));
 }
 
 // Rows made before they are added and copied: as many as the first-level cache holds. Fewer at a time are slower: a

@@ -16,7 +16,7 @@ namespace {
 TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
   for (std::int64_t rows : {0, 1, 3, 4, 7, 64})
     for (std::int64_t k : {0, 1, 15, 16, 17, 31, 509, 1024})
-      for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
         const std::int64_t ldw = k + 3;
         const std::vector<char> w = random_bytes(rows * ldw, dtype, 1);
         const std::vector<float> x = random_floats(k, 2);
@@ -37,7 +37,7 @@ TEST(Gemv, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
 TEST(Gemv, BitsDoNotDependOnTheSplitOfRowsNorOnTheBatch) {
   for (const Isa isa : reachable_isas())
     for (std::int64_t m = 1; m <= 9; ++m)
-      for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
         const std::int64_t rows = m % 2 == 0 ? 23 : 403, k = 333, ldx = k + 1, ldw = k + 2;  // near rows, and far ones
         const auto size = static_cast<std::int64_t>(size_of(dtype));
         const std::vector<char> w = random_bytes(rows * ldw, dtype, 3);

@@ -15,8 +15,8 @@ namespace {
 
 Linear checked(std::int64_t m, Linear linear, std::int64_t ldx, std::int64_t ldy) {
   if (linear.ldw == 0) linear.ldw = linear.k;
-  if (linear.dtype != Dtype::f32 && linear.dtype != Dtype::bf16)
-    bad_input("the weights of a product are {}; use f32 or bf16", to_string(linear.dtype));
+  if (linear.dtype != Dtype::f32 && linear.dtype != Dtype::bf16 && linear.dtype != Dtype::f16)
+    bad_input("the weights of a product are {}; use f32, bf16 or f16", to_string(linear.dtype));
   if (m < 0 || linear.n < 0 || linear.k < 0)
     bad_input("a product of {} x {} with k = {}: sizes must be at least 0", m, linear.n, linear.k);
   if (ldx < linear.k || linear.ldw < linear.k || ldy < linear.n)

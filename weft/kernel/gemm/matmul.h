@@ -15,7 +15,7 @@ class ThreadPool;
 struct Linear {
   std::int64_t n = 0, k = 0;    // columns of y, and of x
   const void* w = nullptr;      // (n, k) with ldw
-  Dtype dtype = Dtype::f32;     // of w: f32 or bf16
+  Dtype dtype = Dtype::f32;     // of w: f32, bf16 or f16
   std::int64_t ldw = 0;         // elements from row to row of w; 0: k
   const float* bias = nullptr;  // (n), added to the finished sum; null: none
 };

@@ -46,7 +46,7 @@ TEST(Matmul, AgreesWithTheReferenceWithTheSameBitsOnAnyNumberOfThreads) {
   for (const std::int64_t m : {0, 1, 2, 3, 4, 7, 8, 17, 64, 131})
     for (const std::int64_t n : {1, 15, 64, 200})
       for (const std::int64_t k : {1, 31, 257, 1100})
-        for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
           const Case c{m, n, k, dtype, n % 2 == 0};
           double error = 0;
           const std::vector<float> y = product(one, c, &error);

@@ -15,6 +15,7 @@ namespace {
 
 double weight_at(const Producer& p, std::uint64_t stream, std::int64_t index) {
   const float value = value_at(stream, index);
+  if (p.weight == Dtype::f16) return to_float(to_f16(value));
   return p.weight == Dtype::bf16 ? to_float(to_bf16(value)) : value;
 }
 

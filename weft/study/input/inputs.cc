@@ -66,13 +66,13 @@ RankInputs::RankInputs(const OpSpec& spec, int rank) : spec_(spec), rank_(rank),
   if (p.addend) addend_.resize(num(p.m * p.n));
   weight_elements_ = p.k * p.n;
   const std::uint64_t stream = stream_of(Input::w, rank, 0);
-  const bool narrow = p.weight == Dtype::bf16;
-  (narrow ? w_bf16_.resize(weight_elements_ * copies_) : w_.resize(weight_elements_ * copies_));
+  const bool narrow = p.weight != Dtype::f32;
+  (narrow ? w_narrow_.resize(weight_elements_ * copies_) : w_.resize(weight_elements_ * copies_));
   for (std::int64_t i = 0; i < weight_elements_; ++i) {
     const float value = value_at(stream, i);
     for (std::int64_t c = i; c < weight_elements_ * copies_; c += weight_elements_)
       if (narrow)
-        w_bf16_[c] = to_bf16(value).bits;
+        w_narrow_[c] = p.weight == Dtype::f16 ? to_f16(value).bits : to_bf16(value).bits;
       else
         w_[c] = value;
   }
@@ -93,7 +93,7 @@ void RankInputs::refresh(std::uint64_t round) {
 
 const void* RankInputs::weights() {
   const std::int64_t at = turn_++ % copies_ * weight_elements_;
-  return w_bf16_.empty() ? static_cast<const void*>(w_.data() + at) : w_bf16_.data() + at;
+  return w_narrow_.empty() ? static_cast<const void*>(w_.data() + at) : w_narrow_.data() + at;
 }
 
 std::vector<const float*> RankInputs::weight_copies() const {

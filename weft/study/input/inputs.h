@@ -29,7 +29,7 @@ class RankInputs {
   int rank_;
   std::int64_t copies_ = 1, turn_ = 0, weight_elements_ = 0;
   std::vector<float> x_, w_, addend_;
-  std::vector<std::uint16_t> w_bf16_;
+  std::vector<std::uint16_t> w_narrow_;
   std::vector<std::vector<float>> tables_;
   std::vector<std::vector<std::int64_t>> indices_, offsets_;
   std::vector<const float*> table_pointers_;

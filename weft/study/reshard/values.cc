@@ -108,6 +108,8 @@ auto with_dtype(Dtype dtype, F&& f) {
       return f.template operator()<Dtype::f32>();
     case Dtype::bf16:
       return f.template operator()<Dtype::bf16>();
+    case Dtype::f16:  // moved and not converted: 16 bits like others
+      return f.template operator()<Dtype::bf16>();
     case Dtype::i32:
       return f.template operator()<Dtype::i32>();
     case Dtype::i64:
