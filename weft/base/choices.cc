@@ -5,8 +5,11 @@
 namespace weft {
 namespace {
 
-constexpr Names<Activation, 4> kActivations{
-    {{Activation::none, "none"}, {Activation::relu, "relu"}, {Activation::gelu, "gelu"}, {Activation::silu, "silu"}}};
+constexpr Names<Activation, 5> kActivations{{{Activation::none, "none"},
+                                             {Activation::relu, "relu"},
+                                             {Activation::gelu, "gelu"},
+                                             {Activation::silu, "silu"},
+                                             {Activation::gelu_erf, "gelu_erf"}}};
 constexpr Names<Pooling, 2> kPoolings{{{Pooling::sum, "sum"}, {Pooling::mean, "mean"}}};
 
 }  // namespace

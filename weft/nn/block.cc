@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/nn/gate.h"
 
 namespace weft {
@@ -12,10 +13,11 @@ std::size_t count(std::int64_t rows, std::int64_t cols) { return static_cast<std
 }  // namespace
 
 BlockLayout::BlockLayout(const BlockShape& s) {
-  const std::int64_t norm_bias = s.norm == NormKind::layer ? s.hidden : 0;
-  const std::int64_t q_bias = s.attention_bias ? s.q_cols() : 0, kv_bias = s.attention_bias ? s.kv_cols() : 0;
-  const std::int64_t o_bias = s.attention_bias ? s.hidden : 0, down_bias = s.mlp_bias ? s.hidden : 0;
-  const std::int64_t up_bias = s.mlp_bias ? s.mlp : 0, gate = s.gated ? s.mlp : 0;
+  const Design& d = s.design;
+  const std::int64_t norm_bias = d.norm == NormKind::layer ? s.hidden : 0;
+  const std::int64_t q_bias = d.qkv_bias ? s.q_cols() : 0, kv_bias = d.qkv_bias ? s.kv_cols() : 0;
+  const std::int64_t o_bias = d.output_bias ? s.hidden : 0, down_bias = d.mlp_bias ? s.hidden : 0;
+  const std::int64_t up_bias = d.mlp_bias ? s.mlp : 0, gate = d.gated ? s.mlp : 0;
   places_ = {Place{0, s.hidden, 1},
              Place{0, norm_bias, 1},
              Place{0, s.hidden, 1},
@@ -30,7 +32,7 @@ BlockLayout::BlockLayout(const BlockShape& s) {
              Place{0, q_bias, 1},
              Place{0, s.hidden, s.q_cols()},
              Place{0, gate, s.hidden},
-             Place{0, s.gated ? up_bias : 0, 1},
+             Place{0, d.gated ? up_bias : 0, 1},
              Place{0, s.mlp, s.hidden},
              Place{0, up_bias, 1},
              Place{0, s.hidden, s.mlp}};
@@ -46,7 +48,7 @@ void BlockActivations::resize(const BlockShape& shape) {
   for (auto* queries : {&q, &o}) queries->resize(count(rows, shape.q_cols()));
   for (auto* keys : {&k, &v}) keys->resize(count(rows, shape.kv_cols()));
   for (auto* middle : {&up, &h}) middle->resize(count(rows, shape.mlp));
-  if (shape.gated) gate.resize(count(rows, shape.mlp));
+  if (shape.design.gated) gate.resize(count(rows, shape.mlp));
 }
 
 TransformerBlock::TransformerBlock(const BlockShape& shape, const RotaryTable* rotary, ThreadPool* pool)
@@ -57,6 +59,8 @@ TransformerBlock::TransformerBlock(const BlockShape& shape, const RotaryTable* r
       attention_(shape.attention),
       own_(std::make_unique<BlockActivations>()),
       kept_(own_.get()) {
+  if (const std::string why = why_not_trainable(shape.design); !why.empty())
+    bad_input("a block cannot be trained: {}; use a model of Llama's, Mistral's, Qwen2's or OPT's design", why);
   const std::int64_t rows = shape.rows();
   da_.resize(count(rows, shape.hidden));
   for (auto* queries : {&dq_, &do_}) queries->resize(count(rows, shape.q_cols()));
@@ -80,7 +84,7 @@ LinearGradients TransformerBlock::linear_gradients(float* gradients, BlockParam 
 }
 
 Norm TransformerBlock::norm(const float* parameters, BlockParam weight, BlockParam bias) const {
-  return {shape_.norm, shape_.hidden, shape_.eps, layout_.at(parameters, weight), layout_.at(parameters, bias)};
+  return {shape_.design.norm, shape_.hidden, shape_.eps, layout_.at(parameters, weight), layout_.at(parameters, bias)};
 }
 
 void TransformerBlock::rotate_heads(Turn turn, float* q, float* k) {
@@ -169,7 +173,7 @@ const float* TransformerBlock::feed_hidden(const float* parameters, const float*
   const RowsIn b{in.b.data(), hidden};
   linear_forward(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b,
                  {in.up.data(), mlp});
-  if (shape_.gated) {
+  if (shape_.design.gated) {
     linear_forward(products_, rows, linear(parameters, BlockParam::gate_weight, BlockParam::gate_bias), b,
                    {in.gate.data(), mlp});
     silu_gate_forward(products_.pool(), rows * mlp, in.gate.data(), in.up.data(), in.h.data());
@@ -188,7 +192,7 @@ void TransformerBlock::feed_backward(const float* parameters, const float* dz, f
                     {dh_.data(), mlp});
     const RowsOut db{da_.data(), hidden};
     const float* dup = dh_.data();
-    if (shape_.gated) {  // gate and up become their own gradients
+    if (shape_.design.gated) {  // gate and up become their own gradients
       silu_gate_backward(products_.pool(), rows * mlp, in.gate.data(), in.up.data(), dh_.data(), in.gate.data(),
                          in.up.data());
       products_.times({rows, hidden, mlp}, {in.gate.data(), mlp},
@@ -198,7 +202,7 @@ void TransformerBlock::feed_backward(const float* parameters, const float* dz, f
       relu_backward(products_.pool(), rows * mlp, in.h.data(), dh_.data(), dh_.data());
     }
     products_.times({rows, hidden, mlp}, {dup, mlp}, {layout_.at(parameters, BlockParam::up_weight), hidden}, db,
-                    shape_.gated ? Into::add : Into::store);
+                    shape_.design.gated ? Into::add : Into::store);
     norm_backward(products_.pool(), rows, norm(parameters, BlockParam::norm2_weight, BlockParam::norm2_bias),
                   {in.x1, hidden}, in.rows2, {da_.data(), hidden}, {dx1, hidden}, Into::store,
                   {gradients + layout_[BlockParam::norm2_weight].begin, layout_.at(gradients, BlockParam::norm2_bias)});
@@ -213,12 +217,12 @@ void TransformerBlock::feed_weights(const float* parameters, const float* dz, fl
   linear_backward_weights(products_, rows, linear(parameters, BlockParam::down_weight, BlockParam::down_weight),
                           {in.h.data(), mlp}, {dz, hidden},
                           linear_gradients(gradients, BlockParam::down_weight, BlockParam::down_weight));
-  if (shape_.gated)
+  if (shape_.design.gated)
     linear_backward_weights(products_, rows, linear(parameters, BlockParam::gate_weight, BlockParam::gate_bias), b,
                             {in.gate.data(), mlp},
                             linear_gradients(gradients, BlockParam::gate_weight, BlockParam::gate_bias));
   linear_backward_weights(products_, rows, linear(parameters, BlockParam::up_weight, BlockParam::up_bias), b,
-                          {shape_.gated ? in.up.data() : dh_.data(), mlp},
+                          {shape_.design.gated ? in.up.data() : dh_.data(), mlp},
                           linear_gradients(gradients, BlockParam::up_weight, BlockParam::up_bias));
 }
 

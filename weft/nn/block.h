@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "weft/nn/attention.h"
+#include "weft/nn/design.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norm.h"
 #include "weft/nn/rotary.h"
@@ -44,11 +45,8 @@ constexpr int kBlockParams = static_cast<int>(BlockParam::down_weight) + 1;
 struct BlockShape {
   std::int64_t hidden = 0, mlp = 0;  // mlp: this rank's columns of the feed-forward layer
   AttentionLayer attention;          // this rank's heads
-  NormKind norm = NormKind::rms;
   float eps = 1e-5f;
-  bool gated = true;            // silu(gate) * up; else relu(up)
-  bool attention_bias = false;  // of q, k, v and the output projection
-  bool mlp_bias = false;
+  Design design = {};  // one that is trainable (design.h)
 
   std::int64_t rows() const { return attention.sequence * attention.sequences; }
   std::int64_t q_cols() const { return attention.heads() * attention.head_dim; }
@@ -97,7 +95,8 @@ enum class BackwardPart {
 
 class TransformerBlock {
  public:
-  // `rotary` may be null (learned positions); it and the pool outlive the block.
+  // `rotary` may be null (learned positions); it and the pool outlive the block. bad_input for a design without a
+  // backward pass.
   TransformerBlock(const BlockShape& shape, const RotaryTable* rotary, ThreadPool* pool);
 
   const BlockShape& shape() const { return shape_; }

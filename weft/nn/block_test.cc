@@ -32,9 +32,11 @@ BlockShape llama_rank(std::vector<std::int32_t> kv_of, std::int64_t kv_heads, st
 
 BlockShape opt_rank(std::vector<std::int32_t> kv_of, std::int64_t mlp) {
   BlockShape shape = llama_rank(kv_of, std::ssize(kv_of), mlp, 0);
-  shape.norm = NormKind::layer;
-  shape.gated = false;
-  shape.attention_bias = shape.mlp_bias = true;
+  Design& design = shape.design;
+  design.norm = NormKind::layer;
+  design.gated = false;
+  design.activation = Activation::relu;
+  design.qkv_bias = design.output_bias = design.mlp_bias = true;
   return shape;
 }
 

@@ -109,7 +109,7 @@ struct Block {  // both halves of one rank's block
   Doubles attend(const Doubles& p, const Doubles& x) const {
     const auto at = [&](BlockParam param) { return layout.at(p.data(), param); };
     const Doubles a =
-        norm(x, shape.norm, shape.hidden, shape.eps, at(BlockParam::norm1_weight), at(BlockParam::norm1_bias));
+        norm(x, shape.design.norm, shape.hidden, shape.eps, at(BlockParam::norm1_weight), at(BlockParam::norm1_bias));
     Doubles q = linear(a, at(BlockParam::q_weight), at(BlockParam::q_bias), shape.hidden, shape.q_cols());
     Doubles k = linear(a, at(BlockParam::k_weight), at(BlockParam::k_bias), shape.hidden, shape.kv_cols());
     const Doubles v = linear(a, at(BlockParam::v_weight), at(BlockParam::v_bias), shape.hidden, shape.kv_cols());
@@ -120,11 +120,11 @@ struct Block {  // both halves of one rank's block
   Doubles feed(const Doubles& p, const Doubles& x1) const {
     const auto at = [&](BlockParam param) { return layout.at(p.data(), param); };
     const Doubles b =
-        norm(x1, shape.norm, shape.hidden, shape.eps, at(BlockParam::norm2_weight), at(BlockParam::norm2_bias));
+        norm(x1, shape.design.norm, shape.hidden, shape.eps, at(BlockParam::norm2_weight), at(BlockParam::norm2_bias));
     Doubles h = linear(b, at(BlockParam::up_weight), at(BlockParam::up_bias), shape.hidden, shape.mlp);
     Doubles gate;
-    if (shape.gated) gate = linear(b, at(BlockParam::gate_weight), at(BlockParam::gate_bias), shape.hidden, shape.mlp);
-    for (std::size_t i = 0; i < h.size(); ++i) h[i] = shape.gated ? silu(gate[i]) * h[i] : std::max(h[i], 0.0);
+    if (shape.design.gated) gate = linear(b, at(BlockParam::gate_weight), at(BlockParam::gate_bias), shape.hidden, shape.mlp);
+    for (std::size_t i = 0; i < h.size(); ++i) h[i] = shape.design.gated ? silu(gate[i]) * h[i] : std::max(h[i], 0.0);
     return linear(h, at(BlockParam::down_weight), nullptr, shape.mlp, shape.hidden);
   }
 };

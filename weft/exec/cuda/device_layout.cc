@@ -21,6 +21,8 @@ void check_device_producer(const Plan& plan) {
   if (!p.n_of.empty()) bad_input("plan \"{}\" has outputs of different widths; a GPU's are one n wide", plan.name);
   if (p.n % 8 != 0 || p.k % 8 != 0)
     bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
+  if (p.activation == Activation::gelu_erf)
+    bad_input("plan \"{}\" has the activation gelu_erf; a GPU has none, relu, gelu and silu", plan.name);
   if (p.addend) bad_input("plan \"{}\" has an addend; the CUDA executor has none yet", plan.name);
   if (p.tile[0] > kCudaTileRows || p.tile[1] > kCudaTileCols || p.tile[1] % 8 != 0)
     bad_input("tiles of {} x {} do not fit a GPU's; give the {} .tile = {{{}, {}}}", p.tile[0], p.tile[1],

@@ -69,6 +69,17 @@ float weigh(float* row, std::int64_t count, float scale, float top) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+// row = cap * tanh(row * scale / cap), by e^-2|u|.
+void cap_scores(float* row, std::int64_t count, float scale, float cap) {
+  const float within = scale / cap;
+  for (std::int64_t j = 0; j < count; j += kLanes) {
+    const Vec u = load(row + j) * within;
+    const Vec shrunk = exp_of((u < 0.0f ? u : -u) * 2.0f);
+    const Vec size = cap * ((1.0f - shrunk) / (1.0f + shrunk));
+    store(row + j, u < 0.0f ? -size : size);
+  }
+}
+
 // One line of every page: translations are looked up long before the rest of the pages is asked for.
 void touch_pages(const float* data, std::int64_t count) {
   constexpr std::int64_t kPage = 1024;  // floats
@@ -161,12 +172,14 @@ float AttentionLines::weigh_line(std::int64_t line, const Keys& keys, float* sco
     return 1;
   }
   const std::int64_t begin = first / kLanes * kLanes, whole = (end + kLanes - 1) / kLanes * kLanes;  // at most kBlock
+  const float scale = shape_.cap > 0 ? 1.0f : shape_.scale;
+  if (shape_.cap > 0) cap_scores(scores + begin, whole - begin, shape_.scale, shape_.cap);
   std::fill(scores + begin, scores + first, kNever);
   std::fill(scores + end, scores + whole, kNever);
-  const float top = std::max(largest_[i], largest_of(scores + begin, whole - begin) * shape_.scale);
+  const float top = std::max(largest_[i], largest_of(scores + begin, whole - begin) * scale);
   const float shrink = sum_[i] == 0 ? 0.0f : std::exp(largest_[i] - top);
   // What is not seen weighs 2^-125 at most.
-  sum_[i] = sum_[i] * shrink + weigh(scores + begin, whole - begin, shape_.scale, top);
+  sum_[i] = sum_[i] * shrink + weigh(scores + begin, whole - begin, scale, top);
   largest_[i] = top;
   std::fill(scores, scores + first, 0.0f);
   std::fill(scores + end, scores + kBlock, 0.0f);

@@ -22,6 +22,7 @@ class AttentionLines {
     std::int64_t qk_dim, v_dim;  // columns of a query and a key, and of a value
     std::int64_t ldk, ldv;       // elements from key to key
     float scale;                 // of the scores
+    float cap = 0;               // scores become cap * tanh(score / cap); 0: they stay
   };
 
   explicit AttentionLines(const Shape& shape);

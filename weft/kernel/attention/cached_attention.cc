@@ -20,6 +20,7 @@ CachedAttentionShape checked(CachedAttentionShape s) {
         s.heads, s.kv_heads, s.head_dim, s.capacity);
   if (s.window < 0)
     bad_input("cached attention: the window is {}; use 0 for none, or the number of keys seen", s.window);
+  if (!(s.cap >= 0)) bad_input("cached attention: scores are capped at {}; use 0 for no cap", s.cap);
   if (s.kv_of.empty()) {
     if (s.heads % s.kv_heads != 0)
       bad_input("cached attention: {} heads cannot share {} of the cache evenly; say which reads which (kv_of)",
@@ -60,7 +61,7 @@ CachedAttention::CachedAttention(const CachedAttentionShape& shape, int threads)
   for (std::int64_t h = 0; h < s.heads; ++h)
     state_->heads_of[static_cast<std::size_t>(s.kv_of[static_cast<std::size_t>(h)])].push_back(h);
   for (int t = 0; t < threads; ++t)
-    state_->lines.emplace_back(AttentionLines::Shape{s.head_dim, s.head_dim, s.head_dim, s.head_dim, s.scale});
+    state_->lines.emplace_back(AttentionLines::Shape{s.head_dim, s.head_dim, s.head_dim, s.head_dim, s.scale, s.cap});
 }
 
 CachedAttention::~CachedAttention() = default;

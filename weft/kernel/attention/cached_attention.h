@@ -19,6 +19,7 @@ struct CachedAttentionShape {
   std::int64_t capacity = 0;  // positions that a cache has room for
   std::int64_t window = 0;    // the query at i sees keys j with i - j < window; 0: all up to i
   float scale = 0;            // of the scores; 0: 1 / sqrt(head_dim)
+  float cap = 0;              // scores become cap * tanh(score / cap) before the softmax; 0: they stay
   // Of every query head, the head of the cache that it reads; empty: heads / kv_heads neighbours share one. A rank of a
   // model whose heads are split unevenly needs its own list.
   std::vector<std::int32_t> kv_of;
@@ -54,7 +55,7 @@ class CachedAttention {
   void append(const KvCache& cache, std::int64_t position, std::int64_t rows, const float* k, std::int64_t ldk,
               const float* v, std::int64_t ldv) const;
 
-  // y = softmax(scale * q k^T) v for all rows of all sequences, head by head. The bits of a row depend on its q, its
+  // y = softmax(scale * q k^T, capped) v for all rows of all sequences, head by head. The bits of a row depend on its q, its
   // position and the cache alone: not on the rows beside it, so not on how a prompt was cut into calls, nor on threads.
   // `threads` has no more threads than announced. Not for two callers at once.
   void run(ThreadPool& threads, std::span<const AttentionRows> sequences, std::int64_t ldq, std::int64_t ldy);

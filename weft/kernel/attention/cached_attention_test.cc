@@ -40,7 +40,9 @@ struct Sequence {
       double score = 0;
       for (std::int64_t c = 0; c < d; ++c) score += double(q[i * ldq + h * d + c]) * double(k[j * ldk + kv + c]);
       const bool seen = shape.window == 0 || i - j < shape.window;
-      weights.push_back(seen ? std::exp(score * scale) : 0);
+      score *= scale;
+      if (shape.cap > 0) score = shape.cap * std::tanh(score / shape.cap);
+      weights.push_back(seen ? std::exp(score) : 0);
       sum += weights.back();
     }
     for (std::int64_t j = 0; j <= i; ++j)
@@ -133,6 +135,20 @@ TEST(CachedAttention, ManySequencesInOneCall) {
   }
   attention.run(threads, rows, sequences[0].ldq, sequences[0].ldq);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(error_of(sequences[i], y[i]), 3e-6) << i;
+}
+
+// Scores of up to 40 become 3 at most; without the cap the result is another.
+TEST(CachedAttention, CapsScores) {
+  CachedAttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 20, .capacity = 90, .window = 70, .scale = 0.5f};
+  shape.cap = 3;
+  ThreadPool threads(2);
+  const Sequence capped(shape, 90, 7, 6);
+  const std::vector<float> y = run(threads, capped, {40, 1});
+  EXPECT_LT(error_of(capped, y), 1e-5);
+  shape.cap = 0;
+  EXPECT_GT(error_of(Sequence(shape, 90, 7, 6), y), 0.1);
+  shape.cap = -1;
+  EXPECT_THROW(CachedAttention(shape, 1), Error);
 }
 
 TEST(CachedAttention, SharpWeightsStayFinite) {

@@ -7,10 +7,15 @@
 
 namespace weft {
 
-RopeTable::RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale)
-    : positions_(positions), half_(std::ssize(inverse_frequencies)) {
+RopeTable::RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale,
+                     std::int64_t head_dim)
+    : positions_(positions),
+      half_(std::ssize(inverse_frequencies)),
+      head_dim_(head_dim == 0 ? 2 * half_ : head_dim) {
   if (positions < 1 || half_ < 1)
     bad_input("rotary positions: {} positions of {} frequencies; both must be at least 1", positions, half_);
+  if (head_dim_ < 2 * half_)
+    bad_input("rotary positions: {} pairs turn in heads of {} columns; use at most {}", half_, head_dim_, head_dim_ / 2);
   table_.resize(num(positions * half_ * 2));
   float* row = table_.data();
   for (std::int64_t p = 0; p < positions; ++p, row += 2 * half_)
@@ -28,7 +33,7 @@ void RopeTable::apply(std::int64_t position, std::int64_t rows, std::int64_t hea
     const float* cosines = table_.data() + (position + i) * 2 * half_;
     const float* sines = cosines + half_;
     for (std::int64_t h = 0; h < heads; ++h) {
-      float* __restrict first = x + h * 2 * half_;
+      float* __restrict first = x + h * head_dim_;
       float* __restrict second = first + half_;
       for (std::int64_t j = 0; j < half_; ++j) {
         const float a = first[j], b = second[j];

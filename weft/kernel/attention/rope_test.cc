@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/random_test.h"
 
 namespace weft {
@@ -41,6 +42,22 @@ TEST(Rope, TurnsPairsOfTheHalves) {
       EXPECT_EQ(x[static_cast<std::size_t>(i * ldx + ldx - 1)], before[static_cast<std::size_t>(i * ldx + ldx - 1)]);
     }
   }
+}
+
+TEST(Rope, TurnsTheFirstColumnsOfAHeadAlone) {
+  const std::int64_t half = 3, head = 10, heads = 2;
+  const RopeTable whole(9, frequencies(half)), part(9, frequencies(half), 1, head);
+  EXPECT_EQ(part.head_dim(), head);
+  std::vector<float> x = random_floats(heads * head, 1);
+  const std::vector<float> before = x;
+  part.apply(8, 1, heads, x.data(), heads * head);
+  for (std::int64_t h = 0; h < heads; ++h) {
+    std::vector<float> turned(before.begin() + h * head, before.begin() + h * head + 2 * half);
+    whole.apply(8, 1, 1, turned.data(), 2 * half);
+    for (std::int64_t j = 0; j < head; ++j)
+      EXPECT_EQ(x[num(h * head + j)], j < 2 * half ? turned[num(j)] : before[num(h * head + j)]) << h << ' ' << j;
+  }
+  EXPECT_THROW(RopeTable(9, frequencies(3), 1, 4), Error);
 }
 
 TEST(Rope, RefusesPositionsBeyondTheTable) {

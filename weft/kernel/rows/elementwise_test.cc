@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 TEST(Elementwise, GateMultipliesTheActivatedHalfByTheOther) {
-  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu})
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_erf})
     for (const std::int64_t cols : {1, 16, 37}) {
       const std::int64_t rows = 3, ldx = 2 * cols + 1, ldy = cols + 2;
       const auto x = random_floats(rows * ldx, 1, -3, 3);

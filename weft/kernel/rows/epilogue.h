@@ -15,7 +15,7 @@ struct Epilogue {
   Activation activation = Activation::none;
 };
 
-// tile = activation(tile + bias) + residual, f32. gelu and silu are off by at most 4e-7 * max(1, |exact|),
+// tile = activation(tile + bias) + residual, f32. gelu, gelu_erf and silu are off by at most 4e-7 * max(1, |exact|),
 // which the tests check for |x| <= 13. NaN stays NaN.
 void apply(std::int64_t rows, std::int64_t cols, const Epilogue& epilogue, float* tile, std::int64_t ld);
 

@@ -15,7 +15,8 @@
 namespace weft {
 namespace {
 
-constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu,
+                               Activation::gelu_erf};
 
 TEST(Epilogue, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
   for (Activation activation : kAll)
@@ -50,7 +51,7 @@ TEST(Epilogue, AgreesWithTheReferenceWithTheSameBitsOnEveryVariant) {
 }
 
 TEST(Epilogue, LargeArgumentsSaturateAndNanStays) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_erf}) {
     float tile[] = {-1e4f, -100.0f, -90.0f, 0.0f, 90.0f, 1e4f, std::numeric_limits<float>::quiet_NaN()};
     apply(1, 7, {.activation = activation}, tile, 7);
     for (int i = 0; i < 4; ++i) EXPECT_NEAR(tile[i], 0.0f, 1e-30f) << to_string(activation);
@@ -66,7 +67,7 @@ TEST(Epilogue, ActivationNamesRoundTripAndARefusalListsThem) {
     parse_activation("tanh");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()), "unknown activation \"tanh\"; use one of none, relu, gelu, silu");
+    EXPECT_EQ(std::string(error.what()), "unknown activation \"tanh\"; use one of none, relu, gelu, silu, gelu_erf");
   }
 }
 

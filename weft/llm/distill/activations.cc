@@ -28,7 +28,6 @@ void Activations::write(std::int64_t first, std::int64_t count, const float* val
 }
 
 void embed(const ModelConfig& config, const TensorSource& tensors, std::span<const int> sample, float* out) {
-  constexpr std::int64_t kPositionOffset = 2;  // OPT's table begins with two rows that no position uses
   const StoredTensor& table = tensor_of(tensors, embedding_name(config));
   const std::string positions = positions_name(config);
   std::vector<float> row(num(config.hidden));
@@ -38,7 +37,7 @@ void embed(const ModelConfig& config, const TensorSource& tensors, std::span<con
                 config.vocab);
     widen(table, sample[i] * config.hidden, config.hidden, out);
     if (positions.empty()) continue;
-    widen(tensor_of(tensors, positions), (static_cast<std::int64_t>(i) + kPositionOffset) * config.hidden,
+    widen(tensor_of(tensors, positions), (static_cast<std::int64_t>(i) + config.design.learned_positions) * config.hidden,
           config.hidden, row.data());
     for (std::size_t j = 0; j < row.size(); ++j) out[j] += row[j];
   }

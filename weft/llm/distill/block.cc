@@ -8,8 +8,8 @@ namespace weft {
 namespace {
 
 RotaryTable rotary_of(const ModelConfig& config, std::int64_t sequence) {
-  const std::vector<double> rates = rotary_rates(config);
-  return rates.empty() ? RotaryTable{} : make_rotary_table(sequence, rates);
+  const RotaryDesign* rotary = config.design.rotary_of(0);
+  return rotary == nullptr ? RotaryTable{} : make_rotary_table(sequence, rotary_rates(*rotary, config.max_positions));
 }
 
 constexpr BlockParam kKvParams[] = {BlockParam::k_weight, BlockParam::k_bias, BlockParam::v_weight, BlockParam::v_bias};
@@ -106,7 +106,7 @@ void RankBlock::share_gradients(float* gradients) {
     std::int64_t at = replicated;
     for (const BlockParam param : kKvParams) {
       const BlockLayout::Place& place = layout()[param];
-      const bool there = config_.attention_bias || param == BlockParam::k_weight || param == BlockParam::v_weight;
+      const bool there = config_.design.qkv_bias || param == BlockParam::k_weight || param == BlockParam::v_weight;
       const std::int64_t a_head =
           there
               ? config_.head_dim * (param == BlockParam::k_weight || param == BlockParam::v_weight ? config_.hidden : 1)

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-const std::vector<std::string> kBlockModels = {"llama-gqa", "llama-untied", "mistral-window", "opt-bias"};
+const std::vector<std::string> kBlockModels = {"llama-gqa", "llama-untied", "mistral-window", "opt-bias", "qwen2"};
 
 ModelSource model_of(const std::string& name) { return open_model(std::string(WEFT_SOURCE) + "/tests/models/" + name); }
 
@@ -41,8 +41,8 @@ std::vector<float> logits_of(const ModelSource& model, const std::vector<float>&
   const std::string norm_name = final_norm_name(c);
   const std::vector<float> weight = read(norm_name, c.hidden), head = read(head_name(c), c.vocab * c.hidden);
   std::vector<float> bias(weight.size()), normed(hidden.size()), logits;
-  const bool opt = c.family == ModelFamily::opt;
-  if (opt) bias = read(norm_name.substr(0, norm_name.size() - 6) + "bias", c.hidden);
+  const bool opt = c.design.norm == NormKind::layer;
+  if (opt) bias = read(final_norm_bias_name(c), c.hidden);
   ThreadPool pool(1);
   NormRows rows;
   const auto count = std::ssize(hidden) / c.hidden;

@@ -99,6 +99,19 @@ void read_tensor(const TensorSource& tensors, const std::string& name, const std
   widen(*tensor, 0, count, to);
 }
 
+// Blocks are trained by weft/nn, and named tensor by tensor.
+void refuse_untrainable(const ModelConfig& config) {
+  std::string why = why_not_trainable(config.design);
+  const RotaryDesign* rotary = config.design.rotary_of(0);
+  if (why.empty() && rotary != nullptr && rotary->columns != config.head_dim) why = "heads are turned in part";
+  if (why.empty() && rotary != nullptr && rotary->kind == RotaryKind::longrope)
+    why = "its rotary positions depend on the length of texts";
+  for (const BlockPart part : {BlockPart::q, BlockPart::up})
+    if (why.empty() && !place_of(config, 0, part).alone(shape_of(config, part)[0]))
+      why = "its files keep several parts of a block in one tensor";
+  if (!why.empty()) bad_input("{}: its blocks cannot be distilled: {}", config.file, why);
+}
+
 // (out, in) of a weight, (out) of a bias or a norm.
 std::vector<std::int64_t> stored_shape(const ModelConfig& config, const NamedParam& named) {
   std::vector<std::int64_t> shape = shape_of(config, named.part);
@@ -110,22 +123,16 @@ std::vector<std::int64_t> stored_shape(const ModelConfig& config, const NamedPar
 
 BlockShape block_shape(const ModelConfig& config, const ModelShard& shard, std::int64_t sequence,
                        std::int64_t sequences) {
-  const bool llama = config.family == ModelFamily::llama;
+  refuse_untrainable(config);
   BlockShape shape{.hidden = config.hidden,
                    .mlp = shard.mlp.size(),
                    .attention = {.sequence = sequence,
                                  .sequences = sequences,
                                  .head_dim = config.head_dim,
                                  .kv_heads = shard.kv_heads.size(),
-                                 .window = config.sliding_window},
-                   .norm = llama ? NormKind::rms : NormKind::layer,
+                                 .window = config.design.block(0).window},
                    .eps = static_cast<float>(config.norm_eps),
-                   .gated = config.gated(),
-                   .attention_bias = config.attention_bias,
-                   .mlp_bias = config.mlp_bias};
-  if (config.activation != (config.gated() ? Activation::silu : Activation::relu))
-    bad_input("{}: its activation is {}; blocks with silu (gated) or relu can be distilled", config.file,
-              to_string(config.activation));
+                   .design = config.design};
   for (std::int64_t head = shard.heads.begin; head < shard.heads.end; ++head)
     shape.attention.kv_of.push_back(static_cast<std::int32_t>(head / config.heads_per_kv() - shard.kv_heads.begin));
   return shape;

@@ -35,7 +35,7 @@ std::vector<float> head_vectors(const Measured& m, const std::vector<float>& who
     for (std::int64_t s = 0; s < m.batch; ++s)
       for (std::int64_t head = 0; head < shard.heads.size(); ++head)
         for (std::int64_t q = 0; q < queries; ++q) {
-          const std::int64_t query = (q + 1) * sequence / queries - 1, window = m.config.sliding_window;
+          const std::int64_t query = (q + 1) * sequence / queries - 1, window = m.config.design.block(0).window;
           const float* row = m.block.attention().weights(s, head) + query * sequence;
           float* to = vectors.data() + (shard.heads.begin + head) * *width + q * sequence;
           for (std::int64_t key = window > 0 ? std::max<std::int64_t>(0, query - window + 1) : 0; key <= query; ++key)

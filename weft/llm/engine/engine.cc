@@ -32,20 +32,6 @@ EngineOptions checked(const World& world, const Model& model, EngineOptions opti
   return options;
 }
 
-// A rank's query heads in turn: whose key and value head each reads.
-CachedAttentionShape attention_shape(const Model& model, const EngineOptions& options) {
-  const ModelConfig& config = model.config();
-  const ModelShard& shard = model.shard();
-  CachedAttentionShape shape{.heads = shard.heads.size(),
-                             .kv_heads = shard.kv_heads.size(),
-                             .head_dim = config.head_dim,
-                             .capacity = options.capacity,
-                             .window = config.sliding_window};
-  for (std::int64_t head = shard.heads.begin; head < shard.heads.end; ++head)
-    shape.kv_of.push_back(static_cast<std::int32_t>(head / config.heads_per_kv() - shard.kv_heads.begin));
-  return shape;
-}
-
 void allot(std::vector<float>* memory, std::int64_t rows, std::int64_t cols) { memory->assign(num(rows * cols), 0.0f); }
 
 }  // namespace
@@ -56,18 +42,18 @@ Engine::State::State(World& world_in, const Model& model_in, const EngineOptions
       options(checked(world_in, model_in, options_in)),
       threads(world_in.threads()),
       few(std::min<std::int64_t>({options.rows, options.sequences, kHeadRows})),
+      attention(model_in.config(), model_in.shard(), options.capacity, threads.size()),
       lengths(num(options.sequences), 0) {
   const ModelConfig& c = config();
-  const ModelShard& s = shard();
-  if (const auto rates = rotary_rates(c); !rates.empty()) rope.emplace(options.capacity, rates);
-  if (s.heads.size() > 0) {
-    attention.emplace(attention_shape(model, options), threads.size());
-    for (std::int64_t i = 0; i < c.blocks * options.sequences; ++i)
-      cache_memory.emplace_back(new float[at(2 * attention->cache_floats())]);
-  }
+  for (std::int64_t i = 0; !attention.empty() && i < c.blocks * options.sequences; ++i)
+    cache_memory.emplace_back(new float[at(2 * attention.cache_floats())]);
   allot_memory();
   tell_few = gather_op(few, kToldFloats);
   tell_many = gather_op(head_rows, kToldFloats);
+  if (c.design.qk_norm == QkNorm::whole && options.sync != Style::compute) {
+    squares_few = gather_op(few, 2);
+    squares_many = gather_op(options.rows, 2);
+  }
   set_modes(std::vector<BlockMode>(num(c.blocks)));
 }
 
@@ -77,6 +63,7 @@ void Engine::State::allot_memory() {
   for (auto* memory : {&embedded, &normed, &kept, &seen, &hidden}) allot(memory, options.rows, c.hidden);
   allot(&qkv, options.rows, (s.heads.size() + 2 * s.kv_heads.size()) * c.head_dim);
   allot(&attended, options.rows, s.attention_width);
+  if (c.design.qk_norm == QkNorm::whole) allot(&squares, options.rows, 2);
   allot(&wide, options.rows, 2 * s.mlp.size());
   allot(&activated, options.rows, s.mlp_width);
   head_rows = std::min(options.rows, kHeadRows);
@@ -107,10 +94,14 @@ std::unique_ptr<Op> Engine::State::gather_op(std::int64_t of_rows, std::int64_t 
 void Engine::State::set_modes(std::span<const BlockMode> given) {
   if (std::ssize(given) != config().blocks)
     bad_input("{} modes for {} blocks; give one per block", given.size(), config().blocks);
+  const Design& design = config().design;
+  const std::string why = why_not_droppable(design);
   for (std::int64_t b = 0; b < std::ssize(given); ++b) {
     const BlockWeights& w = model.block(b);
-    if (given[at(b)].drop) {
-      compile(Projection::dropped, given[at(b)].wire, w.down.dtype);
+    if (given[at(b)].drop && !why.empty())
+      bad_input("{}: the synchronisation of block {} cannot be dropped: {}", config().file, b, why);
+    if (given[at(b)].drop || design.parallel) {
+      compile(Projection::joined, given[at(b)].wire, w.down.dtype);
     } else {
       compile(Projection::attention, given[at(b)].wire, w.o.dtype);
       compile(Projection::mlp, given[at(b)].wire, w.down.dtype);
@@ -120,7 +111,8 @@ void Engine::State::set_modes(std::span<const BlockMode> given) {
 }
 
 void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight) {
-  const bool of_attention = projection == Projection::attention, dropped = projection == Projection::dropped;
+  const bool of_attention = projection == Projection::attention, joined_sum = projection == Projection::joined;
+  const Design& d = config().design;
   for (const bool decode : {true, false}) {
     if (!decode && few == options.rows) continue;
     auto& slot = reductions[{projection, wire, weight, decode}];
@@ -131,8 +123,9 @@ void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight)
         .k = of_attention ? shard().attention_width : shard().mlp_width,
         .weight = weight,
         .wire = wire,
-        .bias = (config().attention_bias && (of_attention || dropped)) || (config().mlp_bias && !of_attention),
-        .addend = dropped};
+        .bias = (d.output_bias && (of_attention || joined_sum)) || (d.mlp_bias && !of_attention),
+        .addend = joined_sum,
+        .residual = !d.norms_after()};
     slot = make_reduction(
         world, shape,
         {.style = options.sync, .panels = options.panels, .threads = &threads, .priced_k = shard().mlp_width});
@@ -145,7 +138,7 @@ ReducedProduct& Engine::State::reduction(Projection projection, BlockWire wire, 
 
 KvCache Engine::State::cache(std::int64_t block, int sequence) {
   float* memory = cache_memory[at(block * options.sequences + sequence)].get();
-  return {memory, memory + attention->cache_floats()};
+  return {memory, memory + attention.cache_floats()};
 }
 
 void Engine::State::check_sequence(int sequence) const {
@@ -213,8 +206,8 @@ void Engine::copy_sequence(int from, int to, std::int64_t length) {
   s.check_sequence(to);
   if (length < 0 || length > this->length(from))
     bad_input("sequence {} has {} tokens, so {} of them cannot be copied", from, this->length(from), length);
-  if (s.attention && from != to) {
-    const CachedAttentionShape& shape = s.attention->shape();
+  if (!s.attention.empty() && from != to) {
+    const CachedAttentionShape& shape = s.attention.shape();
     for (std::int64_t block = 0; block < s.config().blocks; ++block) {
       const KvCache source = s.cache(block, from), target = s.cache(block, to);
       for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
@@ -232,6 +225,8 @@ EngineTraffic Engine::traffic() const {
   for (const auto& [key, reduction] : state_->reductions) out.block_bytes += reduction->bytes_sent();
   for (const auto* op : {&state_->tell_few, &state_->tell_many, &state_->gather_few, &state_->gather_many})
     if (*op != nullptr) out.head_bytes += (*op)->sent().bytes;
+  for (const auto* op : {&state_->squares_few, &state_->squares_many})
+    if (*op != nullptr) out.block_bytes += (*op)->sent().bytes;
   return out;
 }
 

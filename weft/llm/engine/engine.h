@@ -1,7 +1,8 @@
 // The engine: tokens in, hidden rows and logits out, over all ranks of a world. Every rank calls the same functions
 // with the same arguments in the same order and ends with the same bits. A block makes its two output projections as
 // ops: a product into an all_reduce, whose epilogue adds bias and residual; a dropped block keeps its attention output
-// here and has one all_reduce (docs/spd.md). Sequences of different lengths go through one forward together.
+// here and has one all_reduce (docs/spd.md), and so has a parallel one. What a block computes is the model's description
+// (weft/nn/design.h). Sequences of different lengths go through one forward together.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct TokenScore {
 
 // Since the engine was made, on this rank.
 struct EngineTraffic {
-  std::int64_t block_bytes = 0;  // sent to other ranks by the blocks' synchronisations
+  std::int64_t block_bytes = 0;  // sent to other ranks by the blocks' synchronisations, and for norms over all heads
   std::int64_t head_bytes = 0;   // and by the head
   std::int64_t syncs_made = 0;   // all_reduces of blocks; counted with one rank too
   std::int64_t syncs_dropped = 0;
@@ -62,7 +63,7 @@ class Engine {
   ~Engine();
 
   // Every block's mode, in order; all f32 and synchronised at first. Between forwards, the same on all ranks.
-  // Collective: the first use of a kind of mode compiles its ops.
+  // Collective: the first use of a kind of mode compiles its ops. bad_input where a mode drops what cannot be dropped.
   void set_modes(std::span<const BlockMode> modes);
   std::span<const BlockMode> modes() const;
 

@@ -1,6 +1,7 @@
 // One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look
 // at which sequence a row belongs to.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <vector>
 
@@ -19,6 +20,11 @@ namespace {
 void widen_row(const Weight& table, std::int64_t row, float* out) {
   if (table.dtype == Dtype::f32) {
     std::copy_n(static_cast<const float*>(table.data) + row * table.ld, table.cols, out);
+    return;
+  }
+  if (table.dtype == Dtype::f16) {
+    const f16* from = static_cast<const f16*>(table.data) + row * table.ld;
+    for (std::int64_t i = 0; i < table.cols; ++i) out[i] = to_float(from[i]);
     return;
   }
   const bf16* from = static_cast<const bf16*>(table.data) + row * table.ld;
@@ -70,15 +76,18 @@ void Engine::State::place(std::span<const Feed> feeds) {
 
 void Engine::State::embed(std::span<const Feed> feeds) {
   const std::int64_t hidden_size = config().hidden;
+  const auto scale = static_cast<float>(config().design.embedding_scale);
   std::int64_t row = 0;
   for (const Feed& feed : feeds) {
     const std::int64_t position = lengths[at(feed.sequence)];
     for (std::size_t i = 0; i < feed.tokens.size(); ++i, ++row) {
       float* x = embedded.data() + row * hidden_size;
       widen_row(model.embedding(), feed.tokens[i], x);
+      if (scale != 1)
+        for (std::int64_t c = 0; c < hidden_size; ++c) x[c] *= scale;
       if (model.positions().empty()) continue;
       float* learned = normed.data();  // its first row is free: nothing has been normed yet
-      widen_row(model.positions(), position + static_cast<std::int64_t>(i) + kOptPositionOffset, learned);
+      widen_row(model.positions(), position + static_cast<std::int64_t>(i) + config().design.learned_positions, learned);
       for (std::int64_t c = 0; c < hidden_size; ++c) x[c] += learned[c];
     }
   }
@@ -88,56 +97,124 @@ void Engine::State::norm(const NormWeight& weight, const float* x, float* y) {
   const std::int64_t n = config().hidden;
   const auto eps = static_cast<float>(config().norm_eps);
   parallel_rows(threads, rows, n, [&](std::int64_t begin, std::int64_t end) {
-    if (config().family == ModelFamily::opt)
+    if (config().design.norm == NormKind::layer)
       layer_norm(end - begin, n, {weight.weight, weight.bias, eps}, x + begin * n, n, y + begin * n, n);
     else
       rms_norm(end - begin, n, {weight.weight, eps}, x + begin * n, n, y + begin * n, n);
   });
 }
 
-// normed -> attended.
-void Engine::State::attend(std::int64_t block) {
-  if (!attention) return;
+// A block's input as its norm leaves it; as it is where the norms lie behind the halves.
+const float* Engine::State::normed_by(const NormWeight& weight, const float* x) {
+  if (!config().design.norms_before()) return x;
+  norm(weight, x, normed.data());
+  return normed.data();
+}
+
+void Engine::State::norm_heads(const BlockWeights& w, float* q, float* k, std::int64_t ld) {
+  const std::int64_t heads = shard().heads.size(), kv = shard().kv_heads.size();
+  parallel_rows(threads, rows, (heads + kv) * config().head_dim, [&](std::int64_t begin, std::int64_t end) {
+    norm_each_head(config(), w.q_norm, end - begin, heads, q + begin * ld, ld);
+    norm_each_head(config(), w.k_norm, end - begin, kv, k + begin * ld, ld);
+  });
+}
+
+// The norm over all heads needs what every rank's heads add to the sum of squares. A key head that several ranks have
+// counts for the rank that has the first of its query heads. Ranks without heads take part with zeros.
+void Engine::State::norm_all_heads(const BlockWeights& w, float* q, float* k, std::int64_t ld) {
+  const ModelConfig& c = config();
+  const std::int64_t d = c.head_dim, group = c.heads_per_kv(), q_cols = shard().heads.size() * d;
+  const std::int64_t kv_cols = shard().kv_heads.size() * d;
+  const std::int64_t first = shard().kv_heads.begin * group < shard().heads.begin ? d : 0;
+  const auto squares_in = [](const float* from, std::int64_t count) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]) * from[i];
+    return static_cast<float>(sum);
+  };
+  for (std::int64_t r = 0; r < rows; ++r) {
+    squares[at(2 * r)] = squares_in(q + r * ld, q_cols);
+    squares[at(2 * r + 1)] = squares_in(k + r * ld + first, kv_cols - std::min(first, kv_cols));
+  }
+  const float* all = squares.data();
+  std::int64_t ranks = 1, rank_rows = rows;
+  if (squares_few != nullptr) {
+    Op& op = rows <= few ? *squares_few : *squares_many;
+    op.run({.x = squares.data()}, {.rows = rows});
+    const Matrix y = op.output();
+    all = y.data, ranks = world.size(), rank_rows = y.rows / ranks;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sums[2] = {};
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      for (std::int64_t i = 0; i < 2; ++i) sums[i] += static_cast<double>(all[(rank * rank_rows + r) * 2 + i]);
+    const auto finish = [&](float* row, std::int64_t cols, const float* weight, double sum, std::int64_t of) {
+      const auto scale = static_cast<float>(1 / std::sqrt(sum / static_cast<double>(of) + c.norm_eps));
+      for (std::int64_t j = 0; j < cols; ++j) row[j] = row[j] * scale * weight[j];
+    };
+    finish(q + r * ld, q_cols, w.q_norm, sums[0], c.heads * d);
+    finish(k + r * ld, kv_cols, w.k_norm, sums[1], c.kv_heads * d);
+  }
+}
+
+// What a half of a block adds to the residual is scaled in front of its projection; biases are scaled already.
+void Engine::State::scale_addition(float* rows_of, std::int64_t width) {
+  const auto scale = static_cast<float>(config().design.residual_scale);
+  if (scale == 1) return;
+  parallel_rows(threads, rows, width, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * width; i < end * width; ++i) rows_of[i] *= scale;
+  });
+}
+
+// x -> attended.
+void Engine::State::attend(std::int64_t block, const float* x) {
   const BlockWeights& w = model.block(block);
   const std::int64_t d = config().head_dim, heads = shard().heads.size(), kv = shard().kv_heads.size();
   const std::int64_t ld = (heads + 2 * kv) * d;
   float *q = qkv.data(), *k = q + heads * d, *v = k + kv * d;
-  multiply(threads, rows, w.q, w.q_bias, normed.data(), q, ld);
-  multiply(threads, rows, w.k, w.k_bias, normed.data(), k, ld);
-  multiply(threads, rows, w.v, w.v_bias, normed.data(), v, ld);
+  multiply(threads, rows, w.q, w.q_bias, x, q, ld);
+  multiply(threads, rows, w.k, w.k_bias, x, k, ld);
+  multiply(threads, rows, w.v, w.v_bias, x, v, ld);
+  if (config().design.qk_norm == QkNorm::whole) norm_all_heads(w, q, k, ld);
+  if (attention.empty()) return;
+  if (config().design.qk_norm == QkNorm::head) norm_heads(w, q, k, ld);
+  const RopeTable* rope = attention.rope(block);
+  CachedAttention& cached = attention.of(block);
   attention_rows.clear();
   for (const Run& run : runs) {
     const std::int64_t at = run.first * ld;
-    if (rope)
+    if (rope != nullptr)
       parallel_rows(threads, run.rows, (heads + kv) * d, [&](std::int64_t begin, std::int64_t end) {
         rope->apply(run.position + begin, end - begin, heads, q + at + begin * ld, ld);
         rope->apply(run.position + begin, end - begin, kv, k + at + begin * ld, ld);
       });
     const KvCache memory = cache(block, run.sequence);
-    attention->append(memory, run.position, run.rows, k + at, ld, v + at, ld);
+    cached.append(memory, run.position, run.rows, k + at, ld, v + at, ld);
     attention_rows.push_back(
         {memory, run.position, run.rows, q + at, attended.data() + run.first * shard().attention_width});
   }
-  attention->run(threads, attention_rows, ld, shard().attention_width);
+  cached.run(threads, attention_rows, ld, shard().attention_width);
+  scale_addition(attended.data(), shard().attention_width);
 }
 
-// normed -> activated.
-void Engine::State::feed_forward(const BlockWeights& w) {
+// x -> activated.
+void Engine::State::feed_forward(const BlockWeights& w, const float* x) {
   const std::int64_t cols = shard().mlp.size(), width = shard().mlp_width;
+  const Activation activation = config().design.activation;
   if (cols == 0) return;
   if (!config().gated()) {
-    multiply(threads, rows, w.up, w.up_bias, normed.data(), activated.data(), width);
+    multiply(threads, rows, w.up, w.up_bias, x, activated.data(), width);
     parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
-      apply(end - begin, cols, {.activation = config().activation}, activated.data() + begin * width, width);
+      apply(end - begin, cols, {.activation = activation}, activated.data() + begin * width, width);
     });
-    return;
+  } else {
+    multiply(threads, rows, w.gate, w.gate_bias, x, wide.data(), 2 * cols);
+    multiply(threads, rows, w.up, w.up_bias, x, wide.data() + cols, 2 * cols);
+    parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
+      gate(end - begin, cols, activation, wide.data() + begin * 2 * cols, 2 * cols, activated.data() + begin * width,
+           width);
+    });
   }
-  multiply(threads, rows, w.gate, w.gate_bias, normed.data(), wide.data(), 2 * cols);
-  multiply(threads, rows, w.up, w.up_bias, normed.data(), wide.data() + cols, 2 * cols);
-  parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
-    gate(end - begin, cols, config().activation, wide.data() + begin * 2 * cols, 2 * cols,
-         activated.data() + begin * width, width);
-  });
+  scale_addition(activated.data(), width);
 }
 
 const float* Engine::State::reduce(Projection projection, std::int64_t block, const float* x) {
@@ -146,7 +223,7 @@ const float* Engine::State::reduce(Projection projection, std::int64_t block, co
   const Weight& weight = of_attention ? w.o : w.down;
   ReductionInputs in{.x = of_attention ? attended.data() : activated.data(), .w = weight.data, .residual = x};
   in.bias = of_attention ? w.o_bias : w.down_bias;
-  if (projection == Projection::dropped) {
+  if (projection == Projection::joined) {
     const auto& both = both_biases[at(block)];
     in.bias = both.empty() ? nullptr : both.data();
     in.addend = kept.data();
@@ -158,28 +235,47 @@ const float* Engine::State::reduce(Projection projection, std::int64_t block, co
   return y;
 }
 
+// x and what a half of the block adds to it, normed first where norms lie behind the halves.
+const float* Engine::State::add_half(Projection projection, std::int64_t block, const float* x) {
+  if (!config().design.norms_after()) return reduce(projection, block, x);
+  const BlockWeights& w = model.block(block);
+  const bool of_attention = projection == Projection::attention;
+  float* y = of_attention ? seen.data() : kept.data();
+  norm(of_attention ? w.post_norm1 : w.post_norm2, reduce(projection, block, nullptr), y);
+  add_rows(threads, rows, config().hidden, x, y);
+  return y;
+}
+
+// This rank's part of the attention's output, without its bias.
+void Engine::State::keep_attention(const BlockWeights& w) {
+  multiply(threads, rows, w.o, nullptr, attended.data(), kept.data(), config().hidden);
+}
+
 // x -> the block's output. A dropped block's mlp reads x and this rank's part of the attention output alone; what the
-// ranks sum at the end is that part and the mlp's, and x and the biases are added once, behind the sum.
+// ranks sum at the end is that part and the mlp's, and x and the biases are added once, behind the sum. A parallel
+// block's mlp reads x.
 const float* Engine::State::run_block(std::int64_t block, const float* x) {
   const BlockWeights& w = model.block(block);
-  norm(w.norm1, x, normed.data());
-  attend(block);
-  if (!modes[at(block)].drop) {
-    const float* between = reduce(Projection::attention, block, x);
-    norm(w.norm2, between, normed.data());
-    feed_forward(w);
-    return reduce(Projection::mlp, block, between);
-  }
   const std::int64_t n = config().hidden;
-  multiply(threads, rows, w.o, nullptr, attended.data(), kept.data(), n);
+  attend(block, normed_by(w.norm1, x));
+  if (config().design.parallel) {
+    keep_attention(w);
+    feed_forward(w, normed_by(w.norm2, x));
+    return reduce(Projection::joined, block, x);
+  }
+  if (!modes[at(block)].drop) {
+    const float* between = add_half(Projection::attention, block, x);
+    feed_forward(w, normed_by(w.norm2, between));
+    return add_half(Projection::mlp, block, between);
+  }
+  keep_attention(w);
   parallel_rows(threads, rows, n, [&](std::int64_t begin, std::int64_t end) {
     std::copy_n(kept.data() + begin * n, (end - begin) * n, seen.data() + begin * n);
     apply(end - begin, n, {.bias = w.o_bias, .residual = x + begin * n, .residual_ld = n}, seen.data() + begin * n, n);
   });
-  norm(w.norm2, seen.data(), normed.data());
-  feed_forward(w);
+  feed_forward(w, normed_by(w.norm2, seen.data()));
   ++traffic.syncs_dropped;
-  return reduce(Projection::dropped, block, x);
+  return reduce(Projection::joined, block, x);
 }
 
 // Blocks [first, last), and behind the last one the norm. Rows enter as x.

@@ -70,6 +70,22 @@ void Engine::State::head_logits(std::span<const int> of) {
   if (head.empty()) return;
   matmul(threads, std::ssize(of), {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld},
          picked.data(), head.cols, logits.data(), shard().vocab_width);
+  finish_logits(std::ssize(of));
+}
+
+// Scaled and capped, as the model's description says.
+void Engine::State::finish_logits(std::int64_t count) {
+  const auto scale = static_cast<float>(config().design.logit_scale), cap = static_cast<float>(config().design.logit_cap);
+  if (scale == 1 && cap == 0) return;
+  const std::int64_t cols = shard().vocab.size();
+  parallel_rows(threads, count, cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) {
+        float& logit = logits[at(i * shard().vocab_width + j)];
+        logit *= scale;
+        if (cap > 0) logit = cap * std::tanh(logit / cap);
+      }
+  });
 }
 
 // What all ranks know of some rows, at most head_rows of them. targets: of all rows of the forward, or empty.

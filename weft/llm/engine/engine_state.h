@@ -9,15 +9,14 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/attention/cached_attention.h"
-#include "weft/kernel/attention/rope.h"
 #include "weft/llm/engine/engine.h"
 #include "weft/llm/engine/reduction.h"
+#include "weft/llm/model/model_attention.h"
 #include "weft/world/world.h"
 
 namespace weft {
 
-enum class Projection { attention, mlp, dropped };  // dropped: the mlp's, with the attention's output as addend
+enum class Projection { attention, mlp, joined };  // joined: the mlp's, with the attention's output as addend
 
 // What one rank tells the others of a row. All floats, so that these are rows of a matrix; tokens are below 2^24.
 struct Told {
@@ -52,13 +51,20 @@ struct Engine::State {
   void embed(std::span<const Feed> feeds);
   void norm(const NormWeight& weight, const float* x, float* y);
   void run_blocks(std::int64_t first, std::int64_t last, const float* x);
-  void attend(std::int64_t block);
-  void feed_forward(const BlockWeights& weights);
+  const float* normed_by(const NormWeight& weight, const float* x);
+  void attend(std::int64_t block, const float* x);
+  void norm_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
+  void norm_all_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
+  void feed_forward(const BlockWeights& weights, const float* x);
+  void scale_addition(float* rows_of, std::int64_t width);
   const float* reduce(Projection projection, std::int64_t block, const float* x);
+  const float* add_half(Projection projection, std::int64_t block, const float* x);
+  void keep_attention(const BlockWeights& weights);
   const float* run_block(std::int64_t block, const float* x);
 
   // engine_head.cc
   void head_logits(std::span<const int> of);
+  void finish_logits(std::int64_t count);
   void tell(std::span<const int> of, std::span<const int> targets, Joined* out);
   std::unique_ptr<Op> gather_op(std::int64_t rows, std::int64_t cols);  // collective; none with one rank
 
@@ -71,14 +77,13 @@ struct Engine::State {
   ThreadPool& threads;
   std::int64_t few;  // rows of the ops for decoding: those of a whole capacity would skip many tiles for one row
   std::vector<BlockMode> modes;
-  std::vector<std::vector<float>> both_biases;  // of a dropped block: attention's and mlp's
+  std::vector<std::vector<float>> both_biases;  // of a block with one sum: attention's and mlp's
 
   // One for every kind that a mode has asked for, and both sizes.
   using Key = std::tuple<Projection, BlockWire, Dtype, bool>;
   std::map<Key, std::unique_ptr<ReducedProduct>> reductions;
 
-  std::optional<RopeTable> rope;
-  std::optional<CachedAttention> attention;            // none where this rank has no head
+  ModelAttention attention;                            // empty where this rank has no head
   std::vector<std::unique_ptr<float[]>> cache_memory;  // (block, sequence), k and v
   std::vector<std::int64_t> lengths;                   // of every sequence
 
@@ -95,8 +100,10 @@ struct Engine::State {
   std::vector<float> normed;     // (rows, hidden)
   std::vector<float> qkv;        // (rows, this rank's q, k and v)
   std::vector<float> attended;   // (rows, attention_width), zero beyond this rank's heads
-  std::vector<float> kept;       // (rows, hidden): a dropped block's attention output, this rank's part
-  std::vector<float> seen;       // (rows, hidden): what a dropped block's mlp reads
+  std::vector<float> kept;       // (rows, hidden): this rank's part of the attention's output, where it is not summed
+                                 // by itself; or what leaves a block whose norms lie behind its halves
+  std::vector<float> seen;       // (rows, hidden): what a dropped block's mlp reads; or what lies between such halves
+  std::vector<float> squares;    // (rows, 2): sums of squares of q and of k, where all heads are normed together
   std::vector<float> wide;       // (rows, gate and up)
   std::vector<float> activated;  // (rows, mlp_width), zero beyond this rank's columns
   std::vector<float> hidden;     // (rows, hidden): after the last norm
@@ -111,6 +118,7 @@ struct Engine::State {
   std::vector<IndexRange> vocab_of;             // of every rank
   std::unique_ptr<Op> tell_few, tell_many;      // all_gather of `told`
   std::unique_ptr<Op> gather_few, gather_many;  // all_gather of `logits`; made when first asked for
+  std::unique_ptr<Op> squares_few, squares_many;  // all_gather of `squares`, where they are needed
 
   EngineTraffic traffic;
 };

@@ -2,8 +2,10 @@
 // prompts are cut, batched and synchronised.
 #include "weft/llm/engine/engine.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -31,16 +33,27 @@ std::vector<float> logits_of(Engine& engine, std::span<const int> ids) {
   return engine.logits(all_rows(engine));
 }
 
+// longrope: transformers picks the rates by the length of the text it is given, the engine by that of the longest it
+// has room for.
+bool turns_by_length(const Model& model) {
+  const auto& rotaries = model.config().design.rotaries;
+  return std::any_of(rotaries.begin(), rotaries.end(),
+                     [](const RotaryDesign& rotary) { return rotary.kind == RotaryKind::longrope; });
+}
+
 class Golden : public ::testing::TestWithParam<int> {};
 
 TEST_P(Golden, LogitsAreThoseOfTransformers) {
   for (const std::string& folder : golden_folders())
     World::local(GetParam(), [&](World& world) {
       const Model model = Model::load(folder, world.rank(), world.size());
-      Engine engine(world, model, {.rows = 64});
-      for (const GoldenPrompt& prompt : golden_prompts(folder))
-        EXPECT_LT(golden_error(prompt, logits_of(engine, prompt.ids)), kTolerance)
+      std::optional<Engine> engine;
+      for (const GoldenPrompt& prompt : golden_prompts(folder)) {
+        const std::int64_t capacity = turns_by_length(model) ? std::ssize(prompt.ids) : 0;
+        if (!engine || capacity > 0) engine.emplace(world, model, EngineOptions{.capacity = capacity, .rows = 64});
+        EXPECT_LT(golden_error(prompt, logits_of(*engine, prompt.ids)), kTolerance)
             << folder << ", rank " << world.rank() << ", prompt of " << prompt.ids.size();
+      }
     });
 }
 
@@ -74,16 +87,47 @@ TEST(Engine, DroppingOnOneRankChangesNothing) {
   for (const std::string& folder : golden_folders())
     World::local(1, [&](World& world) {
       const Model model = Model::load(folder);
-      Engine engine(world, model, {.rows = 64});
-      engine.set_modes(all_blocks(engine, {.drop = true}));
-      for (const GoldenPrompt& prompt : golden_prompts(folder))
+      if (!why_not_droppable(model.config().design).empty()) return;
+      for (const GoldenPrompt& prompt : golden_prompts(folder)) {
+        const std::int64_t capacity = turns_by_length(model) ? std::ssize(prompt.ids) : 0;
+        Engine engine(world, model, {.capacity = capacity, .rows = 64});
+        engine.set_modes(all_blocks(engine, {.drop = true}));
         EXPECT_LT(golden_error(prompt, logits_of(engine, prompt.ids)), kTolerance) << folder;
+      }
     });
+}
+
+TEST(Engine, RefusesToDropWhatIsNormedOrParallel) {
+  for (const char* name : {"gemma2", "olmo2", "neox"})
+    World::local(1, [&](World& world) {
+      const Model model = Model::load(golden_folder(name));
+      Engine engine(world, model, {.rows = 8});
+      expect_refused([&] { engine.set_modes(all_blocks(engine, {.drop = true})); }, "block 0 cannot be dropped");
+    });
+}
+
+// A parallel block sums once; norms over all heads send two numbers per row besides.
+TEST(Engine, CountsTheSynchronisationsOfAFamily) {
+  World::local(2, [&](World& world) {
+    const auto traffic_of = [&](const char* name) {
+      const Model model = Model::load(golden_folder(name), world.rank(), world.size());
+      Engine engine(world, model, {.rows = 64});
+      logits_of(engine, golden_prompts(golden_folder(name))[1].ids);
+      return engine.traffic();
+    };
+    const EngineTraffic parallel = traffic_of("neox"), serial = traffic_of("neox-serial"), olmo = traffic_of("olmo2");
+    EXPECT_EQ(parallel.syncs_made, 3);
+    EXPECT_EQ(serial.syncs_made, 6);
+    EXPECT_EQ(2 * parallel.block_bytes, serial.block_bytes);
+    EXPECT_GT(olmo.block_bytes, serial.block_bytes);
+    EXPECT_LT(olmo.block_bytes, 2 * serial.block_bytes);
+  });
 }
 
 // Against blocks computed rank after rank with plain loops (spd/simulated_ranks.h).
 TEST(Engine, DroppedBlocksAreWhatTheFactsSay) {
-  for (const std::string& folder : {kGqa, kUntied, kOpt})
+  for (const std::string& folder : {kGqa, kUntied, kOpt, golden_folder("qwen2"), golden_folder("qwen3"),
+                                    golden_folder("granite"), golden_folder("smollm3"), golden_folder("gpt2")})
     for (const int ranks : {2, 3, 8}) {
       const auto ids = golden_prompts(folder)[2].ids;
       const std::vector<BlockOrder> orders{BlockOrder::dropped, BlockOrder::sync, BlockOrder::dropped};
@@ -134,7 +178,7 @@ TEST(Engine, NothingDroppedIsPlainTensorParallelism) {
 }
 
 TEST(Engine, EveryFormAndWireGivesTheSameLogits) {
-  for (const std::string& folder : {kGqa, kOpt})
+  for (const std::string& folder : {kGqa, kOpt, golden_folder("gemma3"), golden_folder("neox")})
     World::local(3, [&](World& world) {
       const Model model = Model::load(folder, world.rank(), world.size());
       const GoldenPrompt prompt = golden_prompts(folder)[2];

@@ -15,12 +15,15 @@ namespace weft {
 inline const std::vector<std::string>& golden_folders() {
   static const std::vector<std::string> folders = [] {
     std::vector<std::string> out{std::string(WEFT_SOURCE) + "/models/weft-16"};
-    for (const char* name : {"llama-gqa", "llama-untied", "mistral-window", "opt-bias"})
+    for (const char* name : {"llama-gqa", "llama-untied", "mistral-window", "opt-bias", "qwen2", "qwen3", "gemma2",
+                             "gemma3", "phi3", "olmo2", "granite", "smollm3", "gpt2", "neox", "neox-serial"})
       out.push_back(std::string(WEFT_SOURCE) + "/tests/models/" + name);
     return out;
   }();
   return folders;
 }
+
+inline std::string golden_folder(const std::string& name) { return std::string(WEFT_SOURCE) + "/tests/models/" + name; }
 
 struct GoldenPrompt {
   std::vector<int> ids;

@@ -35,7 +35,7 @@ Space space_of(World& world, const ReductionShape& shape, Route route) {
 Producer fused_producer(const ReductionShape& shape) {
   Producer p = gemv({.m = shape.rows, .n = shape.n, .k = shape.k, .weight = shape.weight});
   p.bias = shape.bias;
-  p.residual = true;
+  p.residual = shape.residual;
   p.addend = shape.addend;
   return p;
 }
@@ -114,7 +114,7 @@ class Sequential final : public ReducedProduct {
       : product_(shape, *options.threads), made_(num(shape.rows * shape.n)) {
     Producer p = copy({.rows = shape.rows, .cols = shape.n});
     p.bias = shape.bias;
-    p.residual = true;
+    p.residual = shape.residual;
     for (int i = 0; i < 2; ++i) ops_.push_back(world.compile(p, space_of(world, shape, Route::automatic)));
   }
 

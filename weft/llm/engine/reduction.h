@@ -1,4 +1,4 @@
-// An output projection and the all_reduce behind it: y = residual + bias + sum over ranks of (addend + x . w^T), the
+// An output projection and the all_reduce behind it: y = [residual +] bias + sum over ranks of (addend + x . w^T), the
 // same bits on every rank. The engine's blocks differ in their weights alone, so a few of these serve all of them. How
 // product and all_reduce go together is the Style; one rank, and the style `compute`, send nothing.
 #pragma once
@@ -19,7 +19,7 @@ struct ReductionShape {
   std::int64_t n = 0, k = 0;
   Dtype weight = Dtype::f32;
   BlockWire wire = BlockWire::f32;
-  bool bias = false, addend = false;
+  bool bias = false, addend = false, residual = true;
 };
 
 // What an all_reduce of that wire format asks for: bf16 sums come back as bf16 too.

@@ -1,5 +1,6 @@
 #include "weft/llm/model/model.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "weft/base/error.h"
@@ -13,7 +14,10 @@ namespace {
 
 constexpr std::size_t kLine = 64;  // copies begin on a cache line
 
-Dtype kept_dtype(StoredDtype dtype) { return dtype == StoredDtype::bf16 ? Dtype::bf16 : Dtype::f32; }
+Dtype kept_dtype(StoredDtype dtype) {
+  if (dtype == StoredDtype::f16) return Dtype::f16;
+  return dtype == StoredDtype::bf16 ? Dtype::bf16 : Dtype::f32;
+}
 
 std::size_t stored_size(StoredDtype dtype) { return dtype == StoredDtype::f32 ? 4 : 2; }
 
@@ -53,7 +57,16 @@ std::shared_ptr<const TensorSource> folder_source(const std::string& folder) {
 
 std::shared_ptr<const TensorSource> file_source(const std::string& path) { return std::make_shared<FileSource>(path); }
 
-ModelSource open_model(const std::string& folder) { return {load_config(folder), folder_source(folder), nullptr}; }
+ModelSource open_model(const std::string& folder) {
+  ModelSource source{load_config(folder), folder_source(folder), nullptr};
+  ModelConfig& config = source.config;
+  const auto has = [&](const std::string& name) { return source.tensors->find(name) != nullptr; };
+  if (!has(embedding_name(config)) && has(fmt::format("{}.weight", config.names->embedding))) config.root.clear();
+  constexpr const char* kHead = "lm_head.weight";
+  if (!has(config.head) && has(kHead)) config.head = kHead;
+  if (config.tied_head && has(config.head)) config.tied_head = false;
+  return source;
+}
 
 // Finds tensors, checks them against the config, and takes this rank's part.
 class ModelLoader {
@@ -62,16 +75,15 @@ class ModelLoader {
 
   void load() {
     const ModelShard& s = shard_;
+    refuse_experts(config_);
     model_->embedding_ = rows_of(embedding_name(config_), {config_.vocab, config_.hidden}, {0, config_.vocab});
     if (const std::string name = positions_name(config_); !name.empty())
-      model_->positions_ = rows_of(name, {config_.max_positions + 2, config_.hidden}, {0, config_.max_positions + 2});
+      model_->positions_ = rows_of(name, {config_.positions_rows(), config_.hidden}, {0, config_.positions_rows()});
     model_->head_ = config_.tied_head ? part_of(model_->embedding_, s.vocab)
                                       : rows_of(head_name(config_), {config_.vocab, config_.hidden}, s.vocab);
-    const std::string norm = final_norm_name(config_);
-    model_->final_norm_.weight = floats_of(norm, config_.hidden, {0, config_.hidden});
-    if (config_.family == ModelFamily::opt)
-      model_->final_norm_.bias =
-          floats_of(norm.substr(0, norm.size() - 6) + "bias", config_.hidden, {0, config_.hidden});
+    model_->final_norm_.weight = norm_floats(final_norm_name(config_), config_.hidden, {0, config_.hidden});
+    if (const std::string name = final_norm_bias_name(config_); !name.empty())
+      model_->final_norm_.bias = floats_of(name, config_.hidden, {0, config_.hidden});
     for (std::int64_t b = 0; b < config_.blocks; ++b) model_->blocks_.push_back(block_of(b));
   }
 
@@ -104,16 +116,12 @@ class ModelLoader {
   }
 
   static bool readable_in_place(const StoredTensor& tensor) {
-    return tensor.dtype != StoredDtype::f16 &&
-           reinterpret_cast<std::uintptr_t>(tensor.data) % stored_size(tensor.dtype) == 0;
+    return reinterpret_cast<std::uintptr_t>(tensor.data) % stored_size(tensor.dtype) == 0;
   }
 
-  // `count` elements from `first` on, in the dtype they are kept in.
   static void take(const StoredTensor& tensor, std::int64_t first, std::int64_t count, std::byte* out) {
-    if (kept_dtype(tensor.dtype) == Dtype::bf16)
-      std::memcpy(out, tensor.data + first * 2, num(count) * 2);
-    else
-      widen(tensor, first, count, reinterpret_cast<float*>(out));
+    const std::size_t size = stored_size(tensor.dtype);
+    std::memcpy(out, tensor.data + num(first) * size, num(count) * size);
   }
 
   static Weight part_of(const Weight& whole, const IndexRange& rows) {
@@ -121,7 +129,7 @@ class ModelLoader {
     return {static_cast<const std::byte*>(whole.data) + offset, whole.dtype, rows.size(), whole.cols, whole.ld};
   }
 
-  // Rows lie one behind the other in the file: a view, unless their format must change.
+  // Rows lie one behind the other in the file: a view, unless they lie at odd addresses.
   Weight rows_of(const std::string& name, const std::vector<std::int64_t>& shape, const IndexRange& rows) {
     const StoredTensor& tensor = get(name, shape);
     const std::int64_t cols = shape[1];
@@ -135,22 +143,47 @@ class ModelLoader {
     return weight;
   }
 
-  // Columns [begin, end) of all rows, with zeros up to `width`: a copy, unless they are all the columns there are.
-  Weight columns_of(const std::string& name, const std::vector<std::int64_t>& shape, const IndexRange& columns,
-                    std::int64_t width) {
-    const StoredTensor& tensor = get(name, shape);
-    Weight weight{tensor.data, kept_dtype(tensor.dtype), shape[0], width, width};
-    if (columns.size() == shape[1] && width == shape[1] && readable_in_place(tensor)) return weight;
+  // Outputs `rows` and inputs `cols` of a part, rows `width` elements apart: a view where the file has them so.
+  Weight cut(const PartPlace& place, const IndexRange& rows, const IndexRange& cols, std::int64_t width) {
+    const StoredTensor& tensor = get(place.name + ".weight", place.shape);
+    const std::int64_t inputs = place.shape[place.transposed ? 0 : 1];
+    Weight weight{tensor.data, kept_dtype(tensor.dtype), rows.size(), width, width};
+    if (weight.empty()) return weight;
+    const bool whole_rows = cols.size() == inputs && width == inputs;
+    if (whole_rows && !place.transposed && place.contiguous() && readable_in_place(tensor)) {
+      weight.data = tensor.data + (place.first + rows.begin) * inputs * size_of(weight.dtype);
+      return weight;
+    }
     const std::size_t row = num(width) * size_of(weight.dtype);
-    std::byte* out = allot(row * num(shape[0]));
-    std::memset(out, 0, row * num(shape[0]));
-    for (std::int64_t r = 0; r < shape[0]; ++r)
-      take(tensor, r * shape[1] + columns.begin, columns.size(), out + num(r) * row);
+    std::byte* out = allot(row * num(rows.size()));
+    std::memset(out, 0, row * num(rows.size()));
+    if (place.transposed)
+      take_transposed(tensor, place, rows, cols, row, out);
+    else
+      for (std::int64_t r = 0; r < rows.size(); ++r)
+        take(tensor, place.stored(rows.begin + r) * inputs + cols.begin, cols.size(), out + num(r) * row);
     weight.data = out;
     return weight;
   }
 
-  const float* floats_of(const std::string& name, std::int64_t size, const IndexRange& part) {
+  // Of a weight kept as (in, out): kTurned inputs at a time, so that both sides stay cached.
+  static void take_transposed(const StoredTensor& tensor, const PartPlace& place, const IndexRange& rows,
+                              const IndexRange& cols, std::size_t row, std::byte* out) {
+    constexpr std::int64_t kTurned = 16;
+    const std::size_t size = num(size_of(kept_dtype(tensor.dtype)));
+    std::vector<std::byte> taken(num(kTurned * rows.size()) * size);
+    for (std::int64_t begin = 0; begin < cols.size(); begin += kTurned) {
+      const std::int64_t count = std::min(kTurned, cols.size() - begin);
+      for (std::int64_t c = 0; c < count; ++c)
+        take(tensor, (cols.begin + begin + c) * place.shape[1] + place.first + rows.begin, rows.size(),
+             taken.data() + num(c * rows.size()) * size);
+      for (std::int64_t r = 0; r < rows.size(); ++r)
+        for (std::int64_t c = 0; c < count; ++c)
+          std::memcpy(out + num(r) * row + num(begin + c) * size, taken.data() + num(c * rows.size() + r) * size, size);
+    }
+  }
+
+  float* floats_of(const std::string& name, std::int64_t size, const IndexRange& part) {
     const std::vector<std::int64_t> shape{size};
     const StoredTensor& tensor = get(name, shape);
     if (part.size() == 0) return nullptr;
@@ -159,18 +192,54 @@ class ModelLoader {
     return out;
   }
 
-  Weight rows(std::int64_t block, BlockPart part, const IndexRange& of) {
-    return rows_of(weight_name(config_, block, part), shape_of(config_, part), of);
+  const float* norm_floats(const std::string& name, std::int64_t size, const IndexRange& part) {
+    float* out = floats_of(name, size, part);
+    for (std::int64_t i = 0; config_.design.norm_adds_one && i < part.size(); ++i) out[i] += 1.0f;
+    return out;
   }
 
-  const float* bias(std::int64_t block, BlockPart part, const IndexRange& of) {
-    if (!has_bias(config_, part)) return nullptr;
-    return floats_of(bias_name(config_, block, part), shape_of(config_, part)[0], of);
+  bool has(BlockPart part) const { return std::find(parts_.begin(), parts_.end(), part) != parts_.end(); }
+
+  Weight rows(std::int64_t block, BlockPart part, const IndexRange& of) {
+    if (!has(part)) return {};
+    return cut(place_of(config_, block, part), of, {0, config_.hidden}, config_.hidden);
+  }
+
+  // This rank's outputs, group by group where heads take turns.
+  float* bias(std::int64_t block, BlockPart part, const IndexRange& of) {
+    if (!has(part) || !has_bias(config_, part)) return nullptr;
+    const PartPlace place = place_of(config_, block, part);
+    const std::vector<std::int64_t> shape{place.shape[place.transposed ? 1 : 0]};
+    const StoredTensor& tensor = get(place.name + ".bias", shape);
+    if (of.size() == 0) return nullptr;
+    auto* out = reinterpret_cast<float*>(allot(num(of.size()) * sizeof(float)));
+    for (std::int64_t i = 0; i < of.size();) {
+      const std::int64_t count = std::min(of.size() - i, place.group - (of.begin + i) % place.group);
+      widen(tensor, place.stored(of.begin + i), count, out + i);
+      i += count;
+    }
+    return out;
+  }
+
+  // Of what is added to the residual.
+  const float* output_bias(std::int64_t block, BlockPart part) {
+    float* out = bias(block, part, {0, config_.hidden});
+    for (std::int64_t i = 0; out != nullptr && i < config_.hidden; ++i)
+      out[i] *= static_cast<float>(config_.design.residual_scale);
+    return out;
   }
 
   NormWeight norm(std::int64_t block, BlockPart part) {
+    if (!has(part)) return {};
     const IndexRange all{0, config_.hidden};
-    return {floats_of(weight_name(config_, block, part), config_.hidden, all), bias(block, part, all)};
+    return {norm_floats(weight_name(config_, block, part), config_.hidden, all), bias(block, part, all)};
+  }
+
+  const float* head_norm(std::int64_t block, BlockPart part, const IndexRange& columns) {
+    if (!has(part)) return nullptr;
+    const bool whole = config_.design.qk_norm == QkNorm::whole;
+    return norm_floats(weight_name(config_, block, part), shape_of(config_, part)[0],
+                       whole ? columns : IndexRange{0, config_.head_dim});
   }
 
   BlockWeights block_of(std::int64_t b) {
@@ -181,29 +250,31 @@ class ModelLoader {
     BlockWeights w;
     w.norm1 = norm(b, BlockPart::norm1);
     w.norm2 = norm(b, BlockPart::norm2);
+    w.post_norm1 = norm(b, BlockPart::post_norm1);
+    w.post_norm2 = norm(b, BlockPart::post_norm2);
     w.q = rows(b, BlockPart::q, q);
     w.k = rows(b, BlockPart::k, kv);
     w.v = rows(b, BlockPart::v, kv);
     w.q_bias = bias(b, BlockPart::q, q);
     w.k_bias = bias(b, BlockPart::k, kv);
     w.v_bias = bias(b, BlockPart::v, kv);
-    w.o = columns_of(weight_name(config_, b, BlockPart::o), shape_of(config_, BlockPart::o), q, shard_.attention_width);
-    w.o_bias = bias(b, BlockPart::o, all);
-    if (config_.gated()) {
-      w.gate = rows(b, BlockPart::gate, shard_.mlp);
-      w.gate_bias = bias(b, BlockPart::gate, shard_.mlp);
-    }
+    w.q_norm = head_norm(b, BlockPart::q_norm, q);
+    w.k_norm = head_norm(b, BlockPart::k_norm, kv);
+    w.o = cut(place_of(config_, b, BlockPart::o), all, q, shard_.attention_width);
+    w.o_bias = output_bias(b, BlockPart::o);
+    w.gate = rows(b, BlockPart::gate, shard_.mlp);
+    w.gate_bias = bias(b, BlockPart::gate, shard_.mlp);
     w.up = rows(b, BlockPart::up, shard_.mlp);
     w.up_bias = bias(b, BlockPart::up, shard_.mlp);
-    w.down = columns_of(weight_name(config_, b, BlockPart::down), shape_of(config_, BlockPart::down), shard_.mlp,
-                        shard_.mlp_width);
-    w.down_bias = bias(b, BlockPart::down, all);
+    w.down = cut(place_of(config_, b, BlockPart::down), all, shard_.mlp, shard_.mlp_width);
+    w.down_bias = output_bias(b, BlockPart::down);
     return w;
   }
 
   Model* model_;
   const ModelConfig& config_;
   const ModelShard& shard_;
+  const std::vector<BlockPart> parts_ = block_parts(config_);
 };
 
 Model::Model(const ModelSource& source, int rank, int ranks)

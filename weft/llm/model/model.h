@@ -1,6 +1,7 @@
 // One rank's part of a model, ready to be multiplied with. Rows of weights are read where the mapped files have them
-// (row-major, one row per output); the output projections, of which a rank needs columns, are copied once. f16 is
-// widened to f32. Nothing else of the files is touched.
+// (row-major, one row per output); the output projections, of which a rank needs columns, are copied once, and so are
+// tensors that hold parts head by head or the other way round (tensor_names.h). Nothing else of the files is
+// touched. What a description says of weights is done here: norms that add one, biases that are scaled.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,6 @@
 
 namespace weft {
 
-inline constexpr std::int64_t kOptPositionOffset = 2;  // OPT's table has two rows for padding in front
-
 struct StoredTensor;
 
 // Where tensors come from: a folder (io/safetensors.h), or random values (random_model.h).
@@ -31,7 +30,7 @@ class TensorSource {
 std::shared_ptr<const TensorSource> folder_source(const std::string& folder);
 std::shared_ptr<const TensorSource> file_source(const std::string& path);  // one .safetensors file
 
-// A matrix of weights, (rows, cols) row-major, f32 or bf16.
+// A matrix of weights, (rows, cols) row-major, f32, bf16 or f16.
 struct Weight {
   const void* data = nullptr;
   Dtype dtype = Dtype::f32;
@@ -45,13 +44,16 @@ struct NormWeight {
   const float* bias = nullptr;    // (hidden), or null
 };
 
+// What a model's design does not have is empty or null.
 struct BlockWeights {
-  NormWeight norm1, norm2;
+  NormWeight norm1, norm2;                                              // before the halves of a block
+  NormWeight post_norm1, post_norm2;                                    // behind them
+  const float *q_norm = nullptr, *k_norm = nullptr;  // (head_dim), or (this rank's columns) where all heads are normed
   Weight q, k, v;                                                       // (this rank's columns, hidden)
-  const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;  // this rank's, or null
+  const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;  // this rank's
   Weight o;                                                             // (hidden, shard.attention_width)
   const float* o_bias = nullptr;                                        // (hidden): added once, whatever the ranks
-  Weight gate, up;                                                      // (this rank's columns, hidden); opt: no gate
+  Weight gate, up;                                                      // (this rank's columns, hidden)
   const float *gate_bias = nullptr, *up_bias = nullptr;
   Weight down;  // (hidden, shard.mlp_width)
   const float* down_bias = nullptr;
@@ -64,6 +66,8 @@ struct ModelSource {
   // named "rank<i>.NAME" is for rank i alone.
   std::shared_ptr<const TensorSource> repaired;
 };
+// The folder's config and tensors. Where the files differ from what the config leads to expect, the files are right: a
+// head beside a tied one, and the several spellings of GPT-2 and GPT-NeoX.
 ModelSource open_model(const std::string& folder);
 
 class Model {
@@ -80,7 +84,7 @@ class Model {
   const NormWeight& final_norm() const { return final_norm_; }
   const Weight& head() const { return head_; }            // (this rank's rows, hidden)
   const Weight& embedding() const { return embedding_; }  // (vocab, hidden), whole
-  const Weight& positions() const { return positions_; }  // opt: (max_positions + 2, hidden)
+  const Weight& positions() const { return positions_; }  // learned: (positions_rows(), hidden)
   std::int64_t copied_bytes() const { return copied_bytes_; }
   // Bytes of weights that one token reads on this rank: all but the embedding.
   std::int64_t bytes_per_token() const;

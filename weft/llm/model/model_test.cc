@@ -1,6 +1,7 @@
 // Loading: what is taken of the files, what is refused, and models of random weights.
 #include "weft/llm/model/model.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -62,6 +63,59 @@ TEST(Model, OneRankCopiesNoMatrixOfBf16) {
             norms + 3 * 96 * (48 + 96) * 2);  // 3 of 6 heads of 16; 96 of 160 columns are the widest
   EXPECT_EQ(half.block(0).down.cols, 96);
   EXPECT_EQ(half.block(0).k.rows, 16);  // heads 3 to 5 share one of the two key heads
+}
+
+// A folder with the tensors of another, as `change` leaves them.
+template <typename Change>
+std::string changed_folder(ScratchFolder& scratch, const std::string& from, const Change& change) {
+  const std::string folder = scratch.file("changed");
+  const TensorFile file = TensorFile::open(from + "/model.safetensors");
+  std::vector<StoredTensor> tensors(file.tensors().begin(), file.tensors().end());
+  change(tensors);
+  std::filesystem::create_directories(folder);
+  write_safetensors(folder + "/model.safetensors", tensors);
+  std::filesystem::copy_file(from + "/config.json", folder + "/config.json");
+  return folder;
+}
+
+TEST(Model, AHeadBesideATiedOneFollowsTheFile) {
+  ScratchFolder scratch;
+  std::vector<bf16> head(256 * 96, to_bf16(0.5f));
+  const std::string folder = changed_folder(scratch, kGqa, [&](std::vector<StoredTensor>& tensors) {
+    tensors.push_back({"lm_head.weight", StoredDtype::bf16, {256, 96}, reinterpret_cast<const std::byte*>(head.data()),
+                       head.size() * 2});
+  });
+  EXPECT_TRUE(open_model(kGqa).config.tied_head);
+  EXPECT_FALSE(open_model(folder).config.tied_head);
+  const Model model = Model::load(folder);
+  EXPECT_EQ(to_float(static_cast<const bf16*>(model.head().data)[77]), 0.5f);
+  EXPECT_NE(to_float(static_cast<const bf16*>(model.embedding().data)[77]), 0.5f);
+  EXPECT_NE(model_hash(folder), model_hash(kGqa));
+}
+
+TEST(Model, NamesMayLeaveOutTheirRoot) {
+  ScratchFolder scratch;
+  const std::string gpt2 = golden_folder("gpt2");
+  const std::string folder = changed_folder(scratch, gpt2, [](std::vector<StoredTensor>& tensors) {
+    for (StoredTensor& tensor : tensors) tensor.name = tensor.name.substr(std::string("transformer.").size());
+  });
+  const Model whole = Model::load(gpt2, 1, 3), bare = Model::load(folder, 1, 3);
+  ASSERT_EQ(whole.block(2).k.rows, bare.block(2).k.rows);
+  const auto count = num(whole.block(2).k.rows * whole.block(2).k.cols) * 2;
+  EXPECT_EQ(std::memcmp(whole.block(2).k.data, bare.block(2).k.data, count), 0);
+}
+
+// Neither widened nor copied: rows are read where the file has them.
+TEST(Model, F16StaysF16) {
+  const Model model = Model::load(golden_folder("llama-untied"));
+  for (const Weight* weight : {&model.block(0).q, &model.block(0).o, &model.block(2).down, &model.head()})
+    EXPECT_EQ(weight->dtype, Dtype::f16);
+  EXPECT_EQ(model.copied_bytes(), 7 * 80 * 4);  // norms
+}
+
+TEST(Model, PartsOfOneTensorAreReadInPlace) {
+  const Model model = Model::load(golden_folder("phi3"));
+  EXPECT_EQ(model.copied_bytes(), 7 * 48 * 4);  // norms
 }
 
 TEST(Model, RepairedTensorsTakeThePlaceOfOthers) {

@@ -28,7 +28,8 @@ StoredDtype dtype_of(const Json& json, const std::string& where) {
     const std::string name = get_string(json, key, where);
     if (name == "bfloat16") return StoredDtype::bf16;
     if (name == "float32") return StoredDtype::f32;
-    bad_input("{}: \"{}\" is {}; random models are made as bfloat16 or float32", where, key, weft::quoted(name));
+    if (name == "float16") return StoredDtype::f16;
+    bad_input("{}: \"{}\" is {}; random models are made as bfloat16, float16 or float32", where, key, weft::quoted(name));
   }
   return StoredDtype::bf16;
 }
@@ -63,11 +64,11 @@ void fill(std::byte* out, std::size_t count, StoredDtype dtype, const Spread& sp
     if (i % 4 == 0) bits = next(&state);
     const auto draw = static_cast<std::int16_t>(bits >> (16 * (i % 4)));
     const float value = spread.middle + spread.width * (static_cast<float>(draw) * 0x1p-15f);
-    const bf16 rounded = to_bf16(value);
+    const std::uint16_t rounded = dtype == StoredDtype::f16 ? to_f16(value).bits : to_bf16(value).bits;
     if (dtype == StoredDtype::f32)
       std::memcpy(out + i * 4, &value, 4);
     else
-      std::memcpy(out + i * 2, &rounded.bits, 2);
+      std::memcpy(out + i * 2, &rounded, 2);
   }
 }
 

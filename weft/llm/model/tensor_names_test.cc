@@ -18,7 +18,7 @@ TEST(TensorNames, AreThoseOfTheFilesWithTheirShapes) {
   for (const std::string& folder : golden_folders()) {
     SCOPED_TRACE(folder);
     const auto files = folder_source(folder);
-    for (const auto& [name, shape] : all_tensors(load_config(folder))) {
+    for (const auto& [name, shape] : all_tensors(open_model(folder).config)) {
       const StoredTensor* tensor = files->find(name);
       ASSERT_NE(tensor, nullptr) << name;
       EXPECT_EQ(tensor->shape, shape) << name;
@@ -29,7 +29,7 @@ TEST(TensorNames, AreThoseOfTheFilesWithTheirShapes) {
 TEST(TensorNames, CountEveryParameterOnce) {
   for (const std::string& folder : golden_folders()) {
     SCOPED_TRACE(folder);
-    const ModelConfig config = load_config(folder);
+    const ModelConfig config = open_model(folder).config;
     std::set<std::string> names;
     std::int64_t parameters = 0;
     for (const auto& [name, shape] : all_tensors(config)) {
@@ -39,7 +39,7 @@ TEST(TensorNames, CountEveryParameterOnce) {
     EXPECT_EQ(parameters, num_parameters(config));
     EXPECT_TRUE(names.contains(head_name(config)));
     EXPECT_TRUE(names.contains(final_norm_name(config)));
-    EXPECT_EQ(names.contains("lm_head.weight"), !config.tied_head);
+    EXPECT_EQ(names.contains(config.head), !config.tied_head);
   }
 }
 
@@ -55,12 +55,23 @@ TEST(TensorNames, ShapesOfABlockFitTogether) {
     EXPECT_EQ(shape_of(config, BlockPart::o)[1], shape_of(config, BlockPart::q)[0]);
     EXPECT_EQ(shape_of(config, BlockPart::down)[1], shape_of(config, BlockPart::up)[0]);
     EXPECT_EQ(shape_of(config, BlockPart::norm1), std::vector<std::int64_t>{config.hidden});
+    std::set<std::int64_t> outputs;  // of the tensors that hold q, k and v: each output is one part's
+    for (const BlockPart part : {BlockPart::q, BlockPart::k, BlockPart::v}) {
+      const PartPlace place = place_of(config, 0, part);
+      for (std::int64_t i = 0; i < shape_of(config, part)[0]; ++i) {
+        EXPECT_LT(place.stored(i), place.shape[place.transposed ? 1 : 0]);
+        if (place.name == place_of(config, 0, BlockPart::q).name) {
+          EXPECT_TRUE(outputs.insert(place.stored(i)).second) << i;
+        }
+      }
+    }
   }
 }
 
 TEST(TensorNames, FamiliesSpellThemDifferently) {
   ModelConfig llama, opt;
-  opt.family = ModelFamily::opt, opt.file = "o/config.json";
+  opt.names = &kOptNames, opt.root = "model.decoder.", opt.file = "o/config.json";
+  opt.design.norm = NormKind::layer, opt.design.gated = false, opt.design.learned_positions = 2;
   EXPECT_EQ(weight_name(llama, 3, BlockPart::up), "model.layers.3.mlp.up_proj.weight");
   EXPECT_EQ(weight_name(opt, 3, BlockPart::up), "model.decoder.layers.3.fc1.weight");
   EXPECT_EQ(bias_name(opt, 0, BlockPart::norm1), "model.decoder.layers.0.self_attn_layer_norm.bias");

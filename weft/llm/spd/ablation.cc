@@ -104,7 +104,7 @@ Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows,
     });
   };
   SimulatedRanks plain(source, options.ranks, longest, options.threads);
-  Ablation out{.has_biases = source.config.attention_bias};
+  Ablation out{.has_biases = source.config.design.output_bias};
   out.partials = orders(plain, std::span(kPartials).first(1), "means of heads");
   const auto means = plain.take_head_means();  // of the synchronised model alone
   for (AblationRow& row : orders(plain, std::span(kPartials).subspan(1), "partial sums"))
@@ -120,12 +120,13 @@ Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows,
 
 ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means) {
   const ModelConfig& config = source.config;
-  if (config.attention_bias) bad_input("{}: the model has biases already; measure it as it is", config.file);
+  if (config.design.qkv_bias || config.design.output_bias)
+    bad_input("{}: the model has biases already; measure it as it is", config.file);
   if (std::ssize(head_means) != config.blocks)
     bad_input("means of {} blocks for a model of {}", head_means.size(), config.blocks);
   auto biases = std::make_shared<MemorySource>();
   ModelSource out = source;
-  out.config.attention_bias = true;
+  out.config.design.qkv_bias = out.config.design.output_bias = true;
   const std::int64_t d = config.head_dim, group = config.heads_per_kv();
   for (std::int64_t block = 0; block < config.blocks; ++block) {
     const std::vector<float> c = shared_means(config, head_means[at(block)]);

@@ -7,12 +7,11 @@
 #include "weft/base/index.h"
 #include "weft/base/names.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/attention/cached_attention.h"
-#include "weft/kernel/attention/rope.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/epilogue.h"
 #include "weft/kernel/rows/norm.h"
+#include "weft/llm/model/model_attention.h"
 
 namespace weft {
 namespace {
@@ -23,9 +22,12 @@ constexpr Names<BlockOrder, 4> kOrders{{{BlockOrder::sync, "sync"},
                                         {BlockOrder::bias_before, "bias_before"}}};
 
 void add_table_row(const Weight& table, std::int64_t row, float* out) {
-  for (std::int64_t i = 0; i < table.cols; ++i)
-    out[i] += table.dtype == Dtype::f32 ? static_cast<const float*>(table.data)[row * table.ld + i]
-                                        : to_float(static_cast<const bf16*>(table.data)[row * table.ld + i]);
+  for (std::int64_t i = 0; i < table.cols; ++i) {
+    const std::int64_t at = row * table.ld + i;
+    if (table.dtype == Dtype::f32) out[i] += static_cast<const float*>(table.data)[at];
+    if (table.dtype == Dtype::bf16) out[i] += to_float(static_cast<const bf16*>(table.data)[at]);
+    if (table.dtype == Dtype::f16) out[i] += to_float(static_cast<const f16*>(table.data)[at]);
+  }
 }
 
 // y += x, row by row where x is a bias of one row.
@@ -35,14 +37,18 @@ void add(std::int64_t rows, std::int64_t cols, const float* x, std::int64_t ldx,
     for (std::int64_t c = 0; c < cols; ++c) y[r * cols + c] += x[r * ldx + c];
 }
 
+void scale_values(double by, std::int64_t count, float* values) {
+  for (std::int64_t i = 0; i < count; ++i) values[i] *= static_cast<float>(by);
+}
+
 }  // namespace
 
 std::string_view to_string(BlockOrder order) { return name_of(kOrders, order); }
 
 // One rank's memory: rows of x, of its part of the attention's output and of the MLP's.
 struct SimulatedRanks::Rank {
-  std::unique_ptr<CachedAttention> attention;  // none where the rank has no head
-  std::vector<float> k, v;                     // one cache, used by every block in turn
+  std::unique_ptr<ModelAttention> attention;  // empty where the rank has no head
+  std::vector<float> k, v;                    // one cache, used by every block in turn
   std::vector<float> x, u, normed, qkv, heads, wide, activated, p, z;
 };
 
@@ -52,7 +58,8 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
   for (int i = 0; i < ranks; ++i) models_.emplace_back(source, i, ranks);
   const ModelConfig& c = config();
   if (rows < 1 || rows > c.max_positions) bad_input("windows of {} rows; use 1 to {}", rows, c.max_positions);
-  if (const auto rates = rotary_rates(c); !rates.empty()) rope_ = std::make_unique<RopeTable>(rows, rates);
+  if (const std::string why = why_not_droppable(c.design); !why.empty())
+    bad_input("{}: synchronisations of its blocks cannot be dropped: {}", c.file, why);
   ranks_.resize(models_.size());
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const ModelShard& s = models_[i].shard();
@@ -63,15 +70,8 @@ SimulatedRanks::SimulatedRanks(const ModelSource& source, int ranks, std::int64_
     rank.heads = of(s.attention_width);
     rank.wide = of(2 * s.mlp_width);
     rank.activated = of(s.mlp_width);
-    if (s.heads.size() == 0) continue;
-    CachedAttentionShape shape{.heads = s.heads.size(),
-                               .kv_heads = s.kv_heads.size(),
-                               .head_dim = c.head_dim,
-                               .capacity = rows,
-                               .window = c.sliding_window};
-    for (std::int64_t h = s.heads.begin; h < s.heads.end; ++h)
-      shape.kv_of.push_back(static_cast<std::int32_t>(h / c.heads_per_kv() - s.kv_heads.begin));
-    rank.attention = std::make_unique<CachedAttention>(shape, threads_->size());
+    rank.attention = std::make_unique<ModelAttention>(c, s, rows, threads_->size());
+    if (rank.attention->empty()) continue;
     rank.k.resize(num(rank.attention->cache_floats()));
     rank.v.resize(rank.k.size());
   }
@@ -91,7 +91,7 @@ void SimulatedRanks::multiply(const Weight& weight, const float* bias, const flo
 void SimulatedRanks::norm(const NormWeight& weight, const float* x, float* y) const {
   const std::int64_t n = config().hidden;
   const auto eps = static_cast<float>(config().norm_eps);
-  if (config().family == ModelFamily::opt)
+  if (config().design.norm == NormKind::layer)
     layer_norm(rows_, n, {weight.weight, weight.bias, eps}, x, n, y, n);
   else
     rms_norm(rows_, n, {weight.weight, eps}, x, n, y, n);
@@ -104,7 +104,9 @@ void SimulatedRanks::embed(std::span<const int> tokens) {
   std::fill(x.begin(), x.end(), 0.0f);
   for (std::int64_t r = 0; r < rows_; ++r) {
     add_table_row(model.embedding(), tokens[at(r)], x.data() + r * n);
-    if (!model.positions().empty()) add_table_row(model.positions(), r + kOptPositionOffset, x.data() + r * n);
+    scale_values(config().design.embedding_scale, n, x.data() + r * n);
+    if (!model.positions().empty())
+      add_table_row(model.positions(), r + config().design.learned_positions, x.data() + r * n);
   }
   for (Rank& rank : ranks_) rank.x = x;
 }
@@ -119,17 +121,23 @@ void SimulatedRanks::attend(const Model& model, std::int64_t block, Rank* rank) 
     multiply(w.q, w.q_bias, rank->normed.data(), config().hidden, q, ld);
     multiply(w.k, w.k_bias, rank->normed.data(), config().hidden, k, ld);
     multiply(w.v, w.v_bias, rank->normed.data(), config().hidden, v, ld);
-    if (rope_) rope_->apply(0, rows_, heads, q, ld), rope_->apply(0, rows_, kv, k, ld);
+    if (config().design.qk_norm == QkNorm::head) {
+      norm_each_head(config(), w.q_norm, rows_, heads, q, ld);
+      norm_each_head(config(), w.k_norm, rows_, kv, k, ld);
+    }
+    const RopeTable* rope = rank->attention->rope(block);
+    if (rope != nullptr) rope->apply(0, rows_, heads, q, ld), rope->apply(0, rows_, kv, k, ld);
     const KvCache cache{rank->k.data(), rank->v.data()};
-    rank->attention->append(cache, 0, rows_, k, ld, v, ld);
+    rank->attention->of(block).append(cache, 0, rows_, k, ld, v, ld);
     const AttentionRows all{cache, 0, rows_, q, rank->heads.data()};
-    rank->attention->run(*threads_, {&all, 1}, ld, s.attention_width);
+    rank->attention->of(block).run(*threads_, {&all, 1}, ld, s.attention_width);
     auto& sums = head_sums_[at(block)];
     for (std::int64_t r = 0; r < rows_; ++r)
       for (std::int64_t c = 0; c < heads * d; ++c)
         sums[at(s.heads.begin * d + c)] += rank->heads[at(r * s.attention_width + c)];
   }
   multiply(w.o, nullptr, rank->heads.data(), s.attention_width, rank->p.data(), config().hidden);
+  scale_values(config().design.residual_scale, rows_ * config().hidden, rank->p.data());
 }
 
 // u -> z.
@@ -141,12 +149,13 @@ void SimulatedRanks::feed_forward(const Model& model, std::int64_t block, const 
   if (config().gated()) {
     multiply(w.gate, w.gate_bias, rank->normed.data(), config().hidden, wide, 2 * cols);
     multiply(w.up, w.up_bias, rank->normed.data(), config().hidden, wide + cols, 2 * cols);
-    gate(rows_, cols, config().activation, wide, 2 * cols, rank->activated.data(), width);
+    gate(rows_, cols, config().design.activation, wide, 2 * cols, rank->activated.data(), width);
   } else {
     multiply(w.up, w.up_bias, rank->normed.data(), config().hidden, rank->activated.data(), width);
-    apply(rows_, cols, {.activation = config().activation}, rank->activated.data(), width);
+    apply(rows_, cols, {.activation = config().design.activation}, rank->activated.data(), width);
   }
   multiply(w.down, nullptr, rank->activated.data(), width, rank->z.data(), config().hidden);
+  scale_values(config().design.residual_scale, rows_ * config().hidden, rank->z.data());
 }
 
 void SimulatedRanks::run_block(std::int64_t block, BlockOrder order) {
@@ -189,6 +198,10 @@ WindowScore SimulatedRanks::look(std::span<const int> targets) {
     norm(model.final_norm(), ranks_[i].x.data(), ranks_[i].normed.data());
     std::vector<float> logits(num(rows_ * part));
     multiply(model.head(), nullptr, ranks_[i].normed.data(), config().hidden, logits.data(), part);
+    scale_values(config().design.logit_scale, rows_ * part, logits.data());
+    const double cap = config().design.logit_cap;
+    for (float& logit : logits)
+      if (cap > 0) logit = static_cast<float>(cap * std::tanh(logit / cap));
     for (std::size_t r = 0; r < targets.size(); ++r) {
       const std::span row(logits.data() + static_cast<std::int64_t>(r) * part, num(part));
       const double top = std::max<double>(largest[r], *std::max_element(row.begin(), row.end()));

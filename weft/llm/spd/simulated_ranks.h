@@ -23,8 +23,6 @@
 
 namespace weft {
 
-class CachedAttention;
-class RopeTable;
 class ThreadPool;
 
 enum class BlockOrder { sync, dropped, partial_after, bias_before };
@@ -32,7 +30,8 @@ std::string_view to_string(BlockOrder order);
 
 class SimulatedRanks {
  public:
-  // `rows`: the longest window. Reads the model once for every rank.
+  // `rows`: the longest window. Reads the model once for every rank. bad_input for a model whose blocks cannot be
+  // dropped.
   SimulatedRanks(const ModelSource& source, int ranks, std::int64_t rows, int threads);
   ~SimulatedRanks();
 
@@ -59,7 +58,6 @@ class SimulatedRanks {
   std::vector<Model> models_;
   std::vector<Rank> ranks_;
   std::unique_ptr<ThreadPool> threads_;
-  std::unique_ptr<RopeTable> rope_;
   std::int64_t most_rows_ = 0, rows_ = 0;
   std::vector<std::vector<double>> head_sums_;  // (blocks, heads * head_dim)
   std::int64_t summed_rows_ = 0;

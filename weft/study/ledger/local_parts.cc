@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "weft/base/index.h"
 #include "weft/base/statistics.h"
 #include "weft/base/thread_pool.h"
-#include "weft/kernel/attention/cached_attention.h"
-#include "weft/kernel/attention/rope.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/epilogue.h"
 #include "weft/kernel/rows/norm.h"
+#include "weft/llm/model/model_attention.h"
 
 namespace weft {
 namespace {
@@ -47,6 +45,7 @@ class BlockPass {
       : config_(config),
         shard_(shard),
         rows_(rows),
+        attention_(config, shard, rows, threads_.size()),
         ld_((shard.heads.size() + 2 * shard.kv_heads.size()) * config.head_dim),
         hidden_(floats(config.hidden)),
         normed_(floats(config.hidden)),
@@ -54,17 +53,7 @@ class BlockPass {
         attended_(floats(shard.attention_width)),
         wide_(floats(2 * shard.mlp.size())),
         activated_(floats(shard.mlp_width)) {
-    if (const auto rates = rotary_rates(config); !rates.empty()) rope_.emplace(rows, rates);
-    if (shard.heads.size() == 0) return;
-    CachedAttentionShape shape{.heads = shard.heads.size(),
-                               .kv_heads = shard.kv_heads.size(),
-                               .head_dim = config.head_dim,
-                               .capacity = rows,
-                               .window = config.sliding_window};
-    for (std::int64_t head = shard.heads.begin; head < shard.heads.end; ++head)
-      shape.kv_of.push_back(static_cast<std::int32_t>(head / config.heads_per_kv() - shard.kv_heads.begin));
-    attention_.emplace(shape, threads_.size());
-    cache_.assign(num(2 * attention_->cache_floats()), 0.0f);
+    if (!attention_.empty()) cache_.assign(num(2 * attention_.cache_floats()), 0.0f);
   }
 
   void run() {
@@ -72,10 +61,10 @@ class BlockPass {
     attend();
     norm();
     if (config_.gated())
-      gate(rows_, shard_.mlp.size(), config_.activation, wide_.data(), 2 * shard_.mlp.size(), activated_.data(),
+      gate(rows_, shard_.mlp.size(), config_.design.activation, wide_.data(), 2 * shard_.mlp.size(), activated_.data(),
            shard_.mlp_width);
     else
-      apply(rows_, shard_.mlp.size(), {.activation = config_.activation}, activated_.data(), shard_.mlp_width);
+      apply(rows_, shard_.mlp.size(), {.activation = config_.design.activation}, activated_.data(), shard_.mlp_width);
     for (int sum = 0; sum < 2; ++sum)  // what a block adds to its rows, behind each product that is summed
       apply(rows_, config_.hidden, {.residual = hidden_.data(), .residual_ld = config_.hidden}, normed_.data(),
             config_.hidden);
@@ -89,22 +78,23 @@ class BlockPass {
   }
 
   void attend() {
-    if (!attention_) return;
+    if (attention_.empty()) return;
     const std::int64_t d = config_.head_dim, heads = shard_.heads.size(), kv = shard_.kv_heads.size();
     float *q = qkv_.data(), *k = q + heads * d, *v = k + kv * d;
-    if (rope_) rope_->apply(0, rows_, heads, q, ld_), rope_->apply(0, rows_, kv, k, ld_);
-    const KvCache cache{cache_.data(), cache_.data() + attention_->cache_floats()};
-    attention_->append(cache, 0, rows_, k, ld_, v, ld_);
+    const RopeTable* rope = attention_.rope(0);
+    if (rope != nullptr) rope->apply(0, rows_, heads, q, ld_), rope->apply(0, rows_, kv, k, ld_);
+    const KvCache cache{cache_.data(), cache_.data() + attention_.cache_floats()};
+    attention_.of(0).append(cache, 0, rows_, k, ld_, v, ld_);
     const AttentionRows rows{cache, 0, rows_, q, attended_.data()};
-    attention_->run(threads_, {&rows, 1}, ld_, shard_.attention_width);
+    attention_.of(0).run(threads_, {&rows, 1}, ld_, shard_.attention_width);
   }
 
   const ModelConfig& config_;
   const ModelShard& shard_;
-  const std::int64_t rows_, ld_;
+  const std::int64_t rows_;
   ThreadPool threads_{1};
-  std::optional<RopeTable> rope_;
-  std::optional<CachedAttention> attention_;
+  ModelAttention attention_;
+  const std::int64_t ld_;
   std::vector<float> hidden_, normed_, qkv_, attended_, wide_, activated_, cache_;
 };
 

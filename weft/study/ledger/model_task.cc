@@ -58,6 +58,12 @@ std::vector<int> prompt_of(const ModelTaskOptions& options, const ModelTask& tas
 void set_dropped(const std::string& asked, ModelTask* task) {
   const std::string own = fmt::format("{}/spd/tp{}.spd", task->folder, task->ranks);
   const std::string path = !asked.empty() ? asked : fs::exists(own) ? own : "";
+  const std::string why = why_not_droppable(task->source.config.design);
+  if (path.empty() && !why.empty()) {
+    task->dropped.assign(num(task->source.config.blocks), BlockMode{});
+    task->dropped_why = "nothing: " + why;
+    return;
+  }
   if (path.empty()) {
     task->dropped.assign(num(task->source.config.blocks), BlockMode{.drop = true});
     task->dropped_why = "the attention's synchronisation of every block; `weft spd analyze` picks those to spare";
