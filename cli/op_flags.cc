@@ -193,7 +193,7 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   add_number(app, "--n", &f->n, "its columns (1024; gemv 4096)")->type_name("N");
   add_number(app, "--k", &f->k, "length of its sums (512; gemv 2048)")->type_name("N");
   app.add_option("--tile", f->tile, "rows,columns of a tile (chosen)")->delimiter(',')->type_name("R,C");
-  app.add_option("--weight", f->weight, "type of weights: f32 or bf16")->type_name("TYPE");
+  app.add_option("--weight", f->weight, "type of weights: f32, bf16 or f16")->type_name("TYPE");
   app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
   app.add_option("--route", f->route,
                  "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling, torus")

@@ -7,9 +7,9 @@ namespace weft {
 
 enum class Activation {
   none,
-  relu,  // max(x, 0)
-  gelu,  // the tanh form: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
-  silu,  // x / (1 + exp(-x))
+  relu,      // max(x, 0)
+  gelu,      // the tanh form: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  silu,      // x / (1 + exp(-x))
   gelu_erf,  // the exact form: x/2 * (1 + erf(x / sqrt(2)))
 };
 enum class Pooling { sum, mean };  // mean divides the sum by the number of indices in the bag

@@ -1,7 +1,7 @@
-// Element types; bf16 as bits: the upper half of a float, rounded to nearest even; f16, which weights of models have and
-// nothing else; and int8, which is a format of sums
-// between ranks and not of tensors: a row is cut into blocks of 32 columns (the last may be short), each a bf16 scale
-// followed by one signed byte a column, value = scale * byte. 34 bytes for 32 values: 1.0625 a value.
+// Element types; bf16 as bits: the upper half of a float, rounded to nearest even; f16, which only weights of models
+// are; and int8, which is a format of sums between ranks and not of tensors: a row is cut into blocks of 32 columns
+// (the last may be short), each a bf16 scale followed by one signed byte a column, value = scale * byte. 34 bytes for
+// 32 values: 1.0625 a value.
 #pragma once
 
 #include <bit>
@@ -73,9 +73,9 @@ inline float to_float(f16 value) {
 inline f16 to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-  std::uint32_t out = 0x7e00u;                                                      // NaN
-  if (magnitude <= 0x7f800000u) out = magnitude >= 0x477ff000u ? 0x7c00u : 0u;      // infinite
-  if (magnitude < 0x38800000u)                                                      // below 2^-14: by adding 1/2
+  std::uint32_t out = 0x7e00u;                                                  // NaN
+  if (magnitude <= 0x7f800000u) out = magnitude >= 0x477ff000u ? 0x7c00u : 0u;  // infinite
+  if (magnitude < 0x38800000u)                                                  // below 2^-14: by adding 1/2
     out = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   else if (magnitude < 0x477ff000u)
     out = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;

@@ -12,12 +12,12 @@
 namespace weft {
 namespace {
 
-constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::int8,
-                                Dtype::f16};
+constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::int8, Dtype::f16};
 
 TEST(DtypeNames, AreReadBackAsTheyAreWritten) {
   for (const Dtype dtype : kAllDtypes) EXPECT_EQ(parse_dtype(to_string(dtype)), dtype);
-  EXPECT_EQ(refusal([] { parse_dtype("f64"); }), "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8, f16");
+  EXPECT_EQ(refusal([] { parse_dtype("f64"); }),
+            "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8, f16");
 }
 
 TEST(Bf16, EveryValueSurvivesTheWayThroughFloat) {
@@ -77,8 +77,8 @@ TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
     const float value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     if (!std::isfinite(value) || std::abs(value) > 3e38f) continue;
     const bf16 near = to_bf16(value);
-    const float below = to_float({static_cast<std::uint16_t>(near.bits - 1)});
-    const float above = to_float({static_cast<std::uint16_t>(near.bits + 1)});
+    const float below = to_float(bf16{static_cast<std::uint16_t>(near.bits - 1)});
+    const float above = to_float(bf16{static_cast<std::uint16_t>(near.bits + 1)});
     const double error = std::abs(double{to_float(near)} - value);
     EXPECT_LE(error, std::isfinite(below) ? std::abs(double{below} - value) : error);
     EXPECT_LE(error, std::isfinite(above) ? std::abs(double{above} - value) : error);

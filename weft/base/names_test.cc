@@ -24,7 +24,8 @@ TEST(Names, ARefusalListsTheChoices) {
 }
 
 TEST(Choices, AreReadBackAsTheyAreWritten) {
-  for (const Activation value : {Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_erf})
+  for (const Activation value :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_erf})
     EXPECT_EQ(parse_activation(to_string(value)), value);
   for (const Pooling value : {Pooling::sum, Pooling::mean}) EXPECT_EQ(parse_pooling(to_string(value)), value);
   EXPECT_EQ(refusal([] { parse_pooling("max"); }), "unknown pooling \"max\"; use one of sum, mean");

@@ -1,6 +1,6 @@
 // What a decoder-only transformer computes, as one description that every family fills in and that engine, trainer and
-// loaders read: nobody asks for a family's name. Sizes are not here (ModelConfig and BlockShape have them), nor how files
-// name their tensors. With x the rows that enter a block, `half` its attention or its feed-forward layer:
+// loaders read: nobody asks for a family's name. Sizes are not here (ModelConfig and BlockShape have them), nor how
+// files name their tensors. With x the rows that enter a block, `half` its attention or its feed-forward layer:
 //   before  x + half(norm(x))         Llama and most others
 //   after   x + norm(half(x))         OLMo 2
 //   both    x + norm(half(norm(x)))   Gemma
@@ -50,13 +50,13 @@ struct Design {
   bool gated = true;  // activation(gate) * up; else activation(up)
   Activation activation = Activation::silu;
   bool qkv_bias = false, output_bias = false, mlp_bias = false;  // output: of the attention's projection
-  double embedding_scale = 1;   // rows of the embedding are multiplied with it
-  double residual_scale = 1;    // what a half adds is
-  double attention_scale = 0;   // of scores; 0: 1 / sqrt(head_dim)
-  double logit_scale = 1;       // logits are multiplied with it
-  double attention_cap = 0;     // scores become cap * tanh(score / cap); 0: they stay
-  double logit_cap = 0;         // likewise
-  int learned_positions = -1;   // rows in front of position 0 in a table of learned positions; -1: there is none
+  double embedding_scale = 1;                                    // rows of the embedding are multiplied with it
+  double residual_scale = 1;                                     // what a half adds is
+  double attention_scale = 0;                                    // of scores; 0: 1 / sqrt(head_dim)
+  double logit_scale = 1;                                        // logits are multiplied with it
+  double attention_cap = 0;                                      // scores become cap * tanh(score / cap); 0: they stay
+  double logit_cap = 0;                                          // likewise
+  int learned_positions = -1;  // rows in front of position 0 in a table of learned positions; -1: there is none
   std::vector<RotaryDesign> rotaries;
   std::vector<BlockDesign> blocks;  // (blocks); empty: all as default
   ExpertDesign experts;

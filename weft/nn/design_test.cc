@@ -75,7 +75,9 @@ TEST(Design, SaysWhatCannotBeDroppedOrTrained) {
                               changed([](Design& d) { d.activation = Activation::gelu_erf; }),
                               changed([](Design& d) { d.attention_cap = 30; }),
                               changed([](Design& d) { d.norm_adds_one = true; }),
-                              changed([](Design& d) { d.blocks = {{.window = 4}, {}}; })};
+                              changed([](Design& d) {
+                                d.blocks = {{.window = 4}, {}};
+                              })};
   for (const Design& design : droppable) {
     EXPECT_EQ(why_not_droppable(design), "");
     EXPECT_NE(why_not_trainable(design), "");

@@ -123,7 +123,8 @@ struct Block {  // both halves of one rank's block
         norm(x1, shape.design.norm, shape.hidden, shape.eps, at(BlockParam::norm2_weight), at(BlockParam::norm2_bias));
     Doubles h = linear(b, at(BlockParam::up_weight), at(BlockParam::up_bias), shape.hidden, shape.mlp);
     Doubles gate;
-    if (shape.design.gated) gate = linear(b, at(BlockParam::gate_weight), at(BlockParam::gate_bias), shape.hidden, shape.mlp);
+    if (shape.design.gated)
+      gate = linear(b, at(BlockParam::gate_weight), at(BlockParam::gate_bias), shape.hidden, shape.mlp);
     for (std::size_t i = 0; i < h.size(); ++i) h[i] = shape.design.gated ? silu(gate[i]) * h[i] : std::max(h[i], 0.0);
     return linear(h, at(BlockParam::down_weight), nullptr, shape.mlp, shape.hidden);
   }

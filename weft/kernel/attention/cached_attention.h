@@ -55,7 +55,7 @@ class CachedAttention {
   void append(const KvCache& cache, std::int64_t position, std::int64_t rows, const float* k, std::int64_t ldk,
               const float* v, std::int64_t ldv) const;
 
-  // y = softmax(scale * q k^T, capped) v for all rows of all sequences, head by head. The bits of a row depend on its q, its
+  // y = softmax(scale * q k^T, capped) v for all rows of all sequences, head by head. A row's bits depend on its q, its
   // position and the cache alone: not on the rows beside it, so not on how a prompt was cut into calls, nor on threads.
   // `threads` has no more threads than announced. Not for two callers at once.
   void run(ThreadPool& threads, std::span<const AttentionRows> sequences, std::int64_t ldq, std::int64_t ldy);

@@ -9,13 +9,12 @@ namespace weft {
 
 RopeTable::RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale,
                      std::int64_t head_dim)
-    : positions_(positions),
-      half_(std::ssize(inverse_frequencies)),
-      head_dim_(head_dim == 0 ? 2 * half_ : head_dim) {
+    : positions_(positions), half_(std::ssize(inverse_frequencies)), head_dim_(head_dim == 0 ? 2 * half_ : head_dim) {
   if (positions < 1 || half_ < 1)
     bad_input("rotary positions: {} positions of {} frequencies; both must be at least 1", positions, half_);
   if (head_dim_ < 2 * half_)
-    bad_input("rotary positions: {} pairs turn in heads of {} columns; use at most {}", half_, head_dim_, head_dim_ / 2);
+    bad_input("rotary positions: {} pairs turn in heads of {} columns; use at most {}", half_, head_dim_,
+              head_dim_ / 2);
   table_.resize(num(positions * half_ * 2));
   float* row = table_.data();
   for (std::int64_t p = 0; p < positions; ++p, row += 2 * half_)

@@ -10,9 +10,9 @@ namespace weft {
 
 class RopeTable {
  public:
-  // Angles of positions 0 to positions - 1, computed in float64 and kept as f32. `inverse_frequencies` has an entry per
-  // pair; `scale` multiplies cosines and sines (the attention factor of some scalings; usually 1). Heads have `head_dim`
-  // columns, of which the first ones turn; 0: all do.
+  // Angles of positions 0 to positions - 1, computed in float64 and kept as f32. `inverse_frequencies` has an entry
+  // per pair; `scale` multiplies cosines and sines (the attention factor of some scalings; usually 1). Heads have
+  // `head_dim` columns, of which the first ones turn; 0: all do.
   RopeTable(std::int64_t positions, std::span<const double> inverse_frequencies, double scale = 1,
             std::int64_t head_dim = 0);
 

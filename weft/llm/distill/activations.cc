@@ -37,8 +37,8 @@ void embed(const ModelConfig& config, const TensorSource& tensors, std::span<con
                 config.vocab);
     widen(table, sample[i] * config.hidden, config.hidden, out);
     if (positions.empty()) continue;
-    widen(tensor_of(tensors, positions), (static_cast<std::int64_t>(i) + config.design.learned_positions) * config.hidden,
-          config.hidden, row.data());
+    widen(tensor_of(tensors, positions),
+          (static_cast<std::int64_t>(i) + config.design.learned_positions) * config.hidden, config.hidden, row.data());
     for (std::size_t j = 0; j < row.size(); ++j) out[j] += row[j];
   }
 }

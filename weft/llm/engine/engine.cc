@@ -117,15 +117,14 @@ void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight)
     if (!decode && few == options.rows) continue;
     auto& slot = reductions[{projection, wire, weight, decode}];
     if (slot != nullptr) continue;
-    const ReductionShape shape{
-        .rows = decode ? few : options.rows,
-        .n = config().hidden,
-        .k = of_attention ? shard().attention_width : shard().mlp_width,
-        .weight = weight,
-        .wire = wire,
-        .bias = (d.output_bias && (of_attention || joined_sum)) || (d.mlp_bias && !of_attention),
-        .addend = joined_sum,
-        .residual = !d.norms_after()};
+    const ReductionShape shape{.rows = decode ? few : options.rows,
+                               .n = config().hidden,
+                               .k = of_attention ? shard().attention_width : shard().mlp_width,
+                               .weight = weight,
+                               .wire = wire,
+                               .bias = (d.output_bias && (of_attention || joined_sum)) || (d.mlp_bias && !of_attention),
+                               .addend = joined_sum,
+                               .residual = !d.norms_after()};
     slot = make_reduction(
         world, shape,
         {.style = options.sync, .panels = options.panels, .threads = &threads, .priced_k = shard().mlp_width});

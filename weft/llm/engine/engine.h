@@ -1,7 +1,7 @@
 // The engine: tokens in, hidden rows and logits out, over all ranks of a world. Every rank calls the same functions
 // with the same arguments in the same order and ends with the same bits. A block makes its two output projections as
 // ops: a product into an all_reduce, whose epilogue adds bias and residual; a dropped block keeps its attention output
-// here and has one all_reduce (docs/spd.md), and so has a parallel one. What a block computes is the model's description
+// here and has one all_reduce (docs/spd.md), and so has a parallel one. What a block computes is the model's Design
 // (weft/nn/design.h). Sequences of different lengths go through one forward together.
 #pragma once
 

@@ -87,7 +87,8 @@ void Engine::State::embed(std::span<const Feed> feeds) {
         for (std::int64_t c = 0; c < hidden_size; ++c) x[c] *= scale;
       if (model.positions().empty()) continue;
       float* learned = normed.data();  // its first row is free: nothing has been normed yet
-      widen_row(model.positions(), position + static_cast<std::int64_t>(i) + config().design.learned_positions, learned);
+      widen_row(model.positions(), position + static_cast<std::int64_t>(i) + config().design.learned_positions,
+                learned);
       for (std::int64_t c = 0; c < hidden_size; ++c) x[c] += learned[c];
     }
   }

@@ -75,7 +75,8 @@ void Engine::State::head_logits(std::span<const int> of) {
 
 // Scaled and capped, as the model's description says.
 void Engine::State::finish_logits(std::int64_t count) {
-  const auto scale = static_cast<float>(config().design.logit_scale), cap = static_cast<float>(config().design.logit_cap);
+  const auto scale = static_cast<float>(config().design.logit_scale),
+             cap = static_cast<float>(config().design.logit_cap);
   if (scale == 1 && cap == 0) return;
   const std::int64_t cols = shard().vocab.size();
   parallel_rows(threads, count, cols, [&](std::int64_t begin, std::int64_t end) {

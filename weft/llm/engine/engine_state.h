@@ -111,13 +111,13 @@ struct Engine::State {
 
   // The head: products of some rows at a time, and what ranks tell each other.
   std::int64_t head_rows = 0;
-  std::vector<float> picked;                    // (head_rows, hidden)
-  std::vector<float> logits;                    // (head_rows, this rank's rows of the head)
-  std::vector<Told> told;                       // (head_rows)
-  std::vector<Joined> joined;                   // (head_rows)
-  std::vector<IndexRange> vocab_of;             // of every rank
-  std::unique_ptr<Op> tell_few, tell_many;      // all_gather of `told`
-  std::unique_ptr<Op> gather_few, gather_many;  // all_gather of `logits`; made when first asked for
+  std::vector<float> picked;                      // (head_rows, hidden)
+  std::vector<float> logits;                      // (head_rows, this rank's rows of the head)
+  std::vector<Told> told;                         // (head_rows)
+  std::vector<Joined> joined;                     // (head_rows)
+  std::vector<IndexRange> vocab_of;               // of every rank
+  std::unique_ptr<Op> tell_few, tell_many;        // all_gather of `told`
+  std::unique_ptr<Op> gather_few, gather_many;    // all_gather of `logits`; made when first asked for
   std::unique_ptr<Op> squares_few, squares_many;  // all_gather of `squares`, where they are needed
 
   EngineTraffic traffic;

@@ -173,8 +173,7 @@ Activation ConfigReader::activation(std::string_view key, std::string_view other
 }
 
 void ConfigReader::must_be(std::string_view key, bool value, std::string_view why) {
-  if (flag_or(key, value) != value)
-    bad_input("{}: \"{}\" is {}: {}; use a model without it", where_, key, !value, why);
+  if (flag_or(key, value) != value) bad_input("{}: \"{}\" is {}: {}; use a model without it", where_, key, !value, why);
 }
 
 void ConfigReader::must_be_absent(std::string_view key, std::string_view why) {

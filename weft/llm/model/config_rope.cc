@@ -39,8 +39,8 @@ double yarn_magnitude(ConfigReader* scaling, double factor) {
 
 void read_yarn(ConfigReader* scaling, std::int64_t max_positions, RotaryDesign* out) {
   out->kind = RotaryKind::yarn;
-  out->factor = scaling->number_or("factor", static_cast<double>(max_positions) / out->original_positions, 1e-3,
-                                   kMostFactor);
+  out->factor =
+      scaling->number_or("factor", static_cast<double>(max_positions) / out->original_positions, 1e-3, kMostFactor);
   out->magnitude = yarn_magnitude(scaling, out->factor);
   out->beta_fast = scaling->number_or("beta_fast", 32, 1e-3, kMostFactor);
   out->beta_slow = scaling->number_or("beta_slow", 1, 1e-3, kMostFactor);
@@ -55,8 +55,8 @@ void read_longrope(ConfigReader* scaling, std::int64_t max_positions, RotaryDesi
     if (std::ssize(*factors) != out->columns / 2)
       bad_input("{}: \"{}\" has {} values for {} pairs of columns that turn; is the file whole?", scaling->where(),
                 factors == &out->short_factors ? "short_factor" : "long_factor", factors->size(), out->columns / 2);
-  out->factor = scaling->number_or("factor", static_cast<double>(max_positions) / out->original_positions, 1e-3,
-                                   kMostFactor);
+  out->factor =
+      scaling->number_or("factor", static_cast<double>(max_positions) / out->original_positions, 1e-3, kMostFactor);
   const double otherwise =
       out->factor <= 1 ? 1.0 : std::sqrt(1 + std::log(out->factor) / std::log(out->original_positions));
   out->magnitude = scaling->number_or("attention_factor", otherwise, 1e-3, kMostFactor);
@@ -65,8 +65,8 @@ void read_longrope(ConfigReader* scaling, std::int64_t max_positions, RotaryDesi
 // `length`: what the file says of the first training's texts outside of the scaling; 0: nothing.
 void read_scaling(ConfigReader* scaling, std::int64_t max_positions, double length, RotaryDesign* out) {
   const std::string type = type_of(scaling);
-  const double inside = scaling->number_or("original_max_position_embeddings", static_cast<double>(max_positions), 2,
-                                           kMostLength);
+  const double inside =
+      scaling->number_or("original_max_position_embeddings", static_cast<double>(max_positions), 2, kMostLength);
   if (type == "llama3" || type == "yarn" || type == "longrope" || type == "su")
     out->original_positions = length > 0 ? length : inside;
   if (type == "linear") {

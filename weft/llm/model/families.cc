@@ -311,10 +311,10 @@ void read_opt(ConfigReader* r, ModelConfig* c) {
 }
 
 constexpr Family kFamilies[] = {
-    {"gemma2", read_gemma2},     {"gemma3_text", read_gemma3}, {"gpt2", read_gpt2},
-    {"gpt_neox", read_gpt_neox}, {"granite", read_granite},    {"llama", read_llama},
-    {"mistral", read_mistral},   {"mixtral", read_mixtral},    {"olmo2", read_olmo2},
-    {"opt", read_opt},           {"phi3", read_phi3},          {"qwen2", read_qwen2},
+    {"gemma2", read_gemma2},     {"gemma3_text", read_gemma3},  {"gpt2", read_gpt2},
+    {"gpt_neox", read_gpt_neox}, {"granite", read_granite},     {"llama", read_llama},
+    {"mistral", read_mistral},   {"mixtral", read_mixtral},     {"olmo2", read_olmo2},
+    {"opt", read_opt},           {"phi3", read_phi3},           {"qwen2", read_qwen2},
     {"qwen3", read_qwen3},       {"qwen3_moe", read_qwen3_moe}, {"smollm3", read_smollm3},
 };
 

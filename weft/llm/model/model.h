@@ -46,10 +46,10 @@ struct NormWeight {
 
 // What a model's design does not have is empty or null.
 struct BlockWeights {
-  NormWeight norm1, norm2;                                              // before the halves of a block
-  NormWeight post_norm1, post_norm2;                                    // behind them
+  NormWeight norm1, norm2;                           // before the halves of a block
+  NormWeight post_norm1, post_norm2;                 // behind them
   const float *q_norm = nullptr, *k_norm = nullptr;  // (head_dim), or (this rank's columns) where all heads are normed
-  Weight q, k, v;                                                       // (this rank's columns, hidden)
+  Weight q, k, v;                                    // (this rank's columns, hidden)
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr;  // this rank's
   Weight o;                                                             // (hidden, shard.attention_width)
   const float* o_bias = nullptr;                                        // (hidden): added once, whatever the ranks

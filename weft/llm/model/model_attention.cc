@@ -26,8 +26,8 @@ ModelAttention::ModelAttention(const ModelConfig& config, const ModelShard& shar
                                int threads) {
   const Design& design = config.design;
   for (const RotaryDesign& rotary : design.rotaries)
-    ropes_.push_back(std::make_unique<RopeTable>(positions, rotary_rates(rotary, positions), rotary.magnitude,
-                                                 config.head_dim));
+    ropes_.push_back(
+        std::make_unique<RopeTable>(positions, rotary_rates(rotary, positions), rotary.magnitude, config.head_dim));
   for (std::int64_t block = 0; block < config.blocks; ++block) {
     const int rotary = design.block(block).rotary;
     rope_of_.push_back(rotary < int_size(design.rotaries) ? rotary : -1);

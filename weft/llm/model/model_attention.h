@@ -1,4 +1,4 @@
-// Attention and rotary positions of every block of a model, for one rank: blocks that see alike share one CachedAttention,
+// Attention and rotary positions of every block of a model, for one rank. Blocks that see alike share one kernel,
 // and blocks that turn alike one table. Caches of all blocks have one layout.
 #pragma once
 
@@ -19,7 +19,7 @@ class ModelAttention {
 
   bool empty() const { return attentions_.empty(); }  // this rank has no head; of() is not called then
   CachedAttention& of(std::int64_t block) { return *attentions_[attention_of_[at(block)]]; }
-  const RopeTable* rope(std::int64_t block) const;  // null: its heads do not turn
+  const RopeTable* rope(std::int64_t block) const;                                   // null: its heads do not turn
   std::int64_t cache_floats() const { return attentions_.front()->cache_floats(); }  // of k, and of v
   const CachedAttentionShape& shape() const { return attentions_.front()->shape(); }
 

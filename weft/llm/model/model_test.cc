@@ -82,7 +82,10 @@ TEST(Model, AHeadBesideATiedOneFollowsTheFile) {
   ScratchFolder scratch;
   std::vector<bf16> head(256 * 96, to_bf16(0.5f));
   const std::string folder = changed_folder(scratch, kGqa, [&](std::vector<StoredTensor>& tensors) {
-    tensors.push_back({"lm_head.weight", StoredDtype::bf16, {256, 96}, reinterpret_cast<const std::byte*>(head.data()),
+    tensors.push_back({"lm_head.weight",
+                       StoredDtype::bf16,
+                       {256, 96},
+                       reinterpret_cast<const std::byte*>(head.data()),
                        head.size() * 2});
   });
   EXPECT_TRUE(open_model(kGqa).config.tied_head);

@@ -29,7 +29,8 @@ StoredDtype dtype_of(const Json& json, const std::string& where) {
     if (name == "bfloat16") return StoredDtype::bf16;
     if (name == "float32") return StoredDtype::f32;
     if (name == "float16") return StoredDtype::f16;
-    bad_input("{}: \"{}\" is {}; random models are made as bfloat16, float16 or float32", where, key, weft::quoted(name));
+    bad_input("{}: \"{}\" is {}; random models are made as bfloat16, float16 or float32", where, key,
+              weft::quoted(name));
   }
   return StoredDtype::bf16;
 }

@@ -88,7 +88,8 @@ TEST_F(RandomWeights, HaveTheDtypeOfTheConfig) {
   EXPECT_EQ(dtype(random_model(config(1, R"({"dtype": "float16"})"))), StoredDtype::f16);
   EXPECT_EQ(dtype(random_model(config(1, R"({"dtype": null, "torch_dtype": null})"))), StoredDtype::bf16);
   const std::string said = refusal([&] { random_model(config(1, R"({"dtype": "float64"})")); });
-  EXPECT_NE(said.find("\"float64\"; random models are made as bfloat16, float16 or float32"), std::string::npos) << said;
+  EXPECT_NE(said.find("\"float64\"; random models are made as bfloat16, float16 or float32"), std::string::npos)
+      << said;
 }
 
 }  // namespace

@@ -45,13 +45,13 @@ const TensorNames kNeoxNames{
               nullptr, nullptr, "attention.dense", nullptr, "post_attention_layernorm", nullptr, "mlp.dense_h_to_4h",
               "mlp.dense_4h_to_h", nullptr},
     .by_head = true};
-const TensorNames kOptNames{"layers",
-                            "embed_tokens",
-                            "embed_positions",
-                            "final_layer_norm",
-                            {"self_attn_layer_norm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                             nullptr, nullptr, "self_attn.out_proj", nullptr, "final_layer_norm", nullptr, "fc1", "fc2",
-                             nullptr}};
+const TensorNames kOptNames{
+    "layers",
+    "embed_tokens",
+    "embed_positions",
+    "final_layer_norm",
+    {"self_attn_layer_norm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", nullptr, nullptr,
+     "self_attn.out_proj", nullptr, "final_layer_norm", nullptr, "fc1", "fc2", nullptr}};
 
 namespace {
 
@@ -95,8 +95,8 @@ bool same_tensor(const ModelConfig& config, BlockPart a, BlockPart b) {
 
 // Parts that may share a tensor, in the order in which it holds them.
 std::vector<BlockPart> sharers(const ModelConfig& config, BlockPart part) {
-  for (const auto& group : {std::vector{BlockPart::q, BlockPart::k, BlockPart::v},
-                            std::vector{BlockPart::gate, BlockPart::up}})
+  for (const auto& group :
+       {std::vector{BlockPart::q, BlockPart::k, BlockPart::v}, std::vector{BlockPart::gate, BlockPart::up}})
     if (std::find(group.begin(), group.end(), part) != group.end() && is_there(config.design, group[0]) &&
         same_tensor(config, group[0], group[1]))
       return group;

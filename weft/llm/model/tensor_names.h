@@ -1,6 +1,6 @@
 // What model files call the tensors of a model, and where in them a part lies: one place that knows, for every family.
-// Some files keep several parts in one tensor, one behind another (Phi-3: q, k, v; gate, up) or head by head (GPT-NeoX),
-// and GPT-2's are (in, out) instead of (out, in).
+// Some files keep several parts in one tensor, one behind another (Phi-3: q, k, v; gate, up) or head by head
+// (GPT-NeoX), and GPT-2's are (in, out) instead of (out, in).
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ enum class BlockPart { norm1, q, k, v, q_norm, k_norm, o, post_norm1, norm2, gat
 inline constexpr int kBlockParts = static_cast<int>(BlockPart::post_norm2) + 1;
 
 struct TensorNames {
-  const char* layers;      // "layers"
-  const char* embedding;   // (vocab, hidden)
-  const char* positions;   // learned ones; null: none
+  const char* layers;     // "layers"
+  const char* embedding;  // (vocab, hidden)
+  const char* positions;  // learned ones; null: none
   const char* final_norm;
   std::array<const char*, kBlockParts> parts;  // null: there is no such part; two that are one tensor have one name
   bool by_head = false;                        // q, k and v of one tensor take turns, head after head
@@ -47,11 +47,11 @@ bool has_bias(const ModelConfig& config, BlockPart part);
 std::vector<std::int64_t> shape_of(const ModelConfig& config, BlockPart part);
 std::vector<BlockPart> block_parts(const ModelConfig& config);
 
-std::string embedding_name(const ModelConfig& config);   // (vocab, hidden)
-std::string positions_name(const ModelConfig& config);   // (positions_rows(), hidden); empty: there are none
-std::string final_norm_name(const ModelConfig& config);  // its weight
+std::string embedding_name(const ModelConfig& config);        // (vocab, hidden)
+std::string positions_name(const ModelConfig& config);        // (positions_rows(), hidden); empty: there are none
+std::string final_norm_name(const ModelConfig& config);       // its weight
 std::string final_norm_bias_name(const ModelConfig& config);  // empty: it has none
-std::string head_name(const ModelConfig& config);        // the embedding's where the head is tied
+std::string head_name(const ModelConfig& config);             // the embedding's where the head is tied
 
 // Every tensor of the model with its shape, in the order of the model.
 struct NamedShape {

@@ -36,8 +36,7 @@ pipeline::TrainConfig config_like(const ModelConfig& model, std::int64_t sequenc
 std::optional<LedgerRow> training_row(World& world, const ModelTask& task) {
   const ModelConfig& model = task.source.config;
   const bool as_trained = model.design.gated && why_not_trainable(model.design).empty();
-  if (!as_trained || model.blocks < world.size() || model.head_dim * model.heads != model.hidden)
-    return std::nullopt;
+  if (!as_trained || model.blocks < world.size() || model.head_dim * model.heads != model.hidden) return std::nullopt;
   const std::int64_t sequence = std::min<std::int64_t>(kTrainSequence, std::ssize(task.prompt) - 1);
   const pipeline::TrainConfig config = config_like(model, sequence, world.size());
   const pipeline::TokenData data(task.prompt, sequence, 1);
