@@ -129,6 +129,17 @@ void take_embedding(const OpFlags& f, OpSpec* spec) {
   spec->producer = embedding_bag(options);
 }
 
+// The second product of a workload's experts, of `ffn` and as wide as `hidden`: its rows go back to their tokens.
+OpFlags with_experts(OpFlags f, OpSpec* spec) {
+  const Workload w = load_workload(f.workload);
+  for (const auto& [flag, value] : f.given)
+    if (flag == "--m" || flag == "--n" || flag == "--k")
+      bad_input("{} {} is the workload's with --workload {}; leave it out", flag, value, f.workload);
+  spec->routing = routing_of(w, f.ranks, f.tokens.value_or(w.sequence), f.skew);
+  f.m = f.ranks * capacity_of(*spec->routing, f.ranks), f.n = w.hidden, f.k = w.ffn;
+  return f;
+}
+
 Stack parse_stack(const OpFlags& f, const OpName& parsed) {
   if (f.stack.empty())  // a sample wants the vectors of all tables side by side
     return parsed.producer == ProducerKind::embedding_bag ? Stack::columns : Stack::rows;
@@ -153,6 +164,10 @@ constexpr auto kSums = [](const OpName& op) {
 };
 constexpr auto kAllReduce = [](const OpName& op) { return op.space == SpaceKind::all_reduce; };
 constexpr auto kAllToAll = [](const OpName& op) { return op.space == SpaceKind::all_to_all; };
+constexpr auto kExperts = [](const OpName& op) {
+  return op.producer == ProducerKind::gemm && op.space == SpaceKind::all_to_all;
+};
+constexpr auto kWorkload = [](const OpName& op) { return kTables(op) || kExperts(op); };
 constexpr auto kBroadcast = [](const OpName& op) { return op.space == SpaceKind::broadcast; };
 
 constexpr Takes kTakes[] = {
@@ -172,7 +187,9 @@ constexpr Takes kTakes[] = {
     {"--batch", kTables, "embedding"},
     {"--pooling", kTables, "embedding"},
     {"--zipf", kTables, "embedding"},
-    {"--workload", kTables, "embedding"},
+    {"--workload", kWorkload, "embedding and gemm-a2a"},
+    {"--tokens", kExperts, "gemm-a2a"},
+    {"--skew", kExperts, "gemm-a2a"},
     {"--tables-of", kTables, "embedding"},
     {"--pool", kTables, "embedding"},
 };
@@ -216,9 +233,14 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   add_number(app, "--pooling", &f->pooling, "embedding: rows pooled for a sample in a table (32)")->type_name("N");
   add_number(app, "--zipf", &f->zipf, "embedding: row of rank i is read with weight 1/i^A (0: all alike)")
       ->type_name("A");
-  app.add_option("--workload", f->workload,
-                 "embedding: tables and batch of a workload, as dlrm-v2; --rows caps its tables (100000)")
+  app.add_option(
+         "--workload", f->workload,
+         "embedding: tables and batch of a workload, as dlrm-v2; --rows caps its tables (100000). gemm-a2a: rows "
+         "of its experts, as mixtral-8x7b")
       ->type_name("NAME");
+  add_number(app, "--tokens", &f->tokens, "gemm-a2a of a workload: tokens of a rank (its sequence)", 1)->type_name("N");
+  add_number(app, "--skew", &f->skew, "gemm-a2a of a workload: expert e is chosen with weight 1/(e+1)^S (0)")
+      ->type_name("S");
   app.add_option("--tables-of", f->tables_of, "embedding: one-hot, multi-hot or all tables of the workload")
       ->type_name("WHICH");
   app.add_option("--pool", f->pool, "embedding: sum or mean")->type_name("HOW");
@@ -244,7 +266,9 @@ OpSpec parse_op(const OpFlags& f, int max_ranks) {
   if (parsed.producer == ProducerKind::embedding_bag) {
     take_embedding(f, &spec);
   } else {
-    spec.producer = matrix_producer(f, parsed.producer);
+    if (f.workload.empty() && (f.tokens || f.skew != 0))
+      bad_input("--tokens and --skew are for the experts of a workload; add --workload mixtral-8x7b");
+    spec.producer = matrix_producer(f.workload.empty() ? f : with_experts(f, &spec), parsed.producer);
   }
   if (parsed.space == SpaceKind::keep) {
     if (f.route != "auto" && parse_route(f.route) != Route::local)

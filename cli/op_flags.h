@@ -30,6 +30,8 @@ struct OpFlags {
   std::optional<std::int64_t> tables, rows, dim, batch, pooling;  // none: 8, 10000, 64, 1024, 32; or the workload's
   double zipf = 0;
   std::string workload, tables_of = "all";
+  std::optional<std::int64_t> tokens;  // gemm-a2a of a workload: of a rank; none: the workload's sequence
+  double skew = 0;
   std::vector<std::pair<std::string, std::string>> given;  // flags that were written, and their values
 };
 

@@ -2,7 +2,8 @@
 # test_gpu.sh: what `make test-gpu` runs on a machine with an NVIDIA H100 or H200: the CUDA executor against the
 # reference, the same under compute-sanitizer on small shapes, then the figures of docs/results/h200.md.
 #
-#   tools/test_gpu.sh [PART...]    all parts, or those named: tests sanitizers gemm hbm paced pcie gemv embedding ledger
+#   tools/test_gpu.sh [PART...]    all parts, or those named: tests sanitizers gemm hbm paced pcie experts gemv embedding
+#                                  ledger
 #   tools/test_gpu.sh --pack       builds here and packs the programs, with the libraries they need, into
 #                                  build-cuda/gpu.tar.xz
 #
@@ -12,7 +13,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all_parts="tests sanitizers gemm hbm paced pcie gemv embedding ledger"
+all_parts="tests sanitizers gemm hbm paced pcie experts gemv embedding ledger"
 packed=build-cuda/gpu.tar.xz
 build=build
 
@@ -75,7 +76,7 @@ run() {
   timeout "${LIMIT_S:-300}" "$@" || failed=$((failed + 1))
   echo "-- $((SECONDS - begin)) s"
 }
-bench() { run $build/weft bench "$@" --device cuda --ranks 4 --rounds "${ROUNDS:-9}"; }
+bench() { run $build/weft bench "$@" --device cuda --ranks "${RANKS:-4}" --rounds "${ROUNDS:-9}"; }
 
 tests() { run $build/tests/cuda_test; }
 # Not over pcie: a sanitizer may hold the host until a kernel has ended, and that waits for copies to come.
@@ -104,6 +105,15 @@ paced() { # links: about as long as the gemm by a ring
 pcie() { # all ranks share the one PCIe of the GPU: a gemm as long as that is deep
   for k in 6144 12288 16384; do bench gemm-rs --m 8192 --n 8192 --k $k --link pcie; done
   bench gemm-ar --m 8192 --n 8192 --k 16384 --link pcie
+}
+experts() { # an eighth of a GPU has an eighth of NVLink 4 (450 GB/s), and of a NIC of 400 Gbit/s, for 7 peers
+  local RANKS=8 link skew
+  for link in pcie 64gbit,1us 7gbit,2us; do
+    for skew in 0 0.3; do
+      bench gemm-a2a --workload workloads/mixtral-8x7b.json --tokens 8192 --skew $skew --link $link
+      bench gemm-a2a --workload workloads/deepseek-v3-moe.json --tokens 2048 --skew $skew --link $link
+    done
+  done
 }
 gemv() {
   for n in 4096 8192 12288; do

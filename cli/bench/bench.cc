@@ -81,6 +81,9 @@ void refuse_sizes_of_walk(const Flags& flags, const OpSpec& spec) {
 }
 
 void check_walk(const Flags& flags, const OpSpec& spec) {
+  if (spec.routing)
+    bad_input("--workload {} draws rows of experts at run time, which is measured on a GPU; add --device cuda",
+              spec.routing->workload);
   ratios_of(flags);  // says so where they are none
   if (flags.axis && flags.sweep) bad_input("--axis and --sweep are two walks; ask for one at a time");
   if (!flags.svg.empty() && !flags.axis && !flags.sweep) bad_input("--svg draws --axis or --sweep; add one of them");
@@ -289,6 +292,7 @@ void add_command(CLI::App& app, Run* chosen) {
       "  weft bench ar --sizes 4K:64M                                     a collective alone, as nccl-tests\n"
       "  weft bench gemv-ar --n 1024 --k 64 --paired 2000                 back to back\n"
       "  weft bench embedding-a2a --workload dlrm-v2 --tables-of one-hot --zipf 1.05\n"
+      "  weft bench gemm-a2a --device cuda --ranks 8 --workload mixtral-8x7b --tokens 8192 --skew 0.3 --link pcie\n"
       "  weft bench gemm-rs --axis --link 10gbit,10us --svg axis.svg\n"
       "  weft bench gemm-ar --sweep --svg regimes.svg\n"
       "  weft bench gemm-rs --device cuda --ranks 4 --m 8192 --n 8192 --k 2048 --link 200GBps,1us\n"

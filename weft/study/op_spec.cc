@@ -160,6 +160,10 @@ nlohmann::ordered_json shape_json(const OpSpec& spec) {
   nlohmann::ordered_json shape{{"m", p.m}, {"n", p.n}};
   if (!spec.alone()) shape["k"] = p.k;
   if (p.addend) shape["addend"] = true;
+  if (const auto& routing = spec.routing)
+    shape["routing"] = {{"workload", routing->workload}, {"experts", routing->experts},
+                        {"top_k", routing->top_k},       {"tokens", routing->tokens},
+                        {"skew", routing->skew},         {"capacity", capacity_of(*routing, spec.ranks)}};
   return shape;
 }
 
@@ -173,6 +177,9 @@ std::string shape_text(const OpSpec& spec) {
                        spec.bags[0][0].pooling, indices);
   }
   if (spec.alone()) return fmt::format("{} x {}", p.m, p.n);
+  if (const auto& routing = spec.routing)
+    return fmt::format("{} x {}, rows of {} tokens of each rank for {} of {} experts ({}, skew {:.2g})", p.n, p.k,
+                       routing->tokens, routing->top_k, routing->experts, routing->workload, routing->skew);
   return fmt::format("{} x {} x {}{}", p.m, p.n, p.k, p.addend ? " with an addend" : "");
 }
 

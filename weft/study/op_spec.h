@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "weft/plan/price/estimate.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
+#include "weft/study/device/routing.h"
 
 namespace weft {
 
@@ -34,6 +36,7 @@ struct OpSpec {
   double pooling = 0;                       // embedding_bag: rows of a table a sample reads, on the busiest rank
   double zipf = 0;                          // embedding_bag: exponent of the popularity of rows; 0: all alike
   std::string workload;                     // embedding_bag: where the tables come from, as "dlrm-v2 one-hot"
+  std::optional<Routing> routing;           // gemm-a2a: rows are those of experts, drawn at run time
   int ranks = 1;                            // that were asked for; with keep, each is a group of its own
   int ranks_per_host = 0;                   // 0: as the cluster has them
 

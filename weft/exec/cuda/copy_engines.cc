@@ -75,6 +75,7 @@ struct CopyEngines::Impl {
   cudaEvent_t joined = make_event();
   PinnedMemory host, words{(kMaxCudaRanks + 1) * 4};
   std::uint32_t runs = 0;
+  std::vector<std::vector<std::int32_t>> counts;        // by sender; empty: all rows
   std::array<std::uint32_t, kMaxCudaRanks + 1> last{};  // of the words, when they were looked at
   Clock::time_point changed = Clock::now();
 
@@ -112,8 +113,10 @@ void CopyEngines::Impl::send(int index, std::uint32_t run, std::uint32_t place, 
   if (by_lanes) wait_value(out, counter(c.from, c.counter), (run + 1) * c.lanes);
   const auto each = [&](cudaStream_t queue, bool leaves) {
     std::byte* between = host.data() + staged[at(index)];
-    for (const CrossingCopy& box : c.copies) {
+    for (const CrossingCopy& whole : c.copies) {
+      const CrossingCopy box = counts.empty() ? trimmed(whole, {}) : trimmed(whole, counts[at(c.from)]);
       const std::int64_t further = run % num(box.depth) * box.copy_bytes;
+      if (box.bytes() == 0) continue;
       if (leaves)
         copy_box(between, box.width, segments[at(c.from)] + box.from + further, box.pitch, box, cudaMemcpyDeviceToHost,
                  queue);
@@ -144,6 +147,8 @@ void CopyEngines::enqueue(std::uint32_t run, void* queue, bool by_lanes) {
       check_cuda(cudaStreamWaitEvent(static_cast<cudaStream_t>(queue), i.joined, 0), "wait for an event");
     }
 }
+
+void CopyEngines::limit(std::vector<std::vector<std::int32_t>> counts) { impl_->counts = std::move(counts); }
 
 std::optional<CrossingFailure> CopyEngines::stuck(std::chrono::nanoseconds deadline) {
   Impl& i = *impl_;

@@ -28,6 +28,9 @@ class CopyEngines {
   // waits for them. Each waits for its lanes, or, where `by_lanes` is not set, for what stands in the queue.
   void enqueue(std::uint32_t run, void* queue, bool by_lanes = true);
 
+  // Every sender's counts (device_counts) from the next run on: rows beyond them stay behind. None: all rows travel.
+  void limit(std::vector<std::vector<std::int32_t>> counts);
+
   // Asked again and again by somebody who waits: a crossing of a run whose kernel has ended, if nothing has moved for
   // that long.
   std::optional<CrossingFailure> stuck(std::chrono::nanoseconds deadline);

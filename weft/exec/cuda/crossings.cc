@@ -12,18 +12,19 @@ namespace weft {
 namespace {
 
 bool same_copies(const CrossingCopy& a, const CrossingCopy& b) {
-  return a.copy_bytes == b.copy_bytes && a.depth == b.depth && b.to - a.to == b.from - a.from;
+  return a.copy_bytes == b.copy_bytes && a.depth == b.depth && a.limit == b.limit && b.to - a.to == b.from - a.from;
 }
 
 // b lies to the right of a.
 bool widens(const CrossingCopy& a, const CrossingCopy& b) {
   return same_copies(a, b) && b.to == a.to + a.width && a.height == b.height && a.pitch == b.pitch &&
-         (a.height == 1 || a.width + b.width <= a.pitch);
+         a.limit_from == b.limit_from && (a.height == 1 || a.width + b.width <= a.pitch);
 }
 
 // b lies below a.
 bool deepens(const CrossingCopy& a, const CrossingCopy& b) {
   if (!same_copies(a, b) || a.width != b.width) return false;
+  if (a.limit >= 0 && b.limit_from != a.limit_from + a.height) return false;
   const std::int64_t pitch = a.height > 1 ? a.pitch : b.height > 1 ? b.pitch : b.to - a.to;
   return pitch >= a.width && b.to == a.to + a.height * pitch && (b.height == 1 || b.pitch == pitch);
 }
@@ -75,6 +76,7 @@ class Sender {
       copy.to = matrix.offset + (place->row * matrix.cols + place->col) * 2;
       copy.from = layout_.matrices[at(mirror)].offset + ((above + place->row) * matrix.cols + place->col) * 2;
       copy.width = std::int64_t{lane.cols} * 2, copy.height = lane.rows;
+      copy.limit = lane.limit, copy.limit_from = lane.limit < 0 ? 0 : lane.limit_from;
       place->row += static_cast<std::int32_t>(above), place->matrix = mirror;
     }
     place->rank = rank_;
@@ -265,9 +267,15 @@ std::vector<CrossingCopy> merged(std::vector<CrossingCopy> copies) {
     }
   }
   for (CrossingCopy& copy : out)
-    if (copy.height == 1 || copy.pitch == copy.width)
-      copy.width *= copy.height, copy.height = 1, copy.pitch = copy.width;
+    if (copy.limit < 0) copy = trimmed(copy, {});
   return out;
+}
+
+CrossingCopy trimmed(CrossingCopy copy, std::span<const std::int32_t> counts) {
+  if (copy.limit >= 0 && !counts.empty())
+    copy.height = std::clamp<std::int64_t>(counts[at(copy.limit)] - copy.limit_from, 0, copy.height);
+  if (copy.height == 1 || copy.pitch == copy.width) copy.width *= copy.height, copy.height = 1, copy.pitch = copy.width;
+  return copy;
 }
 
 void cross_by_copies(const Plan& plan, DevicePlan* device, std::int64_t crossing_bytes) {

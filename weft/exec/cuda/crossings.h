@@ -6,7 +6,8 @@
 //   crossing   tiles of one action that travel to one peer together, about as many bytes as asked for. Lanes raise its
 //              counter on the sender, which arms the copies; when they have ended, its second counter, on the receiver,
 //              is set to the number of the run
-//   copy       a rectangle of bytes: so many rows of the same width at the same distance, here and there
+//   copy       a rectangle of bytes: so many rows of the same width at the same distance, here and there. Rows beyond a
+//              run's count stay behind, where the host knows the counts
 //
 // Who waited for a counter that such lanes raised waits for the crossings instead. Signals that cover no data go
 // straight: they are four bytes, and free an inbox or open an output.
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "weft/exec/cuda/device_lane.h"
@@ -29,6 +31,8 @@ struct CrossingCopy {
   std::int64_t width = 0, height = 1, pitch = 0;
   std::int64_t copy_bytes = 0;  // run e uses what lies e % depth * copy_bytes further
   int depth = 1;
+  int limit = -1;               // which of the sender's counts shortens it; -1: none
+  std::int64_t limit_from = 0;  // rows that count: counts[limit] - limit_from
 
   std::int64_t bytes() const { return width * height; }
 };
@@ -52,5 +56,9 @@ void cross_by_copies(const Plan& plan, DevicePlan* device, std::int64_t crossing
 
 // As few rectangles as were found for the same bytes; for tests.
 std::vector<CrossingCopy> merged(std::vector<CrossingCopy> copies);
+
+// What of it a run moves whose sender has these counts (device_counts); none given: all of it. Rows without a gap are
+// one row.
+CrossingCopy trimmed(CrossingCopy copy, std::span<const std::int32_t> counts);
 
 }  // namespace weft

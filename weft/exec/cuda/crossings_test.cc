@@ -53,6 +53,28 @@ TEST(Crossings, RunTimeCountsHoldOnThemToo) {
   }
 }
 
+// Rows that do not count stay behind, to the byte, and those that do come in as few copies.
+TEST(Crossings, AreTrimmedToTheRowsThatCount) {
+  const CudaCase c{"", 4096, 2048, 8, {128, 256}, 4, Route::direct, WeightLayout::nk, SpaceKind::all_to_all};
+  const DevicePlan device = crossing_plan(testing_cuda::plan_of(c), kCrossingBytes);
+  const std::vector<std::int64_t> rows = {1024, 1, 130, 0};
+  std::int64_t found = 0, copies = 0;
+  for (const Crossing& crossing : device.crossings) {
+    const auto counts = device_counts({-1, rows}, 4);
+    for (const CrossingCopy& copy : crossing.copies) {
+      const CrossingCopy left = trimmed(copy, counts);
+      EXPECT_EQ(left.from, copy.from);
+      EXPECT_EQ(trimmed(copy, {}).bytes(), copy.bytes());
+      found += left.bytes(), copies += left.bytes() > 0;
+    }
+  }
+  std::int64_t expected = 0;
+  for (int from = 0; from < 4; ++from)
+    for (int to = 0; to < 4; ++to) expected += from == to ? 0 : rows[at(to)] * c.n * 2;
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(copies, 3 * 3);  // one for each peer that has rows: 1024 rows of 4 KB are one crossing
+}
+
 TEST(Crossings, LanesStoreInTheirOwnRankAndOnlySignalsWithoutDataGoStraight) {
   for (const CudaCase& c : testing_cuda::other_cases()) {
     const Plan plan = testing_cuda::plan_of(c);

@@ -54,13 +54,15 @@ struct DeviceLane {
 // What the multiplying warps must know of a lane before they begin it, in one load.
 struct alignas(16) DeviceWork {
   std::int32_t limit_from;  // as the lane's
-  std::int32_t pair_from;   // as that of the upper lane of its pair: both are multiplied, or neither
+  std::int32_t pair_from;   // as that of the other lane of its pair: both are multiplied, or neither
   std::uint16_t cols;
   std::uint8_t rows, sources;
-  std::int8_t limit;
-  std::uint8_t product, finish;
-  std::uint8_t tells;  // 1: goes round even without rows, so that its signals come after its waits
+  std::int8_t limit, pair_limit;
+  std::uint8_t product;
+  std::uint8_t does;  // kFinishes, kTells
 };
+inline constexpr int kFinishes = 1;
+inline constexpr int kTells = 2;  // goes round even without rows, so that its signals come after its waits
 
 struct DeviceFailure {
   std::uint32_t failed = 0;  // the first to give up writes the rest

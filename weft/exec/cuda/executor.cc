@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include <climits>
-
 #include "weft/base/index.h"
 #include "weft/exec/cuda/copy_engines.h"
 #include "weft/exec/cuda/cuda_check.h"
@@ -38,13 +36,6 @@ struct RankMemory {
   DeviceMemory segment, lanes, works, triggers, waits, sources, targets, signals, fired, ended, counts;
 };
 
-std::vector<std::int32_t> counts_of(const Counts& counts, int num_ranks) {
-  std::vector<std::int32_t> out(num(num_ranks) + 1, INT32_MAX);
-  if (counts.rows >= 0) out[0] = static_cast<std::int32_t>(counts.rows);
-  for (std::size_t p = 0; p < counts.peers.size(); ++p) out[p + 1] = static_cast<std::int32_t>(counts.peers[p]);
-  return out;
-}
-
 RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num_ranks) {
   RankMemory out;
   out.segment = DeviceMemory(layout.bytes + 1);
@@ -57,7 +48,7 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num
   out.signals = on_device(table.signals);
   out.fired = DeviceMemory(std::max<std::int64_t>(int_size(table.triggers), 1) * 4);
   out.ended = DeviceMemory(std::max<std::int64_t>(table.parted, 1) * 4);
-  out.counts = on_device(counts_of({}, num_ranks));
+  out.counts = on_device(device_counts({}, num_ranks));
   return out;
 }
 
@@ -267,10 +258,12 @@ void CudaExecutor::start(std::span<const CudaOperands> operands) {
 void CudaExecutor::limit(std::span<const Counts> counts) {
   if (!counts.empty() && counts.size() != num(impl_->plan.num_ranks))
     bad_input("counts of {} ranks are given, but the plan has {}", counts.size(), impl_->plan.num_ranks);
+  std::vector<std::vector<std::int32_t>> values;
   for (int r = 0; r < impl_->plan.num_ranks; ++r) {
-    const auto values = counts_of(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks);
-    impl_->memory[at(r)].counts.upload(values.data(), std::ssize(values) * 4);  // after what is enqueued
+    values.push_back(device_counts(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks));
+    impl_->memory[at(r)].counts.upload(values.back().data(), std::ssize(values.back()) * 4);  // after what is enqueued
   }
+  if (impl_->engines) impl_->engines->limit(std::move(values));
 }
 
 std::int32_t* CudaExecutor::counts(int rank) {

@@ -51,7 +51,8 @@ class CudaExecutor {
   void start(std::span<const CudaOperands> operands);
   // Rows that count from the next run on (bindings.h), rank by rank; no counts: all rows.
   void limit(std::span<const Counts> counts);
-  // The same in device memory, for those who find them there: rows of all, then for each peer.
+  // The same in device memory, for those who find them there: rows of all, then for each peer. Over pcie all rows
+  // travel then, since the host does not know better.
   std::int32_t* counts(int rank);
 
   // Waits for all runs. Throws deadline, naming rank, peer, tile, seen and expected, where a wait on the device took

@@ -136,7 +136,10 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
     if (lane.signals > 0 && thread == 0) {
       wait_stores_done();
       fence_proxies();  // what bulk copies wrote comes before the release
-      for (int i = 0; i < lane.signals; ++i) raise(a, me.rank, rank.signals[lane.first_signal + i]);
+      for (int i = 0; i < lane.signals; ++i) {
+        const DeviceSignal& signal = rank.signals[lane.first_signal + i];
+        raise(a, me.rank, signal, live_bytes(signal, work.rows, lane.rows));
+      }
     }
     __syncwarp();
   }

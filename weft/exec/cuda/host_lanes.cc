@@ -19,7 +19,9 @@ HostLanes::HostLanes(const Plan& plan, const DevicePlan& device, int clusters_pe
 }
 
 std::string HostLanes::run(std::span<const HostOperands> operands, std::span<const Counts> counts) {
-  operands_ = operands, counts_ = counts;
+  operands_ = operands;
+  counts_.clear();
+  for (const Counts& one : counts) counts_.push_back(device_counts(one, int_size(ranks_)));
   crossed_.clear();
   has_crossed_.assign(device_.crossings.size(), 0);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -70,7 +72,8 @@ bool HostLanes::cross() {
     const Crossing& c = device_.crossings[at(i)];
     const std::uint32_t need = (runs_ + 1) * c.lanes;
     if (has_crossed_[at(i)] || static_cast<std::int32_t>(ranks_[at(c.from)].counters[c.counter] - need) < 0) continue;
-    for (const CrossingCopy& copy : c.copies) {
+    for (const CrossingCopy& whole : c.copies) {
+      const CrossingCopy copy = counts_.empty() ? whole : trimmed(whole, counts_[at(c.from)]);
       const std::int64_t further = static_cast<std::int64_t>(runs_ % num(copy.depth)) * copy.copy_bytes;
       for (std::int64_t row = 0; !operands_.empty() && row < copy.height; ++row)
         std::copy_n(memory_at(c.from, copy.from + further + row * copy.pitch), copy.width / 2,
@@ -117,11 +120,7 @@ bool HostLanes::advance(int r, int cluster) {
 
 int HostLanes::live_rows(int r, const DeviceLane& lane) const {
   if (lane.limit < 0 || counts_.empty()) return lane.rows;
-  const Counts& counts = counts_[at(r)];
-  const std::int64_t count = lane.limit > 0    ? (counts.peers.empty() ? -1 : counts.peers[at(lane.limit - 1)])
-                             : counts.rows < 0 ? -1
-                                               : counts.rows;
-  return count < 0 ? lane.rows : static_cast<int>(std::clamp<std::int64_t>(count - lane.limit_from, 0, lane.rows));
+  return std::clamp(counts_[at(r)][at(lane.limit)] - lane.limit_from, 0, lane.rows);
 }
 
 HostLanes::Rows HostLanes::rows_of(const DevicePlace& place) const {

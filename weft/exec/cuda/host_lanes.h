@@ -67,7 +67,7 @@ class HostLanes {
   std::size_t clusters_;
   std::vector<Rank> ranks_;
   std::span<const HostOperands> operands_;
-  std::span<const Counts> counts_;
+  std::vector<std::vector<std::int32_t>> counts_;  // of each rank; empty: all rows
   std::vector<int> crossed_;
   std::vector<char> has_crossed_;
   std::uint32_t runs_ = 0;

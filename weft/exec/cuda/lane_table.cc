@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include <climits>
+
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/cuda/device_layout.h"
@@ -14,11 +16,16 @@
 namespace weft {
 namespace {
 
-// The order in which the lanes of an action are made, two by two; -1: there is no tile below the last row.
-// `group_rows` pairs of tile rows share columns of w: 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4:
-// those that come first are taken first.
-using LanePairs = std::vector<std::array<std::int64_t, 2>>;
-std::vector<LanePairs> groups_of(const Grid& grid, std::int64_t group_rows) {
+// A tile of an action; -1: none, where there is none below the last row, or beside it at the next peer.
+struct TileOf {
+  std::int32_t action = 0;
+  std::int64_t lane = -1;
+};
+using LanePairs = std::vector<std::array<TileOf, 2>>;
+
+// The order in which the lanes of an action are made, two by two. `group_rows` pairs of tile rows share columns of w:
+// 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4: those that come first are taken first.
+std::vector<LanePairs> groups_of(std::int32_t action, const Grid& grid, std::int64_t group_rows) {
   const std::int64_t rows = ceil_div(grid.rows, 2);
   std::vector<LanePairs> out;
   for (std::int64_t group = 0; group < rows; group += group_rows) {
@@ -26,7 +33,27 @@ std::vector<LanePairs> groups_of(const Grid& grid, std::int64_t group_rows) {
     for (std::int64_t col = 0; col < grid.cols; ++col)
       for (std::int64_t row = group; row < std::min(rows, group + group_rows); ++row) {
         const std::int64_t upper = 2 * row * grid.cols + col;
-        pairs.push_back({upper, 2 * row + 1 < grid.rows ? upper + grid.cols : -1});
+        pairs.push_back({TileOf{action, upper}, {action, 2 * row + 1 < grid.rows ? upper + grid.cols : -1}});
+      }
+  }
+  return out;
+}
+
+// The same of two actions at once, a tile of each. A cluster takes every 16th pair, or so, and would get the same rows
+// of every group; a run's counts leave out the last of them, so the group begins one row further down every 4 columns.
+LanePairs pairs_of(const std::array<std::int32_t, 2>& actions, const std::array<Grid, 2>& grids) {
+  constexpr std::int64_t kGroupRows = 4;
+  const std::int64_t rows = std::max(grids[0].rows, grids[1].rows), cols = std::max(grids[0].cols, grids[1].cols);
+  const auto tile = [&](std::size_t which, std::int64_t row, std::int64_t col) {
+    return TileOf{actions[which], row < grids[which].rows ? row * grids[which].cols + col : -1};
+  };
+  LanePairs out;
+  for (std::int64_t group = 0; group < rows; group += kGroupRows) {
+    const std::int64_t height = std::min(rows - group, kGroupRows);
+    for (std::int64_t col = 0; col < cols; ++col)
+      for (std::int64_t i = 0; i < height; ++i) {
+        const std::int64_t row = group + (i + col / 4) % height;
+        out.push_back({tile(0, row, col), tile(1, row, col)});
       }
   }
   return out;
@@ -60,15 +87,18 @@ class TableMaker {
 
   void make() {
     assert(assumptions_hold(plan_, expander_, program_));  // verify() has proved it
-    std::vector<std::int32_t> gathered;
+    std::vector<std::int32_t> gathered, counted;
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
       if (action.kind != ActionKind::step) continue;
       if (arrives_with_others(action))
         gathered.push_back(narrow(num_of(a)));
+      else if (is_counted(action))
+        counted.push_back(narrow(num_of(a)));
       else
         add_tiles(action, narrow(num_of(a)));
     }
+    add_two_by_two(counted);
     add_in_turn(gathered);
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
@@ -83,17 +113,17 @@ class TableMaker {
 
  private:
   DeviceWork work_of(std::size_t index) const {
-    const DeviceLane& lane = out_.lanes[index];
+    const DeviceLane &lane = out_.lanes[index], &other = out_.lanes[index ^ 1];
     const auto small = [](int value) { return static_cast<std::uint8_t>(value); };
     return {lane.limit_from,
-            out_.lanes[index & ~std::size_t{1}].limit_from,
+            other.limit_from,
             static_cast<std::uint16_t>(lane.cols),
             small(lane.rows),
             small(lane.sources),
             static_cast<std::int8_t>(lane.limit),
+            static_cast<std::int8_t>(other.limit),
             small(lane.product),
-            small(lane.finish),
-            small(lane.waits + lane.signals > 0)};
+            small((lane.finish != 0 ? kFinishes : 0) | (lane.waits + lane.signals > 0 ? kTells : 0))};
   }
 
   static std::int64_t num_of(std::size_t a) { return static_cast<std::int64_t>(a); }
@@ -101,6 +131,25 @@ class TableMaker {
   // Rows that a peer sends while all others send theirs: by a ring they come one peer's after another's.
   bool arrives_with_others(const Action& action) const {
     return plan_.route == Route::direct && action.reads.size() > 0 && action.waits.size() > 0;
+  }
+
+  // Rows for a peer, of which a run's counts leave some out.
+  static bool is_counted(const Action& action) { return action.limit == Limit::peer && action.reads.size() == 0; }
+
+  void add_two_by_two(const std::vector<std::int32_t>& indices) {
+    std::vector<std::int32_t> some;
+    for (const std::int32_t index : indices)
+      if (const Action& action = program_.actions[at(index)]; action.lanes > 0 && !action.box.empty())
+        check_tiles(action), some.push_back(index);
+    for (std::size_t i = 0; i < some.size(); i += 2) {
+      if (i + 1 == some.size()) return add_tiles(program_.actions[at(some[i])], some[i]);
+      add_pairs(pairs_of({some[i], some[i + 1]}, {grid_of_action(some[i]), grid_of_action(some[i + 1])}));
+    }
+  }
+
+  Grid grid_of_action(std::int32_t index) const {
+    const Action& action = program_.actions[at(index)];
+    return grid_of(action.box, action.tile);
   }
 
   // Some rows of each peer in turn, as they come. (One peer's after another's hid 0.4 of a link that takes twice as
@@ -112,13 +161,13 @@ class TableMaker {
       groups.emplace_back();
       if (action.lanes == 0 || action.box.empty()) continue;
       check_tiles(action);
-      groups.back() = groups_of(grid_of(action.box, action.tile), 2);
+      groups.back() = groups_of(index, grid_of_action(index), 2);
     }
     for (std::size_t turn = 0, left = 1; left > 0; ++turn) {
       left = 0;
       for (std::size_t i = 0; i < groups.size(); ++i) {
         if (turn >= groups[i].size()) continue;
-        add_pairs(program_.actions[at(indices[i])], indices[i], groups[i][turn]);
+        add_pairs(groups[i][turn]);
         ++left;
       }
     }
@@ -127,8 +176,8 @@ class TableMaker {
   void add_tiles(const Action& action, std::int32_t index) {
     if (action.lanes == 0 || action.box.empty()) return;
     check_tiles(action);
-    for (const LanePairs& pairs : groups_of(grid_of(action.box, action.tile), action.reads.size() > 0 ? 4 : 8))
-      add_pairs(action, index, pairs);
+    for (const LanePairs& pairs : groups_of(index, grid_of_action(index), action.reads.size() > 0 ? 4 : 8))
+      add_pairs(pairs);
   }
 
   void check_tiles(const Action& action) const {
@@ -138,19 +187,23 @@ class TableMaker {
                 kCudaTileRows, kCudaTileCols);
   }
 
-  void add_pairs(const Action& action, std::int32_t index, const LanePairs& pairs) {
-    for (const auto& pair : pairs) {
-      out_.lanes.push_back(tile_of(action, index, pair[0]));
-      DeviceLane below = out_.lanes.back();
-      if (pair[1] >= 0) {
-        below = tile_of(action, index, pair[1]);
-      } else {
-        below.rows = below.cols = 0;
-        below.waits = below.sources = below.targets = below.signals = 0;
-        below.lane = -1;
-      }
-      out_.lanes.push_back(below);
+  void add_pairs(const LanePairs& pairs) {
+    for (const auto& [first, second] : pairs) {
+      const std::size_t begin = out_.lanes.size();
+      for (const TileOf& tile : {first, second})
+        out_.lanes.push_back(tile.lane < 0 ? DeviceLane{}
+                                           : tile_of(program_.actions[at(tile.action)], tile.action, tile.lane));
+      if (first.lane < 0) out_.lanes[begin] = filler(out_.lanes[begin + 1]);
+      if (second.lane < 0) out_.lanes[begin + 1] = filler(out_.lanes[begin]);
     }
+  }
+
+  // Makes the tile of the other lane of its pair again, and keeps nothing of it.
+  static DeviceLane filler(DeviceLane lane) {
+    lane.rows = lane.cols = 0;
+    lane.waits = lane.sources = lane.targets = lane.signals = 0;
+    lane.lane = -1;
+    return lane;
   }
 
   DeviceLane tile_of(const Action& action, std::int32_t index, std::int64_t lane) {
@@ -257,6 +310,13 @@ class TableMaker {
 };
 
 }  // namespace
+
+std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks) {
+  std::vector<std::int32_t> out(num(num_ranks) + 1, INT32_MAX);
+  if (counts.rows >= 0) out[0] = narrow(counts.rows);
+  for (std::size_t p = 0; p < counts.peers.size(); ++p) out[p + 1] = narrow(counts.peers[p]);
+  return out;
+}
 
 DevicePlan device_plan(const Plan& plan, const Expander& expander) {
   check_device_plan(plan);

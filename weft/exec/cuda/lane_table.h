@@ -5,7 +5,9 @@
 //   lane      one tile of a step, or of a trigger that sums or finishes: what the multiplying warps do. Lanes come in
 //             pairs, two tiles of one column of the same action, one below the other, which a cluster of two CTAs makes
 //             together. An action with an odd number of tile rows ends in lanes that make a tile again and keep nothing
-//             of it. A copy as producer makes no product: its tile of x is the last source
+//             of it. Rows for peers, of which a run's counts leave some out, are paired with those of the next peer: so
+//             a cluster is idle for less than a tile of each, not for two. A copy as producer makes no product: its
+//             tile of x is the last source
 //   trigger   one lane of a trigger that copies or only signals, or a part of one: a copy that is larger than a tile is
 //             cut into parts, and the last part to end signals for all
 //   place     where a tile lies: an image (below) in a packed buffer, or rows of a matrix
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/exec/bindings.h"
 #include "weft/exec/cuda/crossings.h"
 #include "weft/exec/cuda/device_lane.h"
 #include "weft/plan/program.h"
@@ -66,6 +69,9 @@ struct DevicePlan {
   int output = -1;                   // the matrix that the caller reads
   std::vector<Crossing> crossings;   // where ranks share no memory
 };
+
+// A rank's counts as its lanes read them: rows of all, then for each peer; INT32_MAX: all.
+std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks);
 
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.
 DevicePlan device_plan(const Plan& plan, const Expander& expander);

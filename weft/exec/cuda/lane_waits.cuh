@@ -23,7 +23,7 @@ __device__ __forceinline__ int live_rows(const Seat& me, const DeviceLane& lane)
 // What a lane comes to in this run. One without rows may go round as an empty strip.
 struct Work {
   int rows, strips, sources;
-  bool multiplies;  // the two CTAs of a cluster share what they load: both or neither. The upper tile ends last
+  bool multiplies;  // the two CTAs of a cluster share what they load: both or neither
 };
 __device__ __forceinline__ DeviceWork load_work(const DeviceRank& rank, int index) {
   const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(rank.works + index));
@@ -40,11 +40,12 @@ __device__ __forceinline__ DeviceWork end_load_work(std::uint32_t part) {
   return *reinterpret_cast<const DeviceWork*>(&loaded);
 }
 __device__ __forceinline__ Work work_of(const Seat& me, const DeviceWork& lane) {
-  const int counted = lane.limit < 0 ? INT32_MAX : me.counts[lane.limit];
-  const int rows = lane.limit < 0 ? lane.rows : ::min(int{lane.rows}, ::max(0, counted - lane.limit_from));
-  const bool multiplies = lane.product != 0 && (lane.limit < 0 || counted > lane.pair_from);
+  const int own = lane.limit < 0 ? INT32_MAX : me.counts[lane.limit] - lane.limit_from;
+  const int other = lane.pair_limit < 0 ? INT32_MAX : me.counts[lane.pair_limit] - lane.pair_from;
+  const int rows = ::min(int{lane.rows}, ::max(0, own));
+  const bool multiplies = lane.product != 0 && (own > 0 || other > 0);
   if (rows > 0) return {rows, (lane.cols + kStripCols - 1) / kStripCols, lane.sources, multiplies};
-  return {0, lane.tells, 0, multiplies};
+  return {0, (lane.does & kTells) != 0 ? 1 : 0, 0, multiplies};
 }
 
 __device__ __forceinline__ std::uint8_t* image_at(const DeviceRank& rank, const DevicePlace& place, std::uint32_t run) {
@@ -98,12 +99,17 @@ __device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a
   return atomicAdd_system(clock, took) + took;
 }
 
-__device__ __forceinline__ void raise(const DeviceArguments& a, int from, const DeviceSignal& signal) {
+// What a signal covers where `rows` of a lane's count.
+__device__ __forceinline__ int live_bytes(const DeviceSignal& signal, int rows, int of) {
+  return signal.bytes == 0 || rows == of ? signal.bytes : signal.bytes / of * rows;
+}
+
+__device__ __forceinline__ void raise(const DeviceArguments& a, int from, const DeviceSignal& signal, int bytes) {
   const DeviceRank& to = a.ranks[signal.rank];
   const int host = from / a.ranks_per_host, other = signal.rank / a.ranks_per_host;
   if (a.ns_per_byte > 0 && host != other) {
     const unsigned long long due =
-        pass_link(a, host, other, signal.bytes) + static_cast<unsigned long long>(a.latency_ns);
+        pass_link(a, host, other, bytes) + static_cast<unsigned long long>(a.latency_ns);
     atomicMax_system(to.stamps + signal.counter, due);
   }
   add_release(to.counters + signal.counter, 1);

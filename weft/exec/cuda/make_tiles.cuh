@@ -176,7 +176,7 @@ __device__ __forceinline__ void make_tiles(const DeviceArguments& a, GemmMemory&
   for (int t = seat.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const DeviceWork given = end_load_work(next);
     const Work work = same_in_warp(work_of(seat, given));
-    const bool finish = kFinish == Finish::some && given.finish != 0;
+    const bool finish = kFinish == Finish::some && (given.does & kFinishes) != 0;
     const DeviceLane& lane = rank.lanes[2 * t + seat.cta];
     next = begin_load_work(rank, 2 * ::min(t + a.clusters_per_rank, rank.pairs - 1) + seat.cta);
     if (work.multiplies) {

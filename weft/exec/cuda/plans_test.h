@@ -123,16 +123,20 @@ inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std:
   return out;
 }
 
-// A plan of three ranks with fewer rows than it was built for, the same on every rank.
+// A plan with fewer rows than it was built for.
 struct CountedCase {
   CudaCase plan;
-  std::vector<std::int64_t> peers;
+  std::vector<std::int64_t> peers;  // the same on every rank; or those of rank r at [r * ranks]
   std::int64_t rows;
 
   std::vector<Counts> counts() const {  // pointing into this
-    Counts one;
-    one.rows = rows, one.peers = peers;
-    return std::vector<Counts>(3, one);
+    std::vector<Counts> out(num(plan.ranks));
+    const std::size_t ranks = out.size();
+    for (std::size_t r = 0; r < ranks; ++r) {
+      out[r].rows = rows;
+      out[r].peers = peers.size() > ranks ? std::span(peers).subspan(r * ranks, ranks) : std::span(peers);
+    }
+    return out;
   }
 };
 
@@ -148,6 +152,9 @@ inline std::vector<CountedCase> counted_cases() {
   add(Route::ring, SpaceKind::reduce_scatter);
   add(Route::two_shot, SpaceKind::all_reduce);
   add(Route::ring, SpaceKind::all_reduce);
+  // Each rank's own: whole tiles and parts, nothing, everything; peers that are paired have as many tiles, or not.
+  const CudaCase routed{"routed", 1600, 520, 16, {128, 256}, 4, Route::direct, WeightLayout::nk, SpaceKind::all_to_all};
+  out.push_back({routed, {0, 400, 77, 128, 129, 256, 300, 1, 400, 0, 0, 400, 0, 0, 0, 0}, -1});
   return out;
 }
 

@@ -93,7 +93,8 @@ __device__ __forceinline__ void copy_tile(const DeviceArguments& a, const Device
   __syncwarp();
 }
 
-// All of the warp. The waits were met, by some of its threads.
+// All of the warp. The waits were met, by some of its threads. A copy in parts is charged to its link as if all its
+// rows counted: a part knows its own alone.
 __device__ __forceinline__ void fire(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                      const Seat& me, CopySlot* s, int thread) {
   if (lane.targets > 0) {
@@ -110,7 +111,11 @@ __device__ __forceinline__ void fire(const DeviceArguments& a, const DeviceRank&
       last = add_acquire_release(rank.ended + lane.part, 1) + 1 == static_cast<std::uint32_t>(lane.parts);
       if (last) rank.ended[lane.part] = 0;  // for the next run
     }
-    for (int k = 0; last && k < lane.signals; ++k) raise(a, me.rank, rank.signals[lane.first_signal + k]);
+    const int rows = lane.parts > 1 ? lane.rows : live_rows(me, lane);
+    for (int k = 0; last && k < lane.signals; ++k) {
+      const DeviceSignal& signal = rank.signals[lane.first_signal + k];
+      raise(a, me.rank, signal, live_bytes(signal, rows, lane.rows));
+    }
   }
   __syncwarp();
 }

@@ -1,20 +1,19 @@
 #include "weft/study/device/cuda_bag_study.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
-#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/statistics.h"
+#include "weft/base/units.h"
 #include "weft/collective/draft.h"
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/small/bag_executor.h"
 #include "weft/exec/cuda/small/bags.h"
-#include "weft/plan/price/traffic.h"
+#include "weft/study/device/cuda_contest.h"
 #include "weft/study/device/cuda_op.h"
 
 namespace weft {
@@ -22,7 +21,8 @@ namespace {
 
 constexpr int kBagSets = 4;  // of indices, in turn: L2 keeps nothing of one until it comes again
 constexpr double kBagTolerance = 1e-5;
-constexpr auto kBagPause = std::chrono::milliseconds(3);
+constexpr std::int64_t kBagCopyBytes[] = {std::int64_t{1} << 20, std::int64_t{2} << 20,
+                                          std::int64_t{4} << 20};  // small ones begin early, large ones start seldom
 
 // All tables, and several sets of bags for them.
 class BagsThere {
@@ -103,12 +103,6 @@ class BagsThere {
   std::vector<std::vector<BagOperands>> sets_;
 };
 
-struct BagContestant {
-  std::string name;
-  std::function<void(int set)> run;
-  std::vector<double> us = {};
-};
-
 class BagStudy {
  public:
   BagStudy(const OpSpec& spec, const DeviceStudyOptions& options);
@@ -117,8 +111,9 @@ class BagStudy {
  private:
   void add(const std::string& name, const std::function<void(int)>& run, const BagsThere::BagPlaces& places);
   void add_pull();
+  void add_copies();
+  std::unique_ptr<CudaBags> fastest(Sends sends);
   BagsThere::BagPlaces exchanged(std::function<const std::byte*(int)> outputs) const;
-  std::optional<double> median_of(const std::string& name) const;
   bool crosses() const { return options_.link == CudaLink::pcie; }
 
   OpSpec spec_;
@@ -127,7 +122,8 @@ class BagStudy {
   Plan plan_, kept_plan_;
   std::unique_ptr<CudaBags> fused_, kept_, after_;
   std::vector<DeviceMemory> pulled_;
-  std::vector<BagContestant> contestants_;
+  DeviceContest contest_;
+  std::map<std::string, double> sizes_us_;  // of fused, by what its copies carry
   double worst_ = 0;
 };
 
@@ -136,7 +132,8 @@ BagStudy::BagStudy(const OpSpec& spec, const DeviceStudyOptions& options)
       options_(options),
       there_(spec),
       plan_(fused_plan(spec, Route::direct)),
-      kept_plan_(build_keep(validated(spec.producer, spec.ranks), spec.ranks)) {
+      kept_plan_(build_keep(validated(spec.producer, spec.ranks), spec.ranks)),
+      contest_(options) {
   kept_ = std::make_unique<CudaBags>(kept_plan_, CudaBagOptions{});
   const auto made = [this](int rank, std::int64_t sample, std::int64_t col) {
     return kept_->output(rank) + (sample * spec_.producer.columns(rank) + col) * 4;
@@ -144,20 +141,39 @@ BagStudy::BagStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   add(
       "compute", [this](int set) { kept_->start(there_.operands(set)); }, made);
   if (!has_collective(spec)) return;
-  fused_ = std::make_unique<CudaBags>(plan_, CudaBagOptions{.link = options.link});
+  fused_ = crosses() ? fastest(Sends::with_lanes) : std::make_unique<CudaBags>(plan_, CudaBagOptions{});
   const auto fused = [this](int set) { fused_->start(there_.operands(set)); };
   const auto places = exchanged([this](int rank) { return fused_->output(rank); });
   add("fused", fused, places);
   add("again", fused, places);
-  if (crosses()) {
-    after_ = std::make_unique<CudaBags>(plan_, CudaBagOptions{.link = options.link, .sends = Sends::after_kernel});
-    add(
-        "sequential", [this](int set) { after_->start(there_.operands(set)); },
-        exchanged([this](int rank) { return after_->output(rank); }));
-    add("comm", [this](int) { after_->start_copies(); }, {});
-  } else {
-    add_pull();
+  crosses() ? add_copies() : add_pull();
+}
+
+// Each side with copies of the size that suits it.
+std::unique_ptr<CudaBags> BagStudy::fastest(Sends sends) {
+  std::unique_ptr<CudaBags> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::int64_t bytes : kBagCopyBytes) {
+    auto tried = std::make_unique<CudaBags>(
+        plan_, CudaBagOptions{.link = CudaLink::pcie, .sends = sends, .crossing_bytes = bytes});
+    const double us = least_us([&] {
+                        for (int set = 0; set < kBagSets; ++set) tried->start(there_.operands(set));
+                      }) /
+                      kBagSets;
+    tried->finish();
+    if (sends == Sends::with_lanes)
+      sizes_us_[fmt::format("fused, in copies of {}", format_bytes(static_cast<double>(bytes)))] = us;
+    if (us < least) least = us, best = std::move(tried);
   }
+  return best;
+}
+
+void BagStudy::add_copies() {
+  after_ = fastest(Sends::after_kernel);
+  add(
+      "sequential", [this](int set) { after_->start(there_.operands(set)); },
+      exchanged([this](int rank) { return after_->output(rank); }));
+  add("comm", [this](int) { after_->start_copies(); }, {});
 }
 
 // Where rank `rank`'s (sample, col) has gone: to the owner of the sample, beside what other ranks made.
@@ -196,49 +212,21 @@ void BagStudy::add(const std::string& name, const std::function<void(int)>& run,
   run(0);
   for (CudaBags* one : {kept_.get(), fused_.get(), after_.get()})
     if (one != nullptr) one->finish();
-  const double error = places ? there_.error_of(places) : 0;
-  worst_ = std::max(worst_, error);
-  if (!(error < kBagTolerance))
-    fail(Code::internal,
-         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", name,
-         spec_.name, error);
-  contestants_.push_back({name, run});
-}
-
-std::optional<double> BagStudy::median_of(const std::string& name) const {
-  for (const BagContestant& one : contestants_)
-    if (one.name == name) return median(one.us);
-  return {};
+  worst_ = require_right(spec_, name, places ? there_.error_of(places) : 0, kBagTolerance, worst_);
+  const auto some = [run] {
+    for (int set = 1; set < kBagSets; ++set) run(set);
+  };
+  contest_.add({name, some, [run] { run(0); }, kBagSets - 1});
 }
 
 Measurement BagStudy::run() {
-  DeviceTimer timer;
-  for (int round = 0; round < options_.rounds; ++round) {
-    for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      BagContestant& one = contestants_[(i + num(round)) % contestants_.size()];
-      std::this_thread::sleep_for(kBagPause);
-      one.run(0);  // not timed: while it runs, the host enqueues the others
-      timer.begin();
-      for (int set = 1; set < kBagSets; ++set) one.run(set);
-      one.us.push_back(timer.end_us() / (kBagSets - 1));
-    }
-    if (options_.progress) options_.progress(round + 1, options_.rounds);
-  }
+  contest_.run();
   for (CudaBags* one : {kept_.get(), fused_.get(), after_.get()})
     if (one != nullptr) one->finish();
-  Measurement out;
-  out.transport = "cuda";
-  out.rounds = options_.rounds, out.max_rel_err = worst_;
-  out.compute_us = median_of("compute"), out.comm_us = median_of("comm"), out.sequential_us = median_of("sequential");
+  Measurement out = contest_.measured(has_collective(spec_) ? plan_ : kept_plan_, worst_);
   out.sequential_gemm = "weft";
-  out.fused_us = median_of("fused").value_or(*out.compute_us);
-  out.aa_band = std::abs(median_of("again").value_or(out.fused_us) / out.fused_us - 1);
-  if (out.comm_us) out.comm_cpu_us = 0, out.comm_route = crosses() ? "copy engines" : "pull";
-  out.route = to_string(has_collective(spec_) ? Route::direct : Route::local);
-  const PlanTraffic traffic = weft::traffic(has_collective(spec_) ? plan_ : kept_plan_);
-  for (const Traffic& rank : traffic.ranks)
-    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
-  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  out.others_us = sizes_us_;
+  if (out.comm_us) out.comm_route = crosses() ? "copy engines" : "pull";
   return out;
 }
 

@@ -1,35 +1,22 @@
 #include "weft/study/device/cuda_gemv_study.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <limits>
-#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/statistics.h"
 #include "weft/exec/cuda/pull.h"
 #include "weft/exec/cuda/small/gemv_executor.h"
-#include "weft/plan/price/traffic.h"
 #include "weft/study/device/cublaslt.h"
+#include "weft/study/device/cuda_contest.h"
 #include "weft/study/device/cuda_op.h"
 
 namespace weft {
 namespace {
 
 constexpr double kRotatedBytes = 300e6;  // of weights in a graph: five times L2
-constexpr double kGemvTolerance = 0.01;  // bf16 rounds to 2^-9, sums of it to a few times that
-constexpr auto kGemvPause = std::chrono::milliseconds(3);
 
 using Launches = std::function<void(const std::vector<CudaOperands>&)>;
-
-// A graph of one run per set of weights.
-struct GemvContestant {
-  std::string name;
-  std::unique_ptr<DeviceGraph> graph;
-  std::vector<double> us = {};
-};
 
 class GemvStudy {
  public:
@@ -42,14 +29,14 @@ class GemvStudy {
   void add(const std::string& name, const std::function<Launches(Launch)>& make, const Places& places, bool made);
   void add_kept(const std::string& name, const Launches& launches, const Places& places, bool made);
   void check(const std::string& name, const Launches& launches, const Places& places, bool made);
-  std::unique_ptr<DeviceGraph> graph_of(const Launches& launches) const;
+  std::shared_ptr<DeviceGraph> graph_of(const Launches& launches) const;
+  void add_graph(const std::string& name, std::shared_ptr<DeviceGraph> graph);
   CudaGemv* keep_alive(const Plan& plan, Launch launch);
   Plan moved_plan() const;
   Places last_places() const;
   void add_ours();
   void add_sequential(const Plan& kept);
   void add_library();
-  std::optional<double> median_of(const std::string& name) const;
 
   OpSpec spec_;
   DeviceStudyOptions options_;
@@ -61,12 +48,12 @@ class GemvStudy {
   std::vector<std::unique_ptr<CublasLtGemm>> library_;
   std::vector<std::unique_ptr<DeviceQueue>> branches_;
   std::vector<DeviceMemory> made_;
-  std::vector<GemvContestant> contestants_;
+  DeviceContest contest_;
   double worst_ = 0;
 };
 
 GemvStudy::GemvStudy(const OpSpec& spec, const DeviceStudyOptions& options)
-    : spec_(spec), options_(options), inputs_(spec) {
+    : spec_(spec), options_(options), inputs_(spec), contest_(options) {
   const Producer& p = spec.producer;
   sets_.push_back(inputs_.operands());
   const double bytes = static_cast<double>(p.n * p.k * 2 * spec.ranks);
@@ -94,31 +81,32 @@ Plan GemvStudy::moved_plan() const {
   return fused_plan(moved, Route::one_shot);
 }
 
-std::unique_ptr<DeviceGraph> GemvStudy::graph_of(const Launches& launches) const {
-  return std::make_unique<DeviceGraph>([&] {
+// A graph of one run per set of weights.
+std::shared_ptr<DeviceGraph> GemvStudy::graph_of(const Launches& launches) const {
+  return std::make_shared<DeviceGraph>([&] {
     for (const auto& operands : sets_) launches(operands);
   });
+}
+
+void GemvStudy::add_graph(const std::string& name, std::shared_ptr<DeviceGraph> graph) {
+  const auto launch = [graph = std::move(graph)] { graph->launch(); };
+  contest_.add({name, launch, launch, int_size(sets_)});
 }
 
 void GemvStudy::check(const std::string& name, const Launches& launches, const Places& places, bool made) {
   launches(sets_[0]);
   for (const auto& one : gemvs_) one->finish();
-  const double error = places ? inputs_.error_of(places, made) : 0;
-  worst_ = std::max(worst_, error);
-  if (!(error < kGemvTolerance))
-    fail(Code::internal,
-         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", name,
-         spec_.name, error);
+  worst_ = require_right(spec_, name, places ? inputs_.error_of(places, made) : 0, kDeviceTolerance, worst_);
 }
 
 void GemvStudy::add_kept(const std::string& name, const Launches& launches, const Places& places, bool made) {
   check(name, launches, places, made);
-  contestants_.push_back({name, graph_of(launches)});
+  add_graph(name, graph_of(launches));
 }
 
 void GemvStudy::add(const std::string& name, const std::function<Launches(Launch)>& make, const Places& places,
                     bool made) {
-  std::unique_ptr<DeviceGraph> best;
+  std::shared_ptr<DeviceGraph> best;
   double least = std::numeric_limits<double>::infinity();
   for (const Launch launch : {Launch::after, Launch::dependent}) {
     const Launches launches = make(launch);
@@ -126,7 +114,7 @@ void GemvStudy::add(const std::string& name, const std::function<Launches(Launch
     auto graph = graph_of(launches);
     if (const double us = least_us([&] { graph->launch(); }); us < least) least = us, best = std::move(graph);
   }
-  contestants_.push_back({name, std::move(best)});
+  add_graph(name, std::move(best));
 }
 
 Places GemvStudy::last_places() const {
@@ -209,44 +197,17 @@ void GemvStudy::add_library() {
       summed, false);
 }
 
-std::optional<double> GemvStudy::median_of(const std::string& name) const {
-  for (const GemvContestant& one : contestants_)
-    if (one.name == name) return median(one.us);
-  return {};
-}
-
 Measurement GemvStudy::run() {
-  DeviceTimer timer;
-  for (int round = 0; round < options_.rounds; ++round) {
-    for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      GemvContestant& one = contestants_[(i + num(round)) % contestants_.size()];
-      std::this_thread::sleep_for(kGemvPause);
-      one.graph->launch();
-      timer.begin();
-      one.graph->launch();
-      one.us.push_back(timer.end_us() / int_size(sets_));
-    }
-    if (options_.progress) options_.progress(round + 1, options_.rounds);
-  }
+  contest_.run();
   for (const auto& one : gemvs_) one->finish();
-  Measurement out;
-  out.transport = "cuda";
-  out.rounds = options_.rounds, out.max_rel_err = worst_, out.weights_rotate = true;
-  out.fused_us = *median_of("fused");
-  out.aa_band = std::abs(*median_of("again") / out.fused_us - 1);
-  out.compute_us = median_of("compute"), out.library_us = median_of("library"), out.comm_us = median_of("comm");
-  if (out.library_us) out.library = "cublaslt";
-  if (out.comm_us) out.comm_cpu_us = 0, out.comm_route = to_string(Route::one_shot);
-  const auto ours = median_of("sequential"), theirs = median_of("library sequential");
-  if (ours) out.sequential_us = ours, out.sequential_gemm = "weft", out.others_us["our gemv, then one_shot"] = *ours;
+  const Plan plan = has_collective(spec_) ? fused_plan(spec_, Route::one_shot) : kept_plan(spec_, spec_.producer.m);
+  Measurement out = contest_.measured(plan, worst_);
+  out.weights_rotate = true;
+  if (out.comm_us) out.comm_route = to_string(Route::one_shot);
+  const auto ours = out.sequential_us, theirs = contest_.median_us("library sequential");
+  if (ours) out.sequential_gemm = "weft", out.others_us["our gemv, then one_shot"] = *ours;
   if (theirs) out.others_us["cuBLASLt, then one_shot"] = *theirs;
   if (theirs && *theirs < *ours) out.sequential_us = theirs, out.sequential_gemm = "cublaslt";
-  const Plan plan = has_collective(spec_) ? fused_plan(spec_, Route::one_shot) : kept_plan(spec_, spec_.producer.m);
-  out.route = to_string(plan.route.value_or(Route::local));
-  const PlanTraffic traffic = weft::traffic(plan);
-  for (const Traffic& rank : traffic.ranks)
-    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
-  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
   return out;
 }
 

@@ -24,7 +24,6 @@ DeviceInputs::DeviceInputs(const OpSpec& spec) : spec_(spec), plan_(fused_plan(s
   }
 }
 
-// Element of what a rank's producer makes.
 double DeviceInputs::leaf_at(int rank, std::int64_t row, std::int64_t col) const {
   const Producer& p = spec_.producer;
   if (!p.has_w()) {

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+inline constexpr double kDeviceTolerance = 0.01;  // of gemms: bf16 rounds to 2^-9, sums of it to a few times that
+
 // Where element (row, col) of a rank's output is in device memory.
 using Places = std::function<const std::byte*(int rank, std::int64_t row, std::int64_t col)>;
 
@@ -24,10 +26,9 @@ class DeviceInputs {
   // ||found - expected|| / ||expected|| of the op's result at random places, against float64; of compute alone where
   // `made` is true.
   double error_of(const Places& places, bool made) const;
+  double leaf_at(int rank, std::int64_t row, std::int64_t col) const;  // of what a rank's producer makes, in float64
 
  private:
-  double leaf_at(int rank, std::int64_t row, std::int64_t col) const;
-
   OpSpec spec_;
   Plan plan_;
   std::vector<DeviceMemory> x_, w_;

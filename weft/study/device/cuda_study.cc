@@ -1,41 +1,23 @@
 // The contest of device_study.h, where the build has CUDA (no_cuda.cc where it has not).
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <limits>
-#include <thread>
-
-#include <fmt/core.h>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/statistics.h"
 #include "weft/exec/cuda/pull.h"
 #include "weft/exec/cuda/window_map.h"
-#include "weft/plan/price/traffic.h"
 #include "weft/study/device/cublaslt.h"
 #include "weft/study/device/cuda_bag_study.h"
+#include "weft/study/device/cuda_contest.h"
 #include "weft/study/device/cuda_gemv_study.h"
 #include "weft/study/device/cuda_op.h"
 #include "weft/study/device/cuda_panels.h"
-#include "weft/study/device/device_study.h"
-#include "weft/study/rounds.h"
+#include "weft/study/device/cuda_routed_study.h"
 
 namespace weft {
 namespace {
 
-constexpr double kDeviceTolerance = 0.01;  // bf16 rounds to 2^-9, sums of it to a few times that
-constexpr auto kCoolingPause = std::chrono::milliseconds(3);
 constexpr const char* kWindow = "unmodified cuBLASLt through windows";
 constexpr int kPanels[] = {2, 4, 8}, kPanelClusters[] = {2, 4, 6};  // of 16 that each of four ranks has
-
-struct DeviceContestant {
-  std::string name;
-  std::function<void()> run;
-  Places places;  // none: not looked at
-  bool made = false;
-  std::vector<double> us = {};
-};
 
 class CudaStudy {
  public:
@@ -49,9 +31,9 @@ class CudaStudy {
   void add_sequential();
   void add_panels();
   void add_window();
-  void check(const DeviceContestant& one);
+  // `places`: where its result is looked at; none: nowhere. `made`: it is that of compute alone.
+  void add(const std::string& name, const std::function<void()>& run, const Places& places, bool made = false);
   std::vector<CudaOperands> made_by_library() const;
-  std::optional<double> median_of(const std::string& name) const;
   CudaOptions link_options() const { return {.link = options_.link, .pace = options_.pace}; }
 
   OpSpec spec_;
@@ -64,17 +46,18 @@ class CudaStudy {
   std::unique_ptr<CudaPanels> panels_;
   std::unique_ptr<MappedWindows> windows_;
   bool library_is_faster_ = false;
-  std::vector<DeviceContestant> contestants_;
+  DeviceContest contest_;
+  Places library_places_;
   double worst_ = 0;
 };
 
 CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
-    : spec_(spec), options_(options), inputs_(spec), fused_(fastest(spec, inputs_.operands())) {
+    : spec_(spec), options_(options), inputs_(spec), fused_(fastest(spec, inputs_.operands())), contest_(options) {
   const auto fused = [this] { fused_->start(inputs_.operands()); };
-  contestants_.push_back({"fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep});
+  add("fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep);
   if (!spec.alone()) add_gemms();
   if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window();
-  contestants_.push_back({"again", fused, {}});
+  add("again", fused, {});
 }
 
 // Every route, each a few times.
@@ -108,7 +91,7 @@ void CudaStudy::add_gemms() {
   };
   kept_ = std::make_unique<CudaExecutor>(kept_plan(spec_, rows), CudaOptions{});
   const auto compute = [this, operands] { kept_->start(operands()); };
-  contestants_.push_back({"compute", compute, places_of(*kept_), true});
+  add("compute", compute, places_of(*kept_), true);
   if (!CublasLtGemm::is_installed()) return;
   library_ = std::make_unique<CublasLtGemm>(rows, p.n, p.k, WeightLayout::nk);
   for (int r = 0; r < spec_.ranks; ++r) made_.emplace_back(rows * p.n * 2);
@@ -118,16 +101,16 @@ void CudaStudy::add_gemms() {
     for (std::size_t r = 0; r < made_.size(); ++r) library_->run(in[r].x, in[r].w, made_[r].data());
   };
   const std::int64_t n = p.n;
-  contestants_.push_back(
-      {"library", library,
-       [this, n](int rank, std::int64_t row, std::int64_t col) { return made_[at(rank)].data() + (row * n + col) * 2; },
-       true});
+  library_places_ = [this, n](int rank, std::int64_t row, std::int64_t col) {
+    return made_[at(rank)].data() + (row * n + col) * 2;
+  };
+  add("library", library, library_places_, true);
   library_is_faster_ = least_us(library) < least_us(compute);
 }
 
 void CudaStudy::add_collective() {
   if (spec_.gathers) {
-    contestants_.push_back({"comm", [this] { moved_->start(inputs_.operands()); }, {}});
+    add("comm", [this] { moved_->start(inputs_.operands()); }, {});
     return;
   }
   moved_ = fastest(moved_spec(spec_), made_by_library());
@@ -141,23 +124,22 @@ void CudaStudy::add_collective() {
     pulled_ = std::make_unique<DeviceReduceScatter>(partial, p.m, p.n, to);
     if (least_us([&] { pulled_->direct(); }) >= least_us([&] { moved_->start(made_by_library()); })) pulled_.reset();
   }
-  contestants_.push_back({"comm", [this] { pulled_ ? pulled_->direct() : moved_->start(made_by_library()); }, {}});
+  add("comm", [this] { pulled_ ? pulled_->direct() : moved_->start(made_by_library()); }, {});
 }
 
 void CudaStudy::add_sequential() {
-  const auto find = [this](const char* name) {
-    return std::find_if(contestants_.begin(), contestants_.end(), [&](const auto& c) { return c.name == name; });
-  };
-  const auto gemm = *find(library_is_faster_ ? "library" : "compute");
-  const auto comm = *find("comm");
+  const auto gemm = contest_.at_name(library_is_faster_ ? "library" : "compute").run;
+  const auto comm = contest_.at_name("comm").run;
   const std::int64_t n = spec_.producer.n;
   const Places pulled = [this, n](int rank, std::int64_t row, std::int64_t col) {
     return static_cast<const std::byte*>(pulled_->output(rank)) + (row * n + col) * 2;
   };
   if (spec_.gathers)
-    contestants_.push_back({"sequential", [=] { comm.run(), gemm.run(); }, gemm.places});
+    add(
+        "sequential", [=] { comm(), gemm(); }, library_is_faster_ ? library_places_ : places_of(*kept_), true);
   else
-    contestants_.push_back({"sequential", [=] { gemm.run(), comm.run(); }, pulled_ ? pulled : places_of(*moved_)});
+    add(
+        "sequential", [=] { gemm(), comm(); }, pulled_ ? pulled : places_of(*moved_));
 }
 
 void CudaStudy::add_panels() {
@@ -170,7 +152,9 @@ void CudaStudy::add_panels() {
       if (us < least) least = us, panels_ = std::move(tried);
     }
   }
-  if (panels_) contestants_.push_back({"panels", [this] { panels_->run(); }, panels_->places()});
+  if (panels_)
+    add(
+        "panels", [this] { panels_->run(); }, panels_->places());
 }
 
 // Unmodified cuBLASLt, whose output's pages are its receivers': where the plan is stores alone, and in whole pages.
@@ -187,65 +171,28 @@ void CudaStudy::add_window() {
     for (int r = 0; r < spec_.ranks; ++r) library_->run(in[at(r)].x, in[at(r)].w, windows_->window(r));
   };
   const std::int64_t n = spec_.producer.n;
-  contestants_.push_back({kWindow, run, [this, n](int rank, std::int64_t row, std::int64_t col) {
-                            return windows_->output(rank) + (row * n + col) * 2;
-                          }});
+  add(kWindow, run,
+      [this, n](int rank, std::int64_t row, std::int64_t col) { return windows_->output(rank) + (row * n + col) * 2; });
 }
 
-void CudaStudy::check(const DeviceContestant& one) {
-  if (!one.places) return;
-  one.run();
+void CudaStudy::add(const std::string& name, const std::function<void()>& run, const Places& places, bool made) {
+  contest_.add({name, run});
+  if (!places) return;
+  run();
   fused_->finish();
-  const double error = inputs_.error_of(one.places, one.made);
-  worst_ = std::max(worst_, error);
-  if (!(error < kDeviceTolerance))
-    fail(Code::internal,
-         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", one.name,
-         spec_.name, error);
-}
-
-std::optional<double> CudaStudy::median_of(const std::string& name) const {
-  for (const DeviceContestant& one : contestants_)
-    if (one.name == name) return median(one.us);
-  return {};
+  worst_ = require_right(spec_, name, inputs_.error_of(places, made), kDeviceTolerance, worst_);
 }
 
 Measurement CudaStudy::run() {
-  for (const DeviceContestant& one : contestants_) check(one);
-  DeviceTimer timer;
-  for (int round = 0; round < options_.rounds; ++round) {
-    for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      DeviceContestant& one = contestants_[(i + num(round)) % contestants_.size()];
-      std::this_thread::sleep_for(kCoolingPause);
-      timer.begin();
-      one.run();
-      one.us.push_back(timer.end_us());
-    }
-    if (options_.progress) options_.progress(round + 1, options_.rounds);
-  }
+  contest_.run();
   for (CudaExecutor* one : {fused_.get(), kept_.get(), moved_.get()})
     if (one != nullptr) one->finish();
-  Measurement out;
-  out.transport = "cuda";
-  out.route = to_string(fused_->plan().route.value_or(Route::local));
+  Measurement out = contest_.measured(fused_->plan(), worst_);
   if (has_collective(spec_)) out.comm_route = pulled_ ? "pull" : to_string(*moved_->plan().route);
-  out.rounds = options_.rounds;
-  out.fused_us = *median_of("fused");
-  out.aa_band = std::abs(*median_of("again") / out.fused_us - 1);
-  out.compute_us = median_of("compute"), out.library_us = median_of("library");
-  if (out.library_us) out.library = "cublaslt";
-  out.sequential_us = median_of("sequential");
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
-  out.panels_us = median_of("panels");
-  if (const auto window = median_of(kWindow)) out.others_us[kWindow] = *window;
+  if (const auto window = contest_.median_us(kWindow)) out.others_us[kWindow] = *window;
   out.panels = panels_ ? panels_->count() : 0;
-  out.comm_us = spec_.alone() && spec_.ranks > 1 ? out.fused_us : median_of("comm");
-  if (out.comm_us) out.comm_cpu_us = 0;  // no CPU moves anything
-  out.max_rel_err = worst_;
-  const PlanTraffic traffic = weft::traffic(fused_->plan());
-  for (const Traffic& rank : traffic.ranks)
-    out.bytes_sent += rank.bytes_to_peers, out.signals_sent += rank.signals_to_peers;
-  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  if (spec_.alone() && spec_.ranks > 1) out.comm_us = out.fused_us, out.comm_cpu_us = 0;
   return out;
 }
 
@@ -260,6 +207,7 @@ std::string why_no_device() { return device_facts() ? "" : "there is no NVIDIA G
 
 Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options) {
   if (!device_facts()) bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());
+  if (spec.routing) return measure_routed(spec, options);
   if (is_device_gemv(spec)) return measure_gemv(spec, options);
   if (spec.producer.kind == ProducerKind::embedding_bag) return measure_bags(spec, options);
   return CudaStudy(spec, options).run();

@@ -60,6 +60,9 @@ OpSpec device_spec(OpSpec spec) {
   if (p.kind == ProducerKind::embedding_bag) return bag_spec(std::move(spec));
   if (p.kind != ProducerKind::gemm && p.kind != ProducerKind::copy)
     bad_input("{} has no GPU version yet; use a gemm or a collective alone, or leave out --device", spec.name);
+  if (spec.routing && spec.space.options.route != Route::automatic && spec.space.options.route != Route::direct)
+    bad_input("--route is {}; rows that are drawn at run time go direct", to_string(spec.space.options.route));
+  if (spec.routing) spec.space.options.route = Route::direct;  // staged makes all that there is room for
   p.input = p.output = p.weight = Dtype::bf16;
   if (p.kind == ProducerKind::gemm) p.weights = WeightLayout::nk;
   p.tile = {kCudaTileRows, kCudaTileCols};

@@ -8,6 +8,7 @@
 //   panels      our gemm in panels on most multiprocessors, the collective of each on a few, in a second queue
 // A gemv is timed as a graph of many runs, each with weights of its own, so that they come from memory; `library` is
 // cuBLASLt, all ranks at once; and ours, fused or not, may begin while the kernel before still runs, if that is faster.
+// Rows of experts are drawn anew in every round (cuda_routed_study.h).
 // Embedding bags are timed three in a row, each with indices of its own. Their collective alone is a kernel that pulls
 // what was kept, or over pcie the same copies, and sequential starts those when the kernel has ended.
 #pragma once

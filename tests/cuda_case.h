@@ -1,0 +1,106 @@
+// What the tests of the CUDA executor on a GPU share: where there is none, every test is skipped, by name.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/executor.h"
+#include "weft/exec/cuda/plans_test.h"
+
+namespace weft::testing_cuda {
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!device_facts()) GTEST_SKIP() << "there is no GPU here";
+  }
+};
+
+// Operands of all ranks on the device.
+struct OnDevice {
+  std::vector<DeviceMemory> memory;
+  std::vector<CudaOperands> operands;
+
+  explicit OnDevice(const std::vector<Operands>& from) {
+    for (const Operands& o : from) {
+      const void *x = kept(o.x), *w = kept(o.w), *bias = kept(o.bias), *residual = kept(o.residual);
+      operands.push_back({x, w, static_cast<const float*>(bias), static_cast<const float*>(residual)});
+    }
+  }
+
+ private:
+  template <typename T>
+  const void* kept(const std::vector<T>& values) {
+    if (values.empty()) return nullptr;
+    memory.push_back(on_device(values));
+    return memory.back().data();
+  }
+};
+
+inline std::vector<Operands> all_operands(const CudaCase& c, std::uint64_t seed) {
+  std::vector<Operands> out;
+  for (int r = 0; r < c.ranks; ++r) out.push_back(operands_of(c, r, seed));
+  return out;
+}
+
+// Largest |a - b| / (1 + |b|) of a rank's output.
+inline double error_of(const std::byte* output, const std::vector<float>& expected) {
+  const auto found = from_device<bf16>(output, expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double e = std::abs(to_float(found[i]) - expected[i]) / (1 + std::abs(expected[i]));
+    worst = std::isnan(e) ? INFINITY : std::max(worst, e);
+  }
+  return worst;
+}
+
+inline double error_of(const CudaExecutor& executor, int rank, const std::vector<float>& expected) {
+  return error_of(executor.output(rank), expected);
+}
+
+// Three runs with fresh inputs.
+inline void run_case(const CudaCase& c, const CudaOptions& options = {}) {
+  const Plan plan = plan_of(c);
+  const Expander expander(plan);
+  CudaExecutor executor(plan, options);
+  for (const std::uint32_t run : {1, 2, 3}) {
+    const auto operands = all_operands(c, run);
+    const auto expected = reference_of(plan, operands);
+    const OnDevice there(operands);
+    executor.start(there.operands);
+    executor.finish();
+    for (int r = 0; r < c.ranks; ++r) {
+      ASSERT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r << " run " << run;
+      const auto counters = executor.counters(r);
+      for (const std::uint32_t i : signalled(executor.tables(), r)) {
+        if (options.link == CudaLink::pcie) break;  // some of them have become crossings
+        ASSERT_EQ(counters[i], run * expander.counter_total(static_cast<int>(i), r)) << c.name << " counter " << i;
+      }
+      for (const Crossing& crossing : executor.tables().crossings) {
+        if (crossing.to != r) continue;
+        ASSERT_EQ(counters[crossing.arrived], run) << c.name;
+      }
+    }
+  }
+}
+
+// That `run` fails by its deadline, in a sentence of this form.
+inline void expect_deadline(const std::function<void()>& run, const std::string& sentence) {
+  try {
+    run();
+    ADD_FAILURE() << "nobody noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::deadline);
+    EXPECT_TRUE(std::regex_match(error.what(), std::regex(sentence))) << error.what();
+  }
+}
+
+}  // namespace weft::testing_cuda

@@ -1,0 +1,75 @@
+#include "weft/study/device/cuda_contest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/statistics.h"
+#include "weft/exec/cuda/device.h"
+#include "weft/plan/price/traffic.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kCoolingPause = std::chrono::milliseconds(3);
+
+}  // namespace
+
+const DeviceContestant& DeviceContest::at_name(const std::string& name) const {
+  for (const Turns& turns : turns_)
+    if (turns.one.name == name) return turns.one;
+  fail(Code::internal, "there is no contestant \"{}\"", name);
+}
+
+void DeviceContest::run(const std::function<void(int round)>& refresh) {
+  DeviceTimer timer;
+  for (int round = 0; round < options_.rounds; ++round) {
+    if (refresh) refresh(round);
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+      auto& [one, us] = turns_[(i + num(round)) % turns_.size()];
+      std::this_thread::sleep_for(kCoolingPause);
+      if (one.before) one.before();
+      timer.begin();
+      one.run();
+      us.push_back(timer.end_us() / one.runs);
+    }
+    if (options_.progress) options_.progress(round + 1, options_.rounds);
+  }
+}
+
+std::optional<double> DeviceContest::median_us(const std::string& name) const {
+  for (const Turns& turns : turns_)
+    if (turns.one.name == name) return median(turns.us);
+  return {};
+}
+
+Measurement DeviceContest::measured(const Plan& plan, double max_rel_err) const {
+  Measurement out;
+  out.transport = "cuda";
+  out.route = to_string(plan.route.value_or(Route::local));
+  out.rounds = options_.rounds, out.max_rel_err = max_rel_err;
+  out.compute_us = median_us("compute"), out.library_us = median_us("library"), out.comm_us = median_us("comm");
+  if (out.library_us) out.library = "cublaslt";
+  if (out.comm_us) out.comm_cpu_us = 0;  // no CPU moves anything
+  out.sequential_us = median_us("sequential"), out.panels_us = median_us("panels");
+  out.fused_us = median_us("fused").value_or(out.compute_us.value_or(0));
+  out.aa_band = std::abs(median_us("again").value_or(out.fused_us) / out.fused_us - 1);
+  const PlanTraffic traffic = weft::traffic(plan);
+  out.bytes_sent = traffic.total.bytes_to_peers, out.signals_sent = traffic.total.signals_to_peers;
+  out.predicted.fused_us = std::numeric_limits<double>::quiet_NaN();  // no cost model of a GPU yet
+  return out;
+}
+
+double require_right(const OpSpec& spec, const std::string& name, double error, double tolerance, double worst) {
+  if (!(error < tolerance))
+    fail(Code::internal,
+         "{} of {} gives a wrong result on the GPU: off by {:.2g} of the norm; a wrong result has no time", name,
+         spec.name, error);
+  return std::max(worst, error);
+}
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// The one loop of rounds on a GPU: contestants take turns, each after a pause of some milliseconds, so that each finds
+// a cool GPU (device_study.h); and what every study of a GPU reports of them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/plan/plan.h"
+#include "weft/study/device/device_study.h"
+
+namespace weft {
+
+struct DeviceContestant {
+  std::string name;
+  std::function<void()> run;          // what is timed: enqueues
+  std::function<void()> before = {};  // enqueues, and is not timed: while it runs, the host enqueues the rest
+  int runs = 1;                       // of the op, in `run`
+};
+
+class DeviceContest {
+ public:
+  explicit DeviceContest(const DeviceStudyOptions& options) : options_(options) {}
+
+  void add(DeviceContestant one) { turns_.push_back({std::move(one), {}}); }
+  const DeviceContestant& at_name(const std::string& name) const;
+
+  // Who begins changes from round to round. `refresh` is called before each.
+  void run(const std::function<void(int round)>& refresh = {});
+
+  std::optional<double> median_us(const std::string& name) const;  // none where there is no such contestant
+  // By the names fused, again, compute, library, comm, sequential and panels; of what `plan` moves. Without "fused",
+  // compute is what was measured.
+  Measurement measured(const Plan& plan, double max_rel_err) const;
+
+ private:
+  struct Turns {
+    DeviceContestant one;
+    std::vector<double> us;
+  };
+  DeviceStudyOptions options_;
+  std::vector<Turns> turns_;
+};
+
+// Throws internal where a contestant's error is above the tolerance. Returns the larger of it and `worst`.
+double require_right(const OpSpec& spec, const std::string& name, double error, double tolerance, double worst);
+
+}  // namespace weft
