@@ -11,10 +11,18 @@
 
 namespace weft {
 
-enum class Dtype { f32, bf16, i32, i64, u8, int8, f16 };
+enum class Dtype { f32, bf16, i32, i64, u8, int8, f16, q8_0, q4_0, q4_k, q6_k };
 
 inline constexpr std::int64_t kInt8Block = 32, kInt8BlockBytes = 34;
 
+// Of the formats of weights in blocks (quant/blocks.h), one block: 32 or 256 values that share their scales. Of all
+// others, one value.
+struct BlockShape {
+  std::int64_t values, bytes;
+};
+constexpr BlockShape block_shape(Dtype dtype);
+
+// Bytes of one value. Of q8_0, q4_0, q4_k and q6_k, which have no such number, 0: see row_bytes.
 constexpr std::int64_t size_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::f32:
@@ -31,19 +39,40 @@ constexpr std::int64_t size_of(Dtype dtype) {
       return 1;  // without its part of a scale: see row_bytes
     case Dtype::f16:
       return 2;
+    case Dtype::q8_0:
+    case Dtype::q4_0:
+    case Dtype::q4_k:
+    case Dtype::q6_k:
+      return 0;
   }
   return 0;
 }
 
-// Bytes of that many values that follow one another in a row; of int8 from the beginning of a block on. So value `at`,
-// the first of a block, is row_bytes(dtype, at) bytes from the row's first.
+constexpr BlockShape block_shape(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::q8_0:
+      return {32, 34};
+    case Dtype::q4_0:
+      return {32, 18};
+    case Dtype::q4_k:
+      return {256, 144};
+    case Dtype::q6_k:
+      return {256, 210};
+    default:
+      return {1, size_of(dtype)};
+  }
+}
+
+// Bytes of that many values that follow one another in a row; of int8 from the beginning of a block on, and of weights
+// in blocks whole blocks. So value `at`, the first of a block, is row_bytes(dtype, at) bytes from the row's first.
 constexpr std::int64_t row_bytes(Dtype dtype, std::int64_t values) {
+  if (size_of(dtype) == 0) return values / block_shape(dtype).values * block_shape(dtype).bytes;
   const std::int64_t bytes = values * size_of(dtype);
   return dtype == Dtype::int8 ? bytes + 2 * ((values + kInt8Block - 1) / kInt8Block) : bytes;
 }
 
 std::string_view to_string(Dtype dtype);
-Dtype parse_dtype(std::string_view name);  // throws bad_input
+Dtype parse_dtype(std::string_view name);  // throws bad_input; no plan has weights in blocks, so it reads none
 
 struct bf16 {
   std::uint16_t bits;

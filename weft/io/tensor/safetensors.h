@@ -13,14 +13,29 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/dtype.h"
+#include "weft/base/index.h"
 #include "weft/io/mapped_file.h"
 
 namespace weft {
 
-enum class StoredDtype { f32, f16, bf16 };
+enum class StoredDtype { f32, f16, bf16, q8_0, q4_0, q4_k, q6_k };  // those in blocks: GGUF files alone
 
 std::string_view to_string(StoredDtype dtype);
-constexpr std::int64_t size_of(StoredDtype dtype) { return dtype == StoredDtype::f32 ? 4 : 2; }
+// Of one value; of one in blocks the values of a block share its bytes (base/quant/blocks.h).
+constexpr BlockShape block_shape(StoredDtype dtype) {
+  constexpr BlockShape kShapes[] = {{1, 4},
+                                    {1, 2},
+                                    {1, 2},
+                                    block_shape(Dtype::q8_0),
+                                    block_shape(Dtype::q4_0),
+                                    block_shape(Dtype::q4_k),
+                                    block_shape(Dtype::q6_k)};
+  return kShapes[at(dtype)];
+}
+constexpr bool is_blocked(StoredDtype dtype) { return block_shape(dtype).values > 1; }
+constexpr std::int64_t size_of(StoredDtype dtype) { return is_blocked(dtype) ? 0 : block_shape(dtype).bytes; }
+Dtype blocked_dtype(StoredDtype dtype);  // the same format as kernels name it; of those in blocks alone
 
 // A view: `data` belongs to the file or folder it came from, or to whoever hands it to write_safetensors. Files
 // whose headers are not padded put it at odd addresses, so read it with memcpy, widen() or unaligned loads.
@@ -30,8 +45,13 @@ struct StoredTensor {
   std::vector<std::int64_t> shape;  // row-major; empty for a scalar
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
+  // Rows to a head where the two that a rotary position turns lie side by side, as GGUF files have it for q and k; 0:
+  // rows are in the order of folders.
+  std::int64_t paired_rows = 0;
 
-  std::int64_t elements() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
+  std::int64_t elements() const {
+    return static_cast<std::int64_t>(bytes) / block_shape(dtype).bytes * block_shape(dtype).values;
+  }
 };
 
 // One .safetensors file. Tensors of other types (integers, float8, ...) may be in it: they are not listed, and
@@ -82,7 +102,7 @@ class TensorFolder {
 void write_safetensors(const std::string& path, std::span<const StoredTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
-// Elements [first, first + count) of a tensor in storage order, as f32: exact for all three types. Throws
+// Elements [first, first + count) of a tensor in storage order, as f32: exact for all types. Throws
 // bad_input naming the tensor where it has not that many.
 void widen(const StoredTensor& tensor, std::int64_t first, std::int64_t count, float* out);
 

@@ -28,13 +28,13 @@ void check_file_name(const std::string& file, const std::string& tensor, const s
 }  // namespace
 
 const StoredTensor* find_tensor(std::span<const StoredTensor> tensors, const OtherTypes& other_types,
-                                std::string_view name, const std::string& where) {
+                                std::string_view name, const std::string& where, std::string_view remedy) {
   const auto found =
       std::lower_bound(tensors.begin(), tensors.end(), name,
                        [](const StoredTensor& tensor, std::string_view wanted) { return tensor.name < wanted; });
   if (found != tensors.end() && found->name == name) return &*found;
   if (const auto other = other_types.find(name); other != other_types.end())
-    bad_input("{}: tensor {} is of type {}; store it as F32, F16 or BF16", where, weft::quoted(name), other->second);
+    bad_input("{}: tensor {} is of type {}; store it as {}", where, weft::quoted(name), other->second, remedy);
   return nullptr;
 }
 

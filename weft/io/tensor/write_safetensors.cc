@@ -14,18 +14,13 @@ namespace weft {
 namespace {
 
 const char* type_name(StoredDtype dtype) {
-  switch (dtype) {
-    case StoredDtype::f32:
-      return "F32";
-    case StoredDtype::f16:
-      return "F16";
-    case StoredDtype::bf16:
-      return "BF16";
-  }
-  return "";
+  return dtype == StoredDtype::f32 ? "F32" : dtype == StoredDtype::f16 ? "F16" : "BF16";
 }
 
 void check_tensor(const StoredTensor& tensor, const std::string& path) {
+  if (is_blocked(tensor.dtype))
+    bad_input("{}: tensor {} is {}, which safetensors files have not; write a GGUF file", path,
+              weft::quoted(tensor.name), to_string(tensor.dtype));
   std::size_t bytes = size_of(tensor.dtype);
   for (const std::int64_t extent : tensor.shape)
     if (extent < 0 || __builtin_mul_overflow(bytes, num(extent), &bytes))
@@ -73,15 +68,14 @@ std::string header_text(std::span<const StoredTensor* const> order, const std::m
 }  // namespace
 
 std::string_view to_string(StoredDtype dtype) {
-  switch (dtype) {
-    case StoredDtype::f32:
-      return "f32";
-    case StoredDtype::f16:
-      return "f16";
-    case StoredDtype::bf16:
-      return "bf16";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"};
+  return kNames[at(dtype)];
+}
+
+Dtype blocked_dtype(StoredDtype dtype) {
+  static constexpr Dtype kBlocked[] = {Dtype::q8_0, Dtype::q4_0, Dtype::q4_k, Dtype::q6_k};
+  if (!is_blocked(dtype)) bad_input("{} is no format of blocks", to_string(dtype));
+  return kBlocked[at(dtype) - at(StoredDtype::q8_0)];
 }
 
 void write_safetensors(const std::string& path, std::span<const StoredTensor> tensors,
