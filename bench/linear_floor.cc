@@ -1,7 +1,7 @@
 // What language models are made of, beside what bounds it: products with weights (n, k) beside a loop that only reads
 // them (few rows) and beside weights (k, n) (many rows), attention over a cache, and what calling a pool's threads
 // costs. Weights rotate through copies larger than the caches. Usage: linear_floor [THREADS]
-// [bandwidth|rows|attention|pool]
+// [bandwidth|rows|blocks|attention|pool]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -77,9 +77,9 @@ void bandwidth(ThreadPool& threads) {
   const std::vector<char> set = weights(kSetBytes);
   for (const auto& [n, k] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
            {2048, 2048}, {8192, 2048}, {2048, 8192}, {3072, 2048}, {256, 256}, {768, 256}})
-    for (const Dtype dtype : {Dtype::bf16, Dtype::f32})
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f32, Dtype::q8_0, Dtype::q6_k, Dtype::q4_k, Dtype::q4_0})
       for (const std::int64_t m : {1, 4}) {
-        const std::int64_t bytes = n * k * size_of(dtype), copies = kSetBytes / bytes;
+        const std::int64_t bytes = n * row_bytes(dtype, k), copies = kSetBytes / bytes;
         std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         const auto times =
             medians(9, {[&] { read_all(threads, set); },
@@ -89,7 +89,7 @@ void bandwidth(ThreadPool& threads) {
                                    k, y.data(), n);
                         }});
         const double read = 1e-9 * kSetBytes / times[0], made = 1e-9 * static_cast<double>(copies * bytes) / times[1];
-        fmt::print("{} m {} n {:5} k {:5}  read {:5.1f} GB/s  product {:5.1f} GB/s  {:.3f}  {:.1f} us\n",
+        fmt::print("{:4} m {} n {:5} k {:5}  read {:5.1f} GB/s  product {:5.1f} GB/s  {:.3f}  {:.1f} us\n",
                    to_string(dtype), m, n, k, read, made, made / read, times[1] / static_cast<double>(copies) * 1e6);
       }
 }
@@ -132,6 +132,25 @@ void rows(ThreadPool& threads) {
             "matmul, {} threads {:5.1f}\n",
             to_string(dtype), k, m, gf / times[0], gf / times[1], gf / times[2], threads.size(), gf / times[3]);
       }
+}
+
+// Weights in blocks, many rows.
+void blocks(ThreadPool& threads) {
+  const std::int64_t n = 2048, k = 2048;
+  const std::vector<char> set = weights(kSetBytes / 4);
+  for (const Dtype dtype : {Dtype::bf16, Dtype::q8_0, Dtype::q6_k, Dtype::q4_k, Dtype::q4_0})
+    for (const std::int64_t m : {1, 2, 4, 8, 16, 64, 512}) {
+      const std::int64_t bytes = n * row_bytes(dtype, k), copies = std::ssize(set) / bytes;
+      std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
+      std::int64_t turn = 0;
+      const auto times =
+          medians(9, {[&] {
+                    matmul(threads, m, {.n = n, .k = k, .w = set.data() + turn++ % copies * bytes, .dtype = dtype},
+                           x.data(), k, y.data(), n);
+                  }});
+      fmt::print("{:4} m {:3}: {:8.1f} us  {:6.1f} GF/s\n", to_string(dtype), m, times[0] * 1e6,
+                 2e-9 * static_cast<double>(m * n * k) / times[0]);
+    }
 }
 
 struct Setting {
@@ -196,5 +215,6 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "pool") weft::bench::pool(threads);
   if (only.empty() || only == "bandwidth") weft::bench::bandwidth(threads);
   if (only.empty() || only == "rows") weft::bench::rows(threads);
+  if (only.empty() || only == "blocks") weft::bench::blocks(threads);
   if (only.empty() || only == "attention") weft::bench::attention(threads);
 }

@@ -10,7 +10,7 @@ out=${WEFT_NEON_BUILD:-build-neon}
 gtest=/usr/src/googletest/googletest
 mkdir -p "$out/include"
 for headers in fmt nlohmann; do ln -sfn "/usr/include/$headers" "$out/include/$headers"; done  # headers alone: the same anywhere
-sources=(weft/base/{choices,cores,dtype,error,thread_pool}.cc $(find weft/kernel -name '*.cc'))
+sources=(weft/base/{choices,cores,dtype,error,thread_pool,quant/blocks,quant/quantise}.cc $(find weft/kernel -name '*.cc'))
 compile() {  # SOURCE OBJECT: where the source is the newer
   [[ $2 -nt $1 ]] || aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -w -DNDEBUG -DFMT_HEADER_ONLY -I. -I"$out/include" \
     -I"$gtest" -I"$gtest/include" -c "$1" -o "$2"

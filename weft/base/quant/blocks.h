@@ -7,8 +7,8 @@
 //         have two parts of 32 values, one in the low halves and the next in the high ones;
 //         value = (d scale) q - dmin minimum
 //   q6_k  256 values, 210 bytes: 128 bytes with the low 4 bits, 64 with the high 2 bits, 16 signed scales (one per 16
-//         values), d (half); each half of 128 values has 64 low and 32 high bytes: byte l has value l, and the parts 32,
-//         64 and 96 values on; value = (d scale) (q - 32)
+//         values), d (half); each half of 128 values has 64 low and 32 high bytes: high byte l has value l and those
+//         32, 64 and 96 on; value = (d scale) (q - 32)
 // A part is 32 values, the unit in which rows are cut. All values are exact in f32, so that no fused or unfused
 // multiply-add can change a bit.
 #pragma once

@@ -1,7 +1,8 @@
-// GGUF, the file that llama.cpp and its relatives read: settings by name (the model's sizes, its tokenizer), then a table
-// of tensors, then their bytes, of which whole rows may be in blocks (base/quant/blocks.h). Opening maps the file and reads
-// settings and table alone; a tensor's bytes are read from the disk where they are touched. Files come from strangers: as
-// with safetensors, every count, length, offset, type and alignment is checked before a pointer is given out.
+// GGUF, the file that llama.cpp and its relatives read: settings by name (the model's sizes, its tokenizer), then a
+// table of tensors, then their bytes, of which whole rows may be in blocks (base/quant/blocks.h). Opening maps the
+// file and reads settings and table alone; a tensor's bytes are read from the disk where they are touched. Files come
+// from strangers: as with safetensors, every count, length, offset, type and alignment is checked before a pointer is
+// given out.
 #pragma once
 
 #include <cstdint>

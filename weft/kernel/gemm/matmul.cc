@@ -6,9 +6,11 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/gemm/gemv.h"
+#include "weft/kernel/quant/quant_rows.h"
 
 namespace weft {
 namespace {
@@ -96,6 +98,16 @@ void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
 
 void matmul(ThreadPool& threads, std::int64_t m, const Linear& described, const float* x, std::int64_t ldx, float* y,
             std::int64_t ldy) {
+  if (is_blocked(described.dtype))
+    return quant_matmul(threads, m,
+                        {.data = static_cast<const std::byte*>(described.w),
+                         .dtype = described.dtype,
+                         .rows = described.n,
+                         .cols = described.k,
+                         .first = described.first,
+                         .ld = described.ldw == 0 ? described.k : described.ldw,
+                         .bias = described.bias},
+                        x, ldx, y, ldy);
   const Linear linear = checked(m, described, ldx, ldy);
   if (m == 0 || linear.n == 0) return;
   const Rows rows{m, x, ldx, y, ldy};

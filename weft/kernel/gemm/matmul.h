@@ -1,7 +1,8 @@
 // The products of a model's linear layers: y = x . w^T + bias with w (n, k) row-major, as the files keep it, threads
-// sharing the columns of y. Few rows go through gemv, which reads w once; more rows through GemmKernel's panels, packed
-// from w on the fly (most_gemv_rows). Which of the two depends on m alone, so the bits of an element depend on its row
-// of x, its row of w, its bias and m: neither on the threads nor on how columns are cut.
+// sharing the columns of y. Few rows go through gemv, which reads w once; more rows through GemmKernel's panels,
+// packed from w on the fly (most_gemv_rows). Which of the two depends on m alone, so the bits of an element depend on
+// its row of x, its row of w, its bias and m: neither on the threads nor on how columns are cut. Weights in blocks
+// have kernels of their own (kernel/quant).
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,10 @@ class ThreadPool;
 struct Linear {
   std::int64_t n = 0, k = 0;    // columns of y, and of x
   const void* w = nullptr;      // (n, k) with ldw
-  Dtype dtype = Dtype::f32;     // of w: f32, bf16 or f16
+  Dtype dtype = Dtype::f32;     // of w: f32, bf16 or f16, or one of blocks
   std::int64_t ldw = 0;         // elements from row to row of w; 0: k
   const float* bias = nullptr;  // (n), added to the finished sum; null: none
+  std::int64_t first = 0;  // of weights in blocks: columns of a row's first block that come before x's (quant_rows.h)
 };
 
 // y (m, n) = x (m, k) . w^T + bias, f32. bad_input where sizes or dtype cannot be. y overlaps nothing.

@@ -1,0 +1,43 @@
+// Products with weights in blocks (base/quant/blocks.h). The weights are never widened: a row of activations is rounded
+// to signed bytes, one scale per part of 32, and bytes meet bytes in integers. A rank's columns may begin and end
+// anywhere: its rows begin with the block that has its first column, and the activations have zeros where the block has
+// columns of others, so only the parts in between are read.
+//   rounding     scale = largest magnitude / 127, byte = value / scale to the nearest (ties to even); a part below
+//                2^-100 is zero, one with a value that is not finite is NaN
+//   one output   each part's products are summed four at a time, exactly; those sums, widened, times the product of
+//                the two scales are added into 16 lanes (the even parts' 8, the odd parts' 8), rounded after the
+//                product and after the sum, and folded 16 -> 8 -> 4 -> 2 -> 1; q4_k's minima have 8 lanes of their own
+// So the bits of an output depend on its row, on x and on where the columns begin: neither on the instruction set, nor
+// on the batch, nor on how rows are split.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/base/dtype.h"
+
+namespace weft {
+
+class ThreadPool;
+
+struct QuantWeight {
+  const std::byte* data = nullptr;  // row 0: the block that has its first column
+  Dtype dtype = Dtype::q8_0;        // one of blocks
+  std::int64_t rows = 0, cols = 0;
+  std::int64_t first = 0;       // columns of the first block that come before the first; less than a block
+  std::int64_t ld = 0;          // columns from row to row, whole blocks
+  const float* bias = nullptr;  // (rows), added to the finished sum; null: none
+};
+
+// y (m, rows) = x (m, cols) . w^T + bias, threads sharing the rows of w. bad_input where sizes or dtype cannot be. y
+// overlaps nothing.
+void quant_matmul(ThreadPool& threads, std::int64_t m, const QuantWeight& w, const float* x, std::int64_t ldx, float* y,
+                  std::int64_t ldy);
+
+// The same by plain loops and in double precision: weights widened, activations rounded as above. The test of the
+// others.
+void quant_matmul_naive(std::int64_t m, const QuantWeight& w, const float* x, std::int64_t ldx, double* y,
+                        std::int64_t ldy);
+
+}  // namespace weft

@@ -1,0 +1,197 @@
+#include "weft/kernel/quant/quant_rows.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
+#include "weft/base/refusal_test.h"
+#include "weft/base/thread_pool.h"
+#include "weft/kernel/quant/variant.h"
+#include "weft/kernel/random_test.h"
+
+namespace weft {
+namespace {
+
+constexpr Dtype kFormats[] = {Dtype::q8_0, Dtype::q4_0, Dtype::q4_k, Dtype::q6_k};
+
+// Weights of a size that real ones have, in a buffer that ends with them: an overrun shows under ASan.
+std::vector<std::byte> random_blocks(Dtype dtype, std::int64_t rows, std::int64_t cols, unsigned seed) {
+  const std::vector<float> values = random_floats(rows * cols, seed, -0.1f, 0.15f);
+  std::vector<std::byte> bytes(num(row_bytes(dtype, rows * cols)));
+  quantise(dtype, rows * cols, values.data(), bytes.data());
+  return bytes;
+}
+
+std::vector<const QuantVariant*> all_variants() {
+  std::vector<const QuantVariant*> all;
+  for (const Isa isa : reachable_isas())
+    for (const QuantVariant* one : quant_variants(isa)) all.push_back(one);
+  return all;
+}
+
+// y by one variant, rows and vectors as given.
+std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const QuantWeight& w, const float* x,
+                              std::int64_t ldx) {
+  const std::int64_t used = (w.first + w.cols + 31) / 32, parts = (used + 7) / 8 * 8;
+  std::vector<std::int8_t> bytes(num(m * parts * 32));
+  std::vector<std::int32_t> offsets(num(m * parts * 8));
+  std::vector<float> scales(num(m * parts)), sums(num(m * parts)), y(num(m * w.rows));
+  for (std::int64_t i = 0; i < m; ++i)
+    variant.round({x + i * ldx, w.cols, w.first, w.dtype},
+                  {parts, bytes.data() + i * parts * 32, offsets.data() + i * parts * 8, scales.data() + i * parts,
+                   sums.data() + i * parts});
+  variant.dot({w.data, w.dtype, w.rows, row_bytes(w.dtype, w.ld), w.first / 32, used},
+              {m, {parts, bytes.data(), offsets.data(), scales.data(), sums.data()}, y.data(), w.rows});
+  return y;
+}
+
+void expect_near(const std::vector<float>& y, const std::vector<double>& exact, const std::string& what) {
+  double largest = 0;
+  for (const double value : exact) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], exact[i], 1e-5 * largest + 1e-9) << what << " " << i;
+}
+
+TEST(QuantRows, AgreeWithTheReferenceWithTheSameBitsOnEveryVariant) {
+  for (const Dtype dtype : kFormats)
+    for (const std::int64_t rows : {1, 3, 9})
+      for (const std::int64_t cols : {32, 64, 96, 256, 288, 768, 1408}) {
+        if (cols % block_shape(dtype).values != 0 && cols != 1408) continue;
+        const std::int64_t ld = (cols + 255) / 256 * 256;
+        const std::vector<std::byte> w = random_blocks(dtype, rows, ld, 1);
+        const QuantWeight weight{w.data(), dtype, rows, cols, 0, ld};
+        for (const std::int64_t m : {1, 2, 3, 5}) {
+          const std::vector<float> x = random_floats(m * (cols + 3), 2);
+          std::vector<double> exact(num(m * rows));
+          quant_matmul_naive(m, weight, x.data(), cols + 3, exact.data(), rows);
+          const std::vector<float> best = by_variant(quant_variant(), m, weight, x.data(), cols + 3);
+          expect_near(best, exact, std::string(to_string(dtype)) + " " + std::to_string(cols));
+          for (const QuantVariant* variant : all_variants())
+            ASSERT_TRUE(same_bits(best, by_variant(*variant, m, weight, x.data(), cols + 3)))
+                << variant->name << " " << to_string(dtype) << " " << cols << " " << m;
+        }
+      }
+}
+
+// A row cut anywhere: the sum over the cuts is the whole, and each cut reads nothing that is not its own block's.
+TEST(QuantRows, TakeAnyPartOfARow) {
+  const std::int64_t rows = 5, whole = 1024;
+  for (const Dtype dtype : kFormats) {
+    const std::vector<std::byte> w = random_blocks(dtype, rows, whole, 3);
+    const BlockShape block = block_shape(dtype);
+    for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 128},
+                                     {128, 256},
+                                     {352, 704},
+                                     {32, 64},
+                                     {224, 288},
+                                     {96, 1024},
+                                     {80, 160},
+                                     {17, 18},
+                                     {1000, 1024}}) {
+      const std::int64_t first_block = begin / block.values, last_block = (end + block.values - 1) / block.values;
+      const std::int64_t blocks = last_block - first_block;
+      std::vector<std::byte> part(num(rows * blocks * block.bytes));  // no more than the cut's blocks
+      for (std::int64_t r = 0; r < rows; ++r)
+        std::memcpy(part.data() + r * blocks * block.bytes,
+                    w.data() + r * row_bytes(dtype, whole) + first_block * block.bytes, num(blocks * block.bytes));
+      const QuantWeight weight{part.data(),          dtype, rows, end - begin, begin - first_block * block.values,
+                               blocks * block.values};
+      const std::vector<float> x = random_floats(2 * (end - begin), 4);
+      std::vector<double> exact(num(2 * rows));
+      quant_matmul_naive(2, weight, x.data(), end - begin, exact.data(), rows);
+      const std::vector<float> best = by_variant(quant_variant(), 2, weight, x.data(), end - begin);
+      expect_near(best, exact, std::string(to_string(dtype)) + " from " + std::to_string(begin));
+      for (const QuantVariant* variant : all_variants())
+        ASSERT_TRUE(same_bits(best, by_variant(*variant, 2, weight, x.data(), end - begin)))
+            << variant->name << " " << to_string(dtype) << " " << begin << " to " << end;
+    }
+  }
+}
+
+TEST(QuantRows, BitsDependNeitherOnThreadsNorOnTheBatch) {
+  const std::int64_t rows = 203, cols = 512, m = 23;
+  const std::vector<float> x = random_floats(m * cols, 5), bias = random_floats(rows, 6);
+  for (const Dtype dtype : kFormats) {
+    const std::vector<std::byte> w = random_blocks(dtype, rows, cols, 7);
+    const QuantWeight weight{w.data(), dtype, rows, cols, 0, cols, bias.data()};
+    ThreadPool one(1), three(3);
+    std::vector<float> batched(num(m * rows)), shared(num(m * rows)), single(num(m * rows));
+    quant_matmul(one, m, weight, x.data(), cols, batched.data(), rows);
+    quant_matmul(three, m, weight, x.data(), cols, shared.data(), rows);
+    for (std::int64_t i = 0; i < m; ++i)
+      quant_matmul(i % 2 == 0 ? one : three, 1, weight, x.data() + i * cols, cols, single.data() + i * rows, rows);
+    EXPECT_TRUE(same_bits(batched, shared)) << to_string(dtype);
+    EXPECT_TRUE(same_bits(batched, single)) << to_string(dtype);
+    std::vector<double> exact(num(m * rows));
+    quant_matmul_naive(m, weight, x.data(), cols, exact.data(), rows);
+    expect_near(batched, exact, std::string(to_string(dtype)));
+  }
+}
+
+// The largest integers of both sides: nothing saturates on the way.
+TEST(QuantRows, TheLargestIntegersDoNotOverflow) {
+  const std::int64_t cols = 256;
+  for (const Dtype dtype : kFormats)
+    for (const int sign : {-1, 1}) {
+      std::vector<std::byte> w(num(row_bytes(dtype, cols)), std::byte{0});
+      const BlockShape block = block_shape(dtype);
+      for (std::int64_t b = 0; b < cols / block.values; ++b) {
+        std::byte* at = w.data() + b * block.bytes;
+        std::memset(at,
+                    sign < 0 && dtype == Dtype::q8_0 ? 0x80
+                    : sign < 0                       ? 0
+                    : dtype == Dtype::q8_0           ? 0x7f
+                                                     : 0xff,
+                    num(block.bytes));
+        const std::uint16_t one = 0x3c00;  // as a half
+        for (const int place : dtype == Dtype::q6_k ? std::vector<int>{208} : std::vector<int>{0})
+          std::memcpy(at + place, &one, 2);
+        if (dtype == Dtype::q4_k) std::memcpy(at + 2, &one, 2);
+        if (dtype == Dtype::q6_k) std::memset(at + 192, 0x80, 16);
+      }
+      const std::vector<float> x(num(cols), 127.0f * static_cast<float>(sign));
+      const QuantWeight weight{w.data(), dtype, 1, cols, 0, cols};
+      double exact = 0;
+      quant_matmul_naive(1, weight, x.data(), cols, &exact, 1);
+      for (const QuantVariant* variant : all_variants())
+        EXPECT_NEAR(by_variant(*variant, 1, weight, x.data(), cols)[0], exact, 1e-5 * std::abs(exact) + 1e-9)
+            << variant->name << " " << to_string(dtype);
+    }
+}
+
+TEST(QuantRows, ZeroSmallAndInfiniteActivations) {
+  const std::int64_t cols = 256;
+  const std::vector<std::byte> w = random_blocks(Dtype::q4_k, 2, cols, 8);
+  const QuantWeight weight{w.data(), Dtype::q4_k, 2, cols, 0, cols};
+  for (const QuantVariant* variant : all_variants()) {
+    EXPECT_EQ(by_variant(*variant, 1, weight, std::vector<float>(256, 0.0f).data(), cols)[0], 0.0f);
+    EXPECT_EQ(by_variant(*variant, 1, weight, std::vector<float>(256, 1e-40f).data(), cols)[1], 0.0f);
+    std::vector<float> x(256, 1.0f);
+    x[40] = INFINITY;
+    EXPECT_TRUE(std::isnan(by_variant(*variant, 1, weight, x.data(), cols)[0])) << variant->name;
+    x[40] = NAN;
+    EXPECT_TRUE(std::isnan(by_variant(*variant, 1, weight, x.data(), cols)[1])) << variant->name;
+  }
+}
+
+TEST(QuantRows, WrongSizesAreRefused) {
+  ThreadPool threads(1);
+  float x[512] = {}, y[4] = {};
+  std::byte w[1024] = {};
+  const auto said = [&](const QuantWeight& weight, std::int64_t ldx = 512) {
+    return refusal([&] { quant_matmul(threads, 1, weight, x, ldx, y, 4); });
+  };
+  EXPECT_EQ(said({w, Dtype::bf16, 1, 32, 0, 32}),
+            "the weights of a product in blocks are bf16; use q8_0, q4_0, q4_k or q6_k");
+  EXPECT_NE(said({w, Dtype::q4_k, 1, 256, 0, 128}), "did not throw");
+  EXPECT_NE(said({w, Dtype::q8_0, 1, 32, 32, 64}), "did not throw") << "the first block has the first column";
+  EXPECT_NE(said({w, Dtype::q4_k, 1, 256, 128, 256}), "did not throw");
+  EXPECT_NE(said({w, Dtype::q8_0, 1, 64, 0, 64}, 63), "did not throw");
+  EXPECT_NE(said({w, Dtype::q8_0, -1, 64, 0, 64}), "did not throw");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,66 @@
+// The inner loops of products with weights in blocks, compiled once for each instruction set, as those of
+// weft/kernel/variant.h are: variant.inc holds the text. avx512 comes with VNNI and without it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/base/dtype.h"
+#include "weft/kernel/isa.h"
+
+namespace weft {
+
+// Rows of activations as bytes. All arrays begin with the part that has the first column of w's first block, and a row
+// is a whole number of steps of kStepParts long; what no column is in is zero.
+struct RoundedRows {
+  std::int64_t parts = 0;           // to a row: a multiple of kStepParts
+  std::int8_t* bytes = nullptr;     // (m, parts, 32)
+  std::int32_t* offsets = nullptr;  // (m, parts, 8): of four bytes each, minus their sum times what the format adds to
+                                    // its integers to make them unsigned
+  float* scales = nullptr;          // (m, parts)
+  float* sums = nullptr;            // (m, parts): scale times the sum of the bytes
+};
+
+inline constexpr std::int64_t kStepParts = 8;  // a block of 256, or eight of 32
+
+struct RoundTask {
+  const float* x;
+  std::int64_t count;   // values
+  std::int64_t before;  // zeros before them
+  Dtype dtype;          // of the weights
+};
+
+struct QuantRows {
+  const std::byte* w;
+  Dtype dtype;
+  std::int64_t count, row_bytes;
+  std::int64_t begin, end;  // parts of a row that are read
+};
+
+struct QuantVectors {
+  std::int64_t m;
+  RoundedRows x;
+  float* y;  // (m, rows) with ldy
+  std::int64_t ldy;
+};
+
+struct QuantVariant {
+  const char* name;
+  void (*round)(const RoundTask& task, const RoundedRows& out);  // one row
+  void (*dot)(const QuantRows& rows, const QuantVectors& vectors);
+};
+
+extern const QuantVariant kBaselineQuant;
+#if defined(__x86_64__)
+extern const QuantVariant kAvx2Quant;
+extern const QuantVariant kAvx512Quant;
+extern const QuantVariant kVnniQuant;
+#elif defined(__aarch64__)
+extern const QuantVariant kNeonQuant;
+#endif
+
+std::vector<const QuantVariant*> quant_variants(Isa isa);  // of one of reachable_isas(), best last
+const QuantVariant& quant_variant();                       // the best of best_isa()
+
+}  // namespace weft
