@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "weft/base/error.h"
-#include "weft/base/quant/half.h"
 
 namespace weft {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 float half_at(const std::uint8_t* p) {
   std::uint16_t bits;
   std::memcpy(&bits, p, sizeof bits);
-  return half_to_float(bits);
+  return to_float(f16{bits});
 }
 
 void part_q8_0(const std::uint8_t* block, float* out) {

@@ -7,37 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
-#include "weft/base/quant/half.h"
 #include "weft/base/refusal_test.h"
 
 namespace weft {
 namespace {
 
 constexpr Dtype kBlockedDtypes[] = {Dtype::q8_0, Dtype::q4_0, Dtype::q4_k, Dtype::q6_k};
-
-TEST(Half, EveryOneSurvivesTheWayThroughFloat) {
-  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-    const auto half = static_cast<std::uint16_t>(bits);
-    const float wide = half_to_float(half);
-    if (std::isnan(wide))
-      EXPECT_TRUE(std::isnan(half_to_float(float_to_half(wide))));
-    else
-      EXPECT_EQ(float_to_half(wide), half);
-  }
-}
-
-TEST(Half, RoundsToTheNearestAndTiesToEven) {
-  for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {  // between every two neighbours
-    const float low = half_to_float(static_cast<std::uint16_t>(bits));
-    const float high = half_to_float(static_cast<std::uint16_t>(bits + 1));
-    const float middle = low + (high - low) / 2;
-    ASSERT_EQ(float_to_half(middle), bits + (bits & 1)) << bits;
-    ASSERT_EQ(float_to_half(std::nextafter(middle, 0.0f)), bits);
-    ASSERT_EQ(float_to_half(-std::nextafter(middle, INFINITY)), (bits + 1) | 0x8000u);
-  }
-  EXPECT_EQ(float_to_half(65520), 0x7c00);  // beyond the largest: infinity
-  EXPECT_EQ(float_to_half(-INFINITY), 0xfc00);
-}
 
 TEST(Blocks, RowsAreCountedInWholeBlocks) {
   EXPECT_EQ(row_bytes(Dtype::q8_0, 64), 68);

@@ -9,7 +9,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/quant/blocks.h"
-#include "weft/base/quant/half.h"
 
 namespace weft {
 namespace {
@@ -19,9 +18,9 @@ constexpr float kTryStep = 0.09f;
 
 // `value` as a half at p; what a reader makes of it.
 float put_half(float value, std::uint8_t* p) {
-  const std::uint16_t bits = float_to_half(value);
+  const std::uint16_t bits = to_f16(value).bits;
   std::memcpy(p, &bits, sizeof bits);
-  return half_to_float(bits);
+  return to_float(f16{bits});
 }
 
 int nearest(float value, int low, int high) {

@@ -1,17 +1,16 @@
 // Half precision, bf16 and blocks to f32, halves without branches so that the compiler makes vectors of the loops.
-#include <bit>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/quant/blocks.h"
-#include "weft/base/quant/half.h"
 #include "weft/io/tensor/safetensors.h"
 
 namespace weft {
 namespace {
 
-float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+float from_bf16(std::uint16_t bits) { return to_float(bf16{bits}); }
+float from_f16(std::uint16_t bits) { return to_float(f16{bits}); }
 
 template <float (*from)(std::uint16_t)>
 void widen_halves(const std::byte* data, std::int64_t count, float* out) {
@@ -36,7 +35,7 @@ void widen(const StoredTensor& tensor, std::int64_t first, std::int64_t count, f
       std::memcpy(out, data, num(count) * sizeof(float));
       break;
     case StoredDtype::f16:
-      widen_halves<half_to_float>(data, count, out);
+      widen_halves<from_f16>(data, count, out);
       break;
     case StoredDtype::bf16:
       widen_halves<from_bf16>(data, count, out);

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "weft/base/quant/blocks.h"
-#include "weft/base/quant/half.h"
 #include "weft/kernel/quant/variant.h"
 
 // Around our text only: no inline function of a header may be compiled for a machine that may not be there.
