@@ -1,7 +1,6 @@
 // One pass of rows through the blocks. Buffers hold all rows, feed after feed; only rotary positions and attention look
 // at which sequence a row belongs to.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <vector>
 
@@ -31,15 +30,14 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
   for (std::int64_t i = 0; i < table.cols; ++i) out[i] = to_float(from[i]);
 }
 
-void multiply(ThreadPool& threads, std::int64_t rows, const Weight& weight, const float* bias, const float* x, float* y,
-              std::int64_t ldy) {
+}  // namespace
+
+void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
   if (weight.empty()) return;
   matmul(threads, rows,
          {.n = weight.rows, .k = weight.cols, .w = weight.data, .dtype = weight.dtype, .ldw = weight.ld, .bias = bias},
          x, weight.cols, y, ldy);
 }
-
-}  // namespace
 
 void Engine::State::check(std::span<const Feed> feeds) const {
   std::int64_t total = 0;
@@ -112,51 +110,6 @@ const float* Engine::State::normed_by(const NormWeight& weight, const float* x) 
   return normed.data();
 }
 
-void Engine::State::norm_heads(const BlockWeights& w, float* q, float* k, std::int64_t ld) {
-  const std::int64_t heads = shard().heads.size(), kv = shard().kv_heads.size();
-  parallel_rows(threads, rows, (heads + kv) * config().head_dim, [&](std::int64_t begin, std::int64_t end) {
-    norm_each_head(config(), w.q_norm, end - begin, heads, q + begin * ld, ld);
-    norm_each_head(config(), w.k_norm, end - begin, kv, k + begin * ld, ld);
-  });
-}
-
-// The norm over all heads needs what every rank's heads add to the sum of squares. A key head that several ranks have
-// counts for the rank that has the first of its query heads. Ranks without heads take part with zeros.
-void Engine::State::norm_all_heads(const BlockWeights& w, float* q, float* k, std::int64_t ld) {
-  const ModelConfig& c = config();
-  const std::int64_t d = c.head_dim, group = c.heads_per_kv(), q_cols = shard().heads.size() * d;
-  const std::int64_t kv_cols = shard().kv_heads.size() * d;
-  const std::int64_t first = shard().kv_heads.begin * group < shard().heads.begin ? d : 0;
-  const auto squares_in = [](const float* from, std::int64_t count) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]) * from[i];
-    return static_cast<float>(sum);
-  };
-  for (std::int64_t r = 0; r < rows; ++r) {
-    squares[at(2 * r)] = squares_in(q + r * ld, q_cols);
-    squares[at(2 * r + 1)] = squares_in(k + r * ld + first, kv_cols - std::min(first, kv_cols));
-  }
-  const float* all = squares.data();
-  std::int64_t ranks = 1, rank_rows = rows;
-  if (squares_few != nullptr) {
-    Op& op = rows <= few ? *squares_few : *squares_many;
-    op.run({.x = squares.data()}, {.rows = rows});
-    const Matrix y = op.output();
-    all = y.data, ranks = world.size(), rank_rows = y.rows / ranks;
-  }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    double sums[2] = {};
-    for (std::int64_t rank = 0; rank < ranks; ++rank)
-      for (std::int64_t i = 0; i < 2; ++i) sums[i] += static_cast<double>(all[(rank * rank_rows + r) * 2 + i]);
-    const auto finish = [&](float* row, std::int64_t cols, const float* weight, double sum, std::int64_t of) {
-      const auto scale = static_cast<float>(1 / std::sqrt(sum / static_cast<double>(of) + c.norm_eps));
-      for (std::int64_t j = 0; j < cols; ++j) row[j] = row[j] * scale * weight[j];
-    };
-    finish(q + r * ld, q_cols, w.q_norm, sums[0], c.heads * d);
-    finish(k + r * ld, kv_cols, w.k_norm, sums[1], c.kv_heads * d);
-  }
-}
-
 // What a half of a block adds to the residual is scaled in front of its projection; biases are scaled already.
 void Engine::State::scale_addition(float* rows_of, std::int64_t width) {
   const auto scale = static_cast<float>(config().design.residual_scale);
@@ -166,50 +119,19 @@ void Engine::State::scale_addition(float* rows_of, std::int64_t width) {
   });
 }
 
-// x -> attended.
-void Engine::State::attend(std::int64_t block, const float* x) {
-  const BlockWeights& w = model.block(block);
-  const std::int64_t d = config().head_dim, heads = shard().heads.size(), kv = shard().kv_heads.size();
-  const std::int64_t ld = (heads + 2 * kv) * d;
-  float *q = qkv.data(), *k = q + heads * d, *v = k + kv * d;
-  multiply(threads, rows, w.q, w.q_bias, x, q, ld);
-  multiply(threads, rows, w.k, w.k_bias, x, k, ld);
-  multiply(threads, rows, w.v, w.v_bias, x, v, ld);
-  if (config().design.qk_norm == QkNorm::whole) norm_all_heads(w, q, k, ld);
-  if (attention.empty()) return;
-  if (config().design.qk_norm == QkNorm::head) norm_heads(w, q, k, ld);
-  const RopeTable* rope = attention.rope(block);
-  CachedAttention& cached = attention.of(block);
-  attention_rows.clear();
-  for (const Run& run : runs) {
-    const std::int64_t at = run.first * ld;
-    if (rope != nullptr)
-      parallel_rows(threads, run.rows, (heads + kv) * d, [&](std::int64_t begin, std::int64_t end) {
-        rope->apply(run.position + begin, end - begin, heads, q + at + begin * ld, ld);
-        rope->apply(run.position + begin, end - begin, kv, k + at + begin * ld, ld);
-      });
-    const KvCache memory = cache(block, run.sequence);
-    cached.append(memory, run.position, run.rows, k + at, ld, v + at, ld);
-    attention_rows.push_back(
-        {memory, run.position, run.rows, q + at, attended.data() + run.first * shard().attention_width});
-  }
-  cached.run(threads, attention_rows, ld, shard().attention_width);
-  scale_addition(attended.data(), shard().attention_width);
-}
-
 // x -> activated.
 void Engine::State::feed_forward(const BlockWeights& w, const float* x) {
   const std::int64_t cols = shard().mlp.size(), width = shard().mlp_width;
   const Activation activation = config().design.activation;
   if (cols == 0) return;
   if (!config().gated()) {
-    multiply(threads, rows, w.up, w.up_bias, x, activated.data(), width);
+    multiply(w.up, w.up_bias, x, activated.data(), width);
     parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
       apply(end - begin, cols, {.activation = activation}, activated.data() + begin * width, width);
     });
   } else {
-    multiply(threads, rows, w.gate, w.gate_bias, x, wide.data(), 2 * cols);
-    multiply(threads, rows, w.up, w.up_bias, x, wide.data() + cols, 2 * cols);
+    multiply(w.gate, w.gate_bias, x, wide.data(), 2 * cols);
+    multiply(w.up, w.up_bias, x, wide.data() + cols, 2 * cols);
     parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
       gate(end - begin, cols, activation, wide.data() + begin * 2 * cols, 2 * cols, activated.data() + begin * width,
            width);
@@ -249,7 +171,7 @@ const float* Engine::State::add_half(Projection projection, std::int64_t block, 
 
 // This rank's part of the attention's output, without its bias.
 void Engine::State::keep_attention(const BlockWeights& w) {
-  multiply(threads, rows, w.o, nullptr, attended.data(), kept.data(), config().hidden);
+  multiply(w.o, nullptr, attended.data(), kept.data(), config().hidden);
 }
 
 // x -> the block's output. A dropped block's mlp reads x and this rank's part of the attention output alone; what the

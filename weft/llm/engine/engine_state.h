@@ -1,4 +1,4 @@
-// What an engine keeps between calls. Of the library: engine.cc, engine_forward.cc and engine_head.cc share it.
+// What an engine keeps between calls. Of the library: engine*.cc share it.
 #pragma once
 
 #include <map>
@@ -51,16 +51,19 @@ struct Engine::State {
   void embed(std::span<const Feed> feeds);
   void norm(const NormWeight& weight, const float* x, float* y);
   void run_blocks(std::int64_t first, std::int64_t last, const float* x);
+  void multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy);
   const float* normed_by(const NormWeight& weight, const float* x);
-  void attend(std::int64_t block, const float* x);
-  void norm_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
-  void norm_all_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
   void feed_forward(const BlockWeights& weights, const float* x);
   void scale_addition(float* rows_of, std::int64_t width);
   const float* reduce(Projection projection, std::int64_t block, const float* x);
   const float* add_half(Projection projection, std::int64_t block, const float* x);
   void keep_attention(const BlockWeights& weights);
   const float* run_block(std::int64_t block, const float* x);
+
+  // engine_attention.cc
+  void attend(std::int64_t block, const float* x);
+  void norm_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
+  void norm_all_heads(const BlockWeights& weights, float* q, float* k, std::int64_t ld);
 
   // engine_head.cc
   void head_logits(std::span<const int> of);

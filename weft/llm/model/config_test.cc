@@ -117,6 +117,7 @@ TEST(Config, RefusesEveryKeyThatWouldChangeTheResult) {
       {"gemma3_text", "attn_logit_softcapping", "50.0"},
       {"phi3", "attention_bias", "true"},
       {"phi3", "mlp_bias", "true"},
+      {"phi3", "lm_head_bias", "true"},
       {"olmo2", "clip_qkv", "8.0"},
       {"granite", "logits_scaling", "0"},
       {"smollm3", "no_rope_layers", "[1]"},

@@ -8,7 +8,6 @@
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
-namespace {
 
 void read_sizes(ConfigReader* r, ModelConfig* c) {
   c->hidden = r->integer("hidden_size", 1, kMostColumns);
@@ -23,6 +22,12 @@ void own_head_dim(const ConfigReader& r, ModelConfig* c) {
               c->hidden, c->heads);
   c->head_dim = c->hidden / c->heads;
 }
+
+void one_rope(ConfigReader* r, ModelConfig* c, const RopeDefaults& defaults) {
+  c->design.rotaries = {read_rope(r, *c, defaults)};
+}
+
+namespace {
 
 // `head_dim` where the file has none; 0: hidden / heads.
 void read_heads(ConfigReader* r, ModelConfig* c, std::int64_t head_dim = 0) {
@@ -51,10 +56,6 @@ void read_biases(ConfigReader* r, ModelConfig* c) {
 }
 
 void same_blocks(ModelConfig* c, const BlockDesign& block) { c->design.blocks.assign(num(c->blocks), block); }
-
-void one_rope(ConfigReader* r, ModelConfig* c, const RopeDefaults& defaults = {}) {
-  c->design.rotaries = {read_rope(r, *c, defaults)};
-}
 
 // "layer_types" where the file has them: true for blocks with a window. `otherwise(i)` where it has none.
 template <typename Otherwise>
@@ -197,6 +198,8 @@ void read_phi3(ConfigReader* r, ModelConfig* c) {
   c->tied_head = r->flag_or("tie_word_embeddings", false);
   r->must_be("attention_bias", false, "this family has no biases");
   r->must_be("mlp_bias", false, "this family has no biases");
+  r->must_be("lm_head_bias", false, "a head with a bias is not supported");
+  for (const char* key : {"full_attn_mod", "interpolate_factor"}) r->ignore(key);  // transformers does not read them
   same_blocks(c, {.window = r->integer_or("sliding_window", 0, 1, kMostTokens)});
   one_rope(r, c);
 }
@@ -240,74 +243,6 @@ void read_smollm3(ConfigReader* r, ModelConfig* c) {
   set_windows(c, sliding_blocks(r, *c, [&](std::int64_t i) { return used && turned[at(i)] == 0; }), used ? window : 0);
   for (std::int64_t i = 0; i < c->blocks; ++i) c->design.blocks[at(i)].rotary = turned[at(i)] == 1 ? 0 : -1;
   one_rope(r, c, {.theta = 2e6});
-}
-
-// LayerNorm, no gate, and a head per key: GPT-2, GPT-NeoX, OPT.
-void set_plain(ModelConfig* c, const TensorNames& names, std::string_view root) {
-  c->names = &names;
-  c->root = root;
-  c->design.norm = NormKind::layer;
-  c->design.gated = false;
-  c->kv_heads = c->heads;
-}
-
-void read_gpt2(ConfigReader* r, ModelConfig* c) {
-  c->hidden = r->integer("n_embd", 1, kMostColumns);
-  c->blocks = r->integer("n_layer", 1, kMostLayers);
-  c->heads = r->integer("n_head", 1, kMostColumns);
-  c->max_positions = r->integer("n_positions", 1, kMostTokens);
-  set_plain(c, kGpt2Names, "transformer.");
-  own_head_dim(*r, c);
-  c->intermediate = r->integer_or("n_inner", 4 * c->hidden, 1, kMostColumns);
-  c->norm_eps = r->number_or("layer_norm_epsilon", 1e-5, 0, 1);
-  Design& d = c->design;
-  d.activation = r->activation("activation_function", "gelu_new");
-  d.learned_positions = 0;
-  d.qkv_bias = d.output_bias = d.mlp_bias = true;
-  c->tied_head = r->flag_or("tie_word_embeddings", true);
-  if (!r->flag_or("scale_attn_weights", true)) d.attention_scale = 1;
-  r->must_be("scale_attn_by_inverse_layer_idx", false, "scores that shrink from layer to layer are not supported");
-  r->must_be("add_cross_attention", false, "attention to an encoder is not supported");
-  for (const char* key : {"n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
-                          "summary_proj_to_labels", "summary_type", "summary_use_proj"})
-    r->ignore(key);
-}
-
-void read_gpt_neox(ConfigReader* r, ModelConfig* c) {
-  read_sizes(r, c);
-  set_plain(c, kNeoxNames, "gpt_neox.");
-  c->head = "embed_out.weight";
-  own_head_dim(*r, c);
-  c->intermediate = r->integer("intermediate_size", 1, kMostColumns);
-  c->norm_eps = r->number_or("layer_norm_eps", 1e-5, 0, 1);
-  Design& d = c->design;
-  d.activation = r->activation("hidden_act", "gelu");
-  d.parallel = r->flag_or("use_parallel_residual", true);
-  d.qkv_bias = d.output_bias = r->flag_or("attention_bias", true);
-  d.mlp_bias = true;
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
-  one_rope(r, c, {.turned = 0.25, .theta_key = "rotary_emb_base", .turned_key = "rotary_pct"});
-}
-
-void read_opt(ConfigReader* r, ModelConfig* c) {
-  read_sizes(r, c);
-  set_plain(c, kOptNames, "model.decoder.");
-  own_head_dim(*r, c);
-  c->intermediate = r->integer("ffn_dim", 1, kMostColumns);
-  Design& d = c->design;
-  d.activation = r->activation("activation_function", "relu");
-  d.learned_positions = 2;  // two rows for padding in front
-  c->tied_head = r->flag_or("tie_word_embeddings", true);
-  d.qkv_bias = d.output_bias = d.mlp_bias = r->flag_or("enable_bias", true);
-  r->must_be("do_layer_norm_before", true, "norms behind the residual (OPT-350m) are not supported");
-  r->must_be("_remove_final_layer_norm", false, "a model without its last norm is not supported");
-  r->must_be("layer_norm_elementwise_affine", true, "norms without weights are not supported");
-  const std::int64_t embedded = r->integer_or("word_embed_proj_dim", c->hidden, 1, kMostColumns);
-  if (embedded != c->hidden)
-    bad_input(
-        "{}: \"word_embed_proj_dim\" is {} and \"hidden_size\" {}: projected embeddings (OPT-350m) are not supported; "
-        "use another size of OPT",
-        r->where(), embedded, c->hidden);
 }
 
 constexpr Family kFamilies[] = {
