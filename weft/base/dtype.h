@@ -17,10 +17,10 @@ inline constexpr std::int64_t kInt8Block = 32, kInt8BlockBytes = 34;
 
 // Of the formats of weights in blocks (quant/blocks.h), one block: 32 or 256 values that share their scales. Of all
 // others, one value.
-struct BlockShape {
+struct DtypeBlock {
   std::int64_t values, bytes;
 };
-constexpr BlockShape block_shape(Dtype dtype);
+constexpr DtypeBlock block_shape(Dtype dtype);
 
 // Bytes of one value. Of q8_0, q4_0, q4_k and q6_k, which have no such number, 0: see row_bytes.
 constexpr std::int64_t size_of(Dtype dtype) {
@@ -48,7 +48,7 @@ constexpr std::int64_t size_of(Dtype dtype) {
   return 0;
 }
 
-constexpr BlockShape block_shape(Dtype dtype) {
+constexpr DtypeBlock block_shape(Dtype dtype) {
   switch (dtype) {
     case Dtype::q8_0:
       return {32, 34};

@@ -64,7 +64,7 @@ void part_of(Dtype dtype, const std::uint8_t* block, int s, float* out) {
 
 void dequantise(Dtype dtype, const std::byte* row, std::int64_t first, std::int64_t count, float* out) {
   if (!is_blocked(dtype)) bad_input("{} is no format of blocks; use q8_0, q4_0, q4_k or q6_k", to_string(dtype));
-  const BlockShape shape = block_shape(dtype);
+  const DtypeBlock shape = block_shape(dtype);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(row);
   float part[kPart];
   for (std::int64_t done = 0; done < count;) {

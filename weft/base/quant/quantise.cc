@@ -163,7 +163,7 @@ void block_q6_k(const float* x, std::uint8_t* out) {
 
 void quantise(Dtype dtype, std::int64_t count, const float* values, std::byte* out) {
   if (!is_blocked(dtype)) bad_input("{} is no format of blocks; use q8_0, q4_0, q4_k or q6_k", to_string(dtype));
-  const BlockShape shape = block_shape(dtype);
+  const DtypeBlock shape = block_shape(dtype);
   if (count < 0 || count % shape.values != 0)
     bad_input("{} values are no whole number of {} blocks of {}; use another format", count, to_string(dtype),
               shape.values);

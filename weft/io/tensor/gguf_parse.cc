@@ -201,7 +201,7 @@ class GgufParser {
   }
 
   std::size_t bytes_of(const StoredTensor& tensor, const char* type) const {
-    const BlockShape block = block_shape(tensor.dtype);
+    const DtypeBlock block = block_shape(tensor.dtype);
     const std::int64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
     if (row % block.values != 0)
       bad_input("{}: tensor {} has rows of {} values, no whole number of {} blocks of {}; the file is damaged",

@@ -23,8 +23,8 @@ enum class StoredDtype { f32, f16, bf16, q8_0, q4_0, q4_k, q6_k };  // those in 
 
 std::string_view to_string(StoredDtype dtype);
 // Of one value; of one in blocks the values of a block share its bytes (base/quant/blocks.h).
-constexpr BlockShape block_shape(StoredDtype dtype) {
-  constexpr BlockShape kShapes[] = {{1, 4},
+constexpr DtypeBlock block_shape(StoredDtype dtype) {
+  constexpr DtypeBlock kShapes[] = {{1, 4},
                                     {1, 2},
                                     {1, 2},
                                     block_shape(Dtype::q8_0),

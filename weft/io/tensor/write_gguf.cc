@@ -63,7 +63,7 @@ std::uint32_t type_number(StoredDtype dtype) {
 }
 
 std::size_t tensor_bytes(const GgufTensor& tensor, const std::string& path) {
-  const BlockShape block = block_shape(tensor.dtype);
+  const DtypeBlock block = block_shape(tensor.dtype);
   std::size_t values = 1;
   bool fits = !tensor.shape.empty() && tensor.shape.size() <= 4 && tensor.shape.back() % block.values == 0;
   for (const std::int64_t extent : tensor.shape)

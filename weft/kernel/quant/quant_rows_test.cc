@@ -81,7 +81,7 @@ TEST(QuantRows, TakeAnyPartOfARow) {
   const std::int64_t rows = 5, whole = 1024;
   for (const Dtype dtype : kFormats) {
     const std::vector<std::byte> w = random_blocks(dtype, rows, whole, 3);
-    const BlockShape block = block_shape(dtype);
+    const DtypeBlock block = block_shape(dtype);
     for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 128},
                                      {128, 256},
                                      {352, 704},
@@ -137,7 +137,7 @@ TEST(QuantRows, TheLargestIntegersDoNotOverflow) {
   for (const Dtype dtype : kFormats)
     for (const int sign : {-1, 1}) {
       std::vector<std::byte> w(num(row_bytes(dtype, cols)), std::byte{0});
-      const BlockShape block = block_shape(dtype);
+      const DtypeBlock block = block_shape(dtype);
       for (std::int64_t b = 0; b < cols / block.values; ++b) {
         std::byte* at = w.data() + b * block.bytes;
         std::memset(at,
