@@ -1,5 +1,5 @@
-// Config files as they are published, sizes made small: every key of theirs is known, in the older spelling too, and the
-// description is the family's.
+// Config files as they are published, sizes made small: every key of theirs is known, in the older spelling too, and
+// the description is the family's.
 #include "weft/llm/model/families.h"
 
 #include <cmath>
