@@ -279,9 +279,9 @@ Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
   const std::string text = to_json(plan);
-  if (state_->prove && state_->proved.count(text) == 0) {
+  if (state_->prove && !state_->proved.has(text)) {
     require_runnable(plan, {state_->proof_budget});
-    state_->proved.insert(text);
+    state_->proved.add(text);
   }
   const Signalling signalling = agree(*state_, text, group);
   const Expander expander(plan);

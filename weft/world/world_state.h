@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "weft/plan/plan.h"
 #include "weft/transport/transport.h"
 #include "weft/world/op.h"
+#include "weft/world/proved.h"
 #include "weft/world/trace.h"
 #include "weft/world/window.h"
 #include "weft/world/world.h"
@@ -35,7 +35,7 @@ struct WorldState {
   Detail detail = Detail::flight;
   std::optional<TraceFile> trace;  // none: not asked for
   std::vector<CpuExecutor*> live;
-  std::set<std::string> proved;  // plans that have been verified, as text: the same op again costs no proof
+  Proved proved;
 
   WorldState(std::unique_ptr<Transport> transport, const WorldOptions& options);
   WorldState(Transport& transport, const WorldOptions& options);
