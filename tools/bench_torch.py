@@ -4,7 +4,10 @@
 
 With --page FILE the table between its marks <!-- figures --> and <!-- end --> is written anew.
 
-usage: torchrun --standalone --nproc-per-node 2 tools/bench_torch.py [--rounds 11] [--quick] [--json | --page FILE]
+--shapes instead: 40 shapes of linear_all_reduce against the better of gloo and panels, by which a program overlaps gloo
+by hand: the product of a part of the rows while the sum of the part before is under way.
+
+usage: torchrun --standalone --nproc-per-node 2 tools/bench_torch.py [--rounds 11] [--quick | --shapes] [--json | --page FILE]
 """
 
 import argparse
@@ -73,6 +76,57 @@ def calls_of(m, n, k, few):
     return calls, why
 
 
+ROWS, COLUMNS, DEPTHS, PANELS = (1, 4, 16, 64, 256, 1024, 2048, 4096), 1024, (32, 128, 512, 2048, 4096), 4
+
+
+def shape_calls(m, n, k):
+    x, w = torch.randn(m, k), torch.randn(n, k)
+
+    def gloo():
+        y = F.linear(x, w)
+        dist.all_reduce(y)
+        return y
+
+    def panels():
+        y = torch.empty(m, n)
+        works = []
+        for rows, part in zip(x.chunk(PANELS), y.chunk(PANELS)):
+            torch.mm(rows, w.t(), out=part)
+            works.append(dist.all_reduce(part, async_op=True))
+        for work in works:
+            work.wait()
+        return y
+
+    calls = {"gloo": gloo, "weft": lambda: weft.linear_all_reduce(x, w), "again": lambda: weft.linear_all_reduce(x, w)}
+    return calls | ({"panels": panels} if m >= PANELS else {})
+
+
+def many_shapes(options):
+    """One row per depth: Weft's time over the better of the others', for each number of rows."""
+    ratios = {}
+    with torch.no_grad():
+        for k in DEPTHS:
+            for m in ROWS:
+                flops = 2 * m * COLUMNS * k
+                took = contest(shape_calls(m, COLUMNS, k), options.rounds, repeats=max(1, min(100, int(5e8 / flops))))
+                best = min(took[who] for who in ("gloo", "panels") if who in took)
+                ratios[m, k] = took["weft"] / best, took["again"] / best
+    if dist.get_rank() != 0:
+        return
+    if options.json:
+        print(json.dumps([{"m": m, "n": COLUMNS, "k": k, "ratio": r, "again": a} for (m, k), (r, a) in ratios.items()]))
+        return
+    table = [[k, *(f"{ratios[m, k][0]:.2f}" for m in ROWS)] for k in DEPTHS]
+    within = sum(min(pair) <= 1.03 for pair in ratios.values())
+    body = "\n".join([f"{datetime.date.today()}, commit {commit()}, {machine()}, torch {torch.__version__}.", "",
+                      table_text(["k", *(f"{m} rows:" for m in ROWS)], table), "",
+                      f"{within} of {len(ratios)} shapes take at most 1.03 of the better one's time."])
+    if options.page:
+        options.page.write_text(between(options.page.read_text(), "<!-- shapes -->", body))
+    else:
+        print(body)
+
+
 def new_shape():
     start = time.perf_counter()
     weft.linear_all_reduce(torch.ones(1024 + new_shape.count, 64), torch.ones(1024, 64))
@@ -87,11 +141,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--quick", action="store_true", help="two shapes")
+    parser.add_argument("--shapes", action="store_true", help="40 shapes against the better of gloo and panels")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--page", type=pathlib.Path)
     options = parser.parse_args()
     dist.init_process_group("gloo")
     weft.init()
+    if options.shapes:
+        many_shapes(options)
+        dist.barrier()
+        return
     shapes = [(2048, 2048, k) for k in (128, 256, 512, 1024)] + [(1, 64, 16), (1, 1024, 256), (1, 4096, 1024)]
     rows = []
     with torch.no_grad():
