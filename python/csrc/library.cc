@@ -6,9 +6,13 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 
+#include "python/csrc/bags.h"
+#include "python/csrc/exchange.h"
+#include "python/csrc/own_plan.h"
 #include "python/csrc/plans.h"
 #include "python/csrc/product.h"
 #include "python/csrc/torch_tensor.h"
@@ -73,7 +77,10 @@ std::int64_t size_of_group(std::string group) {
 std::string explain(std::string op, std::int64_t m, std::int64_t n, std::int64_t k, bool bias, std::string group) {
   const auto lock = enter();
   Group& joined = group_of(group);
-  return choose_way({parse_call(op), m, n, k, bias}, joined.world(), joined.rates()).why;
+  const Call call = parse_call(op);
+  if (call == Call::embedding_bag_all_to_all)
+    bad_input("weft.explain prices products and collectives; {} has one way, fused", op);
+  return choose_way({call, m, n, k, bias}, joined.world(), joined.rates()).why;
 }
 
 std::string report(std::string group) {
@@ -143,21 +150,18 @@ Tensor alias_of(std::shared_ptr<Product> product, const float* y, const Sizes& s
 }
 
 // Of a fused product w lies as (n, k), row by row; torch's own takes it as it lies.
-Tensor run(const Shape& shape, const Tensor& x, const Tensor* w, const Tensor* bias, const std::string& group,
-           bool alias) {
+Tensor run(const Shape& shape, const Tensor& x, Operands operands, const std::string& group, bool alias) {
   Group& joined = group_of(group);
   const auto product = joined.product(shape);
   const Tensor rows = dense(x);
   const Tensor matrix = view_of(rows.data_ptr(), {shape.m, x.size(x.dim() - 1)}, {x.size(x.dim() - 1), 1});
-  std::optional<Tensor> weights, adds;
-  if (w != nullptr) weights = product->choice().way == Way::fused ? dense(*w) : *w;
-  if (bias != nullptr) adds = dense(*bias);
-  const Tensor* given_w = weights ? &*weights : nullptr;
-  const Tensor* given_bias = adds ? &*adds : nullptr;
+  if (operands.w && product->choice().way == Way::fused) operands.w = dense(*operands.w);
+  for (auto* read : {&operands.bias, &operands.residual})
+    if (*read) *read = dense(**read);
   const Sizes sizes = output_sizes(shape, x, joined.size());
-  if (alias) return alias_of(product, product->run(matrix, given_w, given_bias), sizes);
+  if (alias) return alias_of(product, product->run(matrix, operands), sizes);
   Tensor out = new_tensor(sizes);
-  product->run_into(static_cast<float*>(out.data_ptr()), matrix, given_w, given_bias);
+  product->run_into(static_cast<float*>(out.data_ptr()), matrix, operands);
   return out;
 }
 
@@ -172,7 +176,29 @@ template <Call call>
 Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group, bool alias) {
   const auto lock = enter();
   const Shape shape = checked(call, x, w, bias, group_of(group).size());
-  return run(shape, x, &w, bias ? &*bias : nullptr, group, alias);
+  return run(shape, x, {w, bias, {}}, group, alias);
+}
+
+// What only some calls ask for: how sums travel, and what is done with them at the end.
+Tensor linear_finished(std::string op, Tensor x, Tensor w, std::optional<Tensor> bias, std::optional<Tensor> residual,
+                       std::string activation, std::string wire, std::string group, bool alias) {
+  const auto lock = enter();
+  const Call call = parse_call(op);
+  const std::int64_t ranks = group_of(group).size();
+  if (!has_product(call) || call == Call::linear_all_to_all)
+    bad_input("weft.{} takes no activation, residual or wire; apply them to what it gives", op);
+  Shape shape = checked(call, x, w, bias, ranks);
+  shape.activation = parse_activation(activation);
+  shape.wire = parse_dtype(wire);
+  if (shape.wire != Dtype::f32 && call == Call::all_gather_linear)
+    bad_input("weft.{} sends rows and no sums: wire is {}, use f32", op, wire);
+  shape.residual = residual.has_value();
+  if (residual) require_f32(*residual, "residual", op.c_str());
+  if (residual && sizes_of(*residual) != output_sizes(shape, x, ranks))
+    bad_input(
+        "weft.{}: residual has {} elements in {} dimensions; give it the shape of the result, {} rows of {} columns",
+        op, residual->numel(), residual->dim(), rows_out(shape, ranks), shape.n);
+  return run(shape, x, {w, bias, residual}, group, alias);
 }
 
 // all_gather_linear, and the rows that it gathered, for whoever reads them too.
@@ -180,7 +206,7 @@ std::tuple<Tensor, Tensor> all_gather_linear_rows(Tensor x, Tensor w, std::optio
   const auto lock = enter();
   Group& joined = group_of(group);
   const Shape shape = checked(Call::all_gather_linear, x, w, bias, joined.size());
-  const Tensor y = run(shape, x, &w, bias ? &*bias : nullptr, group, false);
+  const Tensor y = run(shape, x, {w, bias, {}}, group, false);
   Sizes sizes = sizes_of(x);
   sizes.front() *= joined.size();
   const Tensor rows = new_tensor(sizes);
@@ -195,7 +221,54 @@ Tensor alone(Tensor x, std::string group, bool alias) {
   const std::int64_t ranks = group_of(group).size();
   require_f32(x, "x", name_of(call));
   check_rows(call, x, ranks);
-  return run({call, rows_of(x), x.size(x.dim() - 1), 0, false}, x, nullptr, nullptr, group, alias);
+  return run({call, rows_of(x), x.size(x.dim() - 1), 0, false}, x, {}, group, alias);
+}
+
+void check_exchanged(Call call, const Tensor& x) {
+  require_f32(x, "x", name_of(call));
+  if (x.dim() != 2 || x.size(1) == 0)
+    bad_input("weft.{}: x has {} dimensions; counts are of the rows of (m, k)", name_of(call), x.dim());
+}
+
+Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group) {
+  const auto lock = enter();
+  Group& joined = group_of(group);
+  check_exchanged(Call::linear_all_to_all, x);
+  check_linear(Call::linear_all_to_all, x, w, bias);
+  if (bias) bias = dense(*bias);
+  return exchange(joined, x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive)});
+}
+
+Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group) {
+  const auto lock = enter();
+  Group& joined = group_of(group);
+  check_exchanged(Call::all_to_all, x);
+  return exchange(joined, x, {Call::all_to_all, {}, std::move(send), std::move(receive)});
+}
+
+BagsCall bags_call(std::vector<Tensor> indices, std::vector<Tensor> offsets, const std::string& mode, Sizes tables_of) {
+  for (auto* list : {&indices, &offsets})
+    for (Tensor& tensor : *list) tensor = dense(tensor);
+  return {std::move(indices), std::move(offsets), parse_pooling(mode), std::move(tables_of)};
+}
+
+Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> indices, std::vector<Tensor> offsets,
+                                std::string mode, Sizes tables_of, std::string group) {
+  const auto lock = enter();
+  return pool(group_of(group), tables, bags_call(std::move(indices), std::move(offsets), mode, std::move(tables_of)));
+}
+
+std::vector<Tensor> embedding_bag_all_to_all_backward(Tensor grad, std::vector<Tensor> indices,
+                                                      std::vector<Tensor> offsets, Sizes rows, std::string mode,
+                                                      Sizes tables_of, std::string group) {
+  const auto lock = enter();
+  return pool_backward(group_of(group), grad, rows,
+                       bags_call(std::move(indices), std::move(offsets), mode, std::move(tables_of)));
+}
+
+Tensor run_own_plan(std::string plan, Tensor x, std::optional<Tensor> w, std::string group) {
+  const auto lock = enter();
+  return run_plan(group_of(group), plan, x, w);
 }
 
 }  // namespace
@@ -214,10 +287,23 @@ STABLE_TORCH_LIBRARY(weft, m) {
   m.def("linear_reduce_scatter(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
   m.def("all_gather_linear(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
   m.def("all_gather_linear_rows(Tensor x, Tensor w, Tensor? bias, str group) -> (Tensor, Tensor)");
+  m.def(
+      "linear_finished(str op, Tensor x, Tensor w, Tensor? bias, Tensor? residual, str activation, str wire, str "
+      "group, "
+      "bool alias=False) -> Tensor");
   m.def("all_reduce(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("reduce_scatter(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("all_gather(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("all_to_all(Tensor x, str group, bool alias=False) -> Tensor");
+  m.def("run_plan(str plan, Tensor x, Tensor? w, str group) -> Tensor");
+  m.def("linear_all_to_all(Tensor x, Tensor w, Tensor? bias, int[] send, int[] receive, str group) -> Tensor");
+  m.def("all_to_all_counts(Tensor x, int[] send, int[] receive, str group) -> Tensor");
+  m.def(
+      "embedding_bag_all_to_all(Tensor[] tables, Tensor[] indices, Tensor[] offsets, str mode, int[] tables_of, "
+      "str group) -> Tensor");
+  m.def(
+      "embedding_bag_all_to_all_backward(Tensor grad, Tensor[] indices, Tensor[] offsets, int[] rows, str mode, "
+      "int[] tables_of, str group) -> Tensor[]");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(weft, CompositeExplicitAutograd, m) {
@@ -237,9 +323,15 @@ STABLE_TORCH_LIBRARY_IMPL(weft, CPU, m) {
   m.impl("linear_all_reduce", TORCH_BOX(&linear<Call::linear_all_reduce>));
   m.impl("linear_reduce_scatter", TORCH_BOX(&linear<Call::linear_reduce_scatter>));
   m.impl("all_gather_linear", TORCH_BOX(&linear<Call::all_gather_linear>));
+  m.impl("linear_finished", TORCH_BOX(&linear_finished));
   m.impl("all_gather_linear_rows", TORCH_BOX(&all_gather_linear_rows));
   m.impl("all_reduce", TORCH_BOX(&alone<Call::all_reduce>));
   m.impl("reduce_scatter", TORCH_BOX(&alone<Call::reduce_scatter>));
   m.impl("all_gather", TORCH_BOX(&alone<Call::all_gather>));
   m.impl("all_to_all", TORCH_BOX(&alone<Call::all_to_all>));
+  m.impl("run_plan", TORCH_BOX(&run_own_plan));
+  m.impl("linear_all_to_all", TORCH_BOX(&linear_all_to_all));
+  m.impl("all_to_all_counts", TORCH_BOX(&all_to_all_counts));
+  m.impl("embedding_bag_all_to_all", TORCH_BOX(&embedding_bag_all_to_all));
+  m.impl("embedding_bag_all_to_all_backward", TORCH_BOX(&embedding_bag_all_to_all_backward));
 }

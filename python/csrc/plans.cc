@@ -1,6 +1,9 @@
 #include "python/csrc/plans.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/collective/build.h"
@@ -15,19 +18,31 @@ constexpr const char* kAxis = "group";
 // What a call of torch's product costs beside its arithmetic.
 constexpr double kTorchCall = 4e-6;
 
-Space space_of(Call call, const Mesh& mesh) {
-  switch (call) {
+Space space_of(const Shape& shape, const Mesh& mesh) {
+  switch (shape.call) {
     case Call::linear_all_reduce:
     case Call::all_reduce:
-      return all_reduce(mesh, kAxis);
+      return all_reduce(mesh, kAxis, {.wire = shape.wire});
     case Call::linear_reduce_scatter:
     case Call::reduce_scatter:
-      return reduce_scatter(mesh, kAxis);
+      return reduce_scatter(mesh, kAxis, {.wire = shape.wire});
+    case Call::linear_all_to_all:
     case Call::all_to_all:
       return all_to_all(mesh, kAxis);
+    case Call::embedding_bag_all_to_all:
+      return all_to_all(mesh, kAxis, {.stack = Stack::columns});
     default:
       return all_gather(mesh, kAxis);
   }
+}
+
+Producer bags_of(const Shape& shape) {
+  const Tables& tables = shape.tables;
+  EmbeddingOptions options{.rows = tables.rows, .dim = tables.dim, .batch = shape.m, .pooling = tables.pooling};
+  options.tables = tables.of.front();
+  if (std::any_of(tables.of.begin(), tables.of.end(), [&](std::int64_t n) { return n != options.tables; }))
+    options.tables_of = tables.of;
+  return embedding_bag(options);
 }
 
 // Of a gather it is x that moves.
@@ -59,11 +74,21 @@ std::int64_t rows_made(const Shape& shape, std::int64_t ranks) {
 Plans plans_of(const Shape& shape, Way way, const World& world) {
   const Mesh mesh = world.mesh({{kAxis, world.size()}});
   const Cluster cluster = world.cluster(world.size());
-  const Space space = space_of(shape.call, mesh);
+  const Space space = space_of(shape, mesh);
+  if (shape.call == Call::embedding_bag_all_to_all) return {build(bags_of(shape), space, cluster), {}};
   if (way == Way::fused && has_product(shape.call))
-    return {build(gemv({.m = shape.m, .n = shape.n, .k = shape.k, .bias = shape.bias}), space, cluster), {}};
+    return {build(gemv({.m = shape.m,
+                        .n = shape.n,
+                        .k = shape.k,
+                        .bias = shape.bias,
+                        .residual = shape.residual,
+                        .activation = shape.activation}),
+                  space, cluster),
+            {}};
   if (way != Way::window) return {build(copy({.rows = shape.m, .cols = moved_columns(shape)}), space, cluster), {}};
-  Plans plans{build(window({.m = shape.m, .n = shape.n}), reduce_scatter(mesh, kAxis), cluster), {}};
+  const bool exchanges = shape.call == Call::linear_all_to_all;
+  const Space owners = exchanges ? space : reduce_scatter(mesh, kAxis);
+  Plans plans{build(window({.m = shape.m, .n = shape.n}), owners, cluster), {}};
   if (shape.call == Call::linear_all_reduce)
     plans.second = build(copy({.rows = shape.m / world.size(), .cols = shape.n}), all_gather(mesh, kAxis), cluster);
   return plans;
@@ -74,13 +99,18 @@ std::vector<Way> ways_of(const Shape& shape, std::int64_t ranks, bool window_rea
   if (shape.call == Call::all_gather_linear) return {Way::after};
   std::vector<Way> ways{Way::fused, Way::after};
   const std::int64_t part = shape.m / ranks * shape.n * 4;
-  if (ranks > 1 && window_reaches && shape.m % ranks == 0 && part % static_cast<std::int64_t>(page_bytes()) == 0)
+  if (ranks > 1 && window_reaches && shape.wire == Dtype::f32 && shape.m % ranks == 0 &&
+      part % static_cast<std::int64_t>(page_bytes()) == 0)
     ways.push_back(Way::window);
   return ways;
 }
 
 Choice choose_way(const Shape& shape, const World& world, const Rates& rates) {
-  const auto ways = ways_of(shape, world.size(), !world.has_wire());
+  auto ways = ways_of(shape, world.size(), !world.has_wire());
+  // For tests and comparisons, the same on all ranks: shapes that this way serves take it.
+  if (const char* asked = std::getenv("WEFT_WAY"); asked != nullptr)
+    for (const Way way : std::vector(ways))
+      if (std::string_view(asked) == name_of(way)) ways = {way};
   Choice best;
   double least = 0;
   std::string prices;

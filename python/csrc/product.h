@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "weft/base/choices.h"
 #include "weft/world/world.h"
 
 #include "python/csrc/torch_tensor.h"
@@ -22,6 +25,8 @@ enum class Call {
   linear_all_reduce,
   linear_reduce_scatter,
   all_gather_linear,
+  linear_all_to_all,
+  embedding_bag_all_to_all,
   all_reduce,
   reduce_scatter,
   all_gather,
@@ -34,10 +39,23 @@ const char* name_of(Way way);
 Call parse_call(const std::string& name);
 bool has_product(Call call);
 
+// Tables of an embedding_bag: rows are room enough for every rank's largest.
+struct Tables {
+  std::int64_t dim = 0, rows = 0;
+  Pooling pooling = Pooling::sum;
+  std::vector<std::int64_t> of;  // each rank
+
+  friend auto operator<=>(const Tables&, const Tables&) = default;
+};
+
 struct Shape {
   Call call = Call::all_reduce;
-  std::int64_t m = 0, n = 0, k = 0;  // of one rank: x (m, k), w (n, k); without a product x (m, n), and k is 0
-  bool bias = false;
+  // Of one rank: x (m, k), w (n, k); without a product x (m, n), and k is 0; of bags m samples, and n and k are 0.
+  std::int64_t m = 0, n = 0, k = 0;
+  bool bias = false, residual = false;
+  Activation activation = Activation::none;
+  Dtype wire = Dtype::f32;  // of sums between ranks
+  Tables tables = {};
 
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
@@ -55,15 +73,26 @@ struct Choice {
   std::string why;
 };
 
+// What a product reads beside x, as its shape says: activation(x times w, summed, + bias) + residual.
+struct Operands {
+  std::optional<Tensor> w, bias, residual;
+};
+
 class Product {
  public:
   // Collective over the world.
   Product(World& world, const Shape& shape, const Choice& choice);
 
-  // What is owed to this rank, (rows_out, n), in the op's memory until the next run. `w` and `bias` as the shape says.
-  const float* run(const Tensor& x, const Tensor* w, const Tensor* bias);
+  // What is owed to this rank, (rows_out, n), in the op's memory until the next run.
+  const float* run(const Tensor& x, const Operands& operands);
   // The same, into memory of the caller's.
-  void run_into(float* out, const Tensor& x, const Tensor* w, const Tensor* bias);
+  void run_into(float* out, const Tensor& x, const Operands& operands);
+
+  // An exchange that moves fewer rows than it has room for: x has those for rank 0, then those for rank 1 and so on, as
+  // many as `send` says. Those from rank s begin at row s * m / ranks of what it returns.
+  const float* exchange(const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
+  // Bags for the whole batch: all ranks' tables for this rank's samples.
+  const float* pool(const Inputs& bags);
 
   // Of all_gather_linear, after a run and until the next: the rows of all ranks, (ranks * m, k).
   const float* gathered() { return op_->output().data; }
@@ -73,17 +102,21 @@ class Product {
   std::size_t bytes() const;
 
  private:
-  const float* run_fused(const Tensor& x, const Tensor* w, const Tensor* bias);
+  const float* run_fused(const Tensor& x, const Operands& operands);
   const float* run_through_window(const Tensor& x, const Tensor& w);
   const float* run_after(const Tensor& x, const Tensor& w);
-  void gather_then_multiply(float* out, const Tensor& x, const Tensor& w, const Tensor* bias);
+  void multiply_parts(float* out, const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
+  const float* spread(const Tensor& x, std::span<const std::int64_t> send);
+  void gather_then_multiply(float* out, const Tensor& x, const Operands& operands);
+  void finish(float* rows, std::int64_t num_rows, const Operands& operands) const;
 
   Shape shape_;
   Choice choice_;
   int rank_, ranks_;
   std::optional<Op> op_, gather_;
   std::optional<Window> window_;
-  std::optional<Tensor> made_;  // rows that torch made, before or behind the collective
+  std::optional<Tensor> made_;    // rows that torch made, before or behind the collective
+  std::optional<Tensor> spread_;  // rows to exchange, those for rank d from d * m / ranks on
 };
 
 }  // namespace weft::torch_ops

@@ -38,13 +38,6 @@ void product_into(Tensor out, const Tensor& x, const Tensor& w) {
   to<Tensor>(stack[0]);  // the same tensor once more, which is to be let go
 }
 
-void add_bias(float* rows, std::int64_t num_rows, const Tensor& bias) {
-  const std::int64_t n = bias.size(0);
-  const auto* add = static_cast<const float*>(bias.data_ptr());
-  for (std::int64_t i = 0; i < num_rows; ++i)
-    for (std::int64_t j = 0; j < n; ++j) rows[i * n + j] += add[j];
-}
-
 void require_f32(const Tensor& tensor, const char* name, const char* op) {
   if (!tensor.is_cpu()) bad_input("weft.{}: {} is not on the CPU, where this build of Weft computes", op, name);
   if (tensor.scalar_type() != ScalarType::Float)

@@ -25,9 +25,6 @@ Sizes sizes_of(const Tensor& tensor);
 // x (m, k) times w (n, k) transposed, into out (m, n): torch's own product, by its own threads.
 void product_into(Tensor out, const Tensor& x, const Tensor& w);
 
-// Adds bias (n) to each of the rows.
-void add_bias(float* rows, std::int64_t num_rows, const Tensor& bias);
-
 // Refuse what is not an f32 tensor on the CPU; dense() copies where rows are not one behind the other.
 void require_f32(const Tensor& tensor, const char* name, const char* op);
 Tensor dense(const Tensor& tensor);

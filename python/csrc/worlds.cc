@@ -10,13 +10,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/plan/text/save.h"
 
 #include "python/csrc/plans.h"
 
 namespace weft::torch_ops {
 namespace {
 
-constexpr std::size_t kMostProducts = 64;
+constexpr std::size_t kMostProducts = 64, kMostOwnPlans = 16;
 // Of memory that all ranks count alike: what a rank has of an op can differ by a row.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
@@ -30,7 +31,19 @@ Groups& groups() {
 
 std::atomic<bool> forked{false};
 
-std::int64_t elements_of(const Shape& shape, std::int64_t ranks) { return shape.m * shape.n * (ranks + 1); }
+std::int64_t elements_of(const Shape& shape, std::int64_t ranks) {
+  std::int64_t columns = shape.n;
+  for (const std::int64_t tables : shape.tables.of) columns += tables * shape.tables.dim;
+  return shape.m * columns * (ranks + 1);
+}
+
+std::string finish_of(const Shape& shape) {
+  std::string words = shape.bias ? " bias" : "";
+  if (shape.activation != Activation::none) words += fmt::format(" {}", to_string(shape.activation));
+  if (shape.residual) words += " residual";
+  if (shape.wire != Dtype::f32) words += fmt::format(" wire {}", to_string(shape.wire));
+  return words;
+}
 
 // Of several, for others may use the cores too.
 template <typename F>
@@ -94,8 +107,21 @@ std::shared_ptr<Product> Group::product(const Shape& shape) {
   return products_.front();
 }
 
+std::shared_ptr<Op> Group::own_plan(const std::string& text) {
+  auto known = std::find_if(own_plans_.begin(), own_plans_.end(), [&](const auto& own) { return own.first == text; });
+  if (known == own_plans_.end()) {
+    const Plan plan = parse_plan(text, "the plan given to weft.run_plan");
+    own_plans_.emplace_front(text, std::make_shared<Op>(world_.compile(plan)));
+    if (own_plans_.size() > kMostOwnPlans) own_plans_.pop_back();
+  } else {
+    own_plans_.splice(own_plans_.begin(), own_plans_, known);
+  }
+  return own_plans_.front().second;
+}
+
 std::size_t Group::bytes() const {
   std::size_t bytes = 0;
+  for (const auto& own : own_plans_) bytes += own.second->bytes();
   for (const auto& product : products_) bytes += product->bytes();
   return bytes;
 }
@@ -104,8 +130,10 @@ std::string Group::describe() const {
   std::string lines;
   for (const auto& product : products_) {
     const Shape& s = product->shape();
-    lines += fmt::format("{} m {} n {} k {}{}: {}\n", name_of(s.call), s.m, s.n, s.k, s.bias ? " bias" : "",
-                         product->choice().why);
+    const std::string sizes = s.call == Call::embedding_bag_all_to_all
+                                  ? fmt::format("m {} dim {} rows {}", s.m, s.tables.dim, s.tables.rows)
+                                  : fmt::format("m {} n {} k {}{}", s.m, s.n, s.k, finish_of(s));
+    lines += fmt::format("{} {}: {}\n", name_of(s.call), sizes, product->choice().why);
   }
   return lines;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "weft/transport/join/directory.h"
 #include "weft/world/world.h"
@@ -31,6 +32,8 @@ class Group {
 
   // Collective where the shape is new.
   std::shared_ptr<Product> product(const Shape& shape);
+  // The op of a plan's text; collective where the text is new. The latest 16 are kept.
+  std::shared_ptr<Op> own_plan(const std::string& text);
   std::size_t num_products() const { return products_.size(); }
   std::size_t bytes() const;
   std::uint64_t compiled() const { return compiled_; }
@@ -41,6 +44,7 @@ class Group {
   Rates rates_;
   std::list<std::shared_ptr<Product>> products_;  // the latest first
   std::map<Shape, std::list<std::shared_ptr<Product>>::iterator> by_shape_;
+  std::list<std::pair<std::string, std::shared_ptr<Op>>> own_plans_;  // the latest first
   std::uint64_t compiled_ = 0;
 };
 

@@ -129,13 +129,247 @@ def gradients():
     assert torch.equal(y.grad, torch.ones_like(y))
 
 
+def plain_exchange(rows, send, receive):
+    """gloo's, with its gradient."""
+    return Exchange.apply(rows, send, receive)
+
+
+class Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, send, receive):
+        ctx.send, ctx.receive = send, receive
+        out = rows.new_empty(sum(receive), rows.shape[1])
+        dist.all_to_all_single(out, rows.contiguous(), receive, send)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        out = grad.new_empty(sum(ctx.send), grad.shape[1])
+        dist.all_to_all_single(out, grad.contiguous(), ctx.send, ctx.receive)
+        return out, None, None
+
+
+def counts_of(ranks, pattern):
+    """Rows from each rank to each: none, the same, some, or one rank has nearly all."""
+    if pattern == "some":
+        return torch.randint(0, 9, (ranks, ranks), generator=torch.Generator().manual_seed(ranks)).tolist()
+    return {
+        "none": [[0] * ranks for _ in range(ranks)],
+        "same": [[8] * ranks for _ in range(ranks)],
+        "one": [[70 if to == 0 else int(to == source) for to in range(ranks)] for source in range(ranks)],
+    }[pattern]
+
+
+def epilogues():
+    """Bias, activation and residual within the op, and sums in other formats, against plain torch and gloo."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    activations = {
+        None: lambda y: y,
+        "relu": torch.relu,
+        "silu": F.silu,
+        "gelu": lambda y: F.gelu(y, approximate="tanh"),
+    }
+    for m, n, k in [(1, 40, 24), (64, 512, 32)]:
+        x, w, bias = inputs(m * ranks, k), inputs(n, k, seed=1), replicated(n)
+        plain = {
+            weft.linear_all_reduce: plain_all_reduce(x, w, bias),
+            weft.linear_reduce_scatter: plain_reduce_scatter(x, w, bias),
+            weft.all_gather_linear: F.linear(gathered(x), w, bias),
+        }
+        for op, whole in plain.items():
+            for name, function in activations.items():
+                make = replicated if op is weft.linear_all_reduce else inputs
+                residual = make(*whole.shape, seed=5)
+                what = f"{op.__name__} {m} {n} {k} {name}"
+                near(op(x, w, bias, activation=name), function(whole), what)
+                near(op(x, w, bias, activation=name, residual=residual), function(whole) + residual, what)
+        for wire, tolerance in (("bf16", 0.02), ("int8", 0.05)):
+            for op in (weft.linear_all_reduce, weft.linear_reduce_scatter):
+                got = op(x, w, bias, wire=wire, activation="relu")
+                off = (got - torch.relu(plain[op])).abs().max() / plain[op].abs().max()
+                assert 0 < off < tolerance, f"{op.__name__} over {wire}: off by {off}"
+    leaves = [t.clone().requires_grad_() for t in (x, w, bias)]
+    behind = replicated(m * ranks, n, seed=5).requires_grad_()
+    y = weft.linear_all_reduce(*leaves, activation="gelu", residual=behind, wire="bf16")
+    y.backward(replicated(m * ranks, n, seed=7))
+    assert torch.equal(behind.grad, replicated(m * ranks, n, seed=7)) and all(t.grad is not None for t in leaves)
+    part = weft.linear_reduce_scatter(*leaves, activation="silu")
+    leaves[0].grad = None
+    part.sum().backward()
+    sums = plain_reduce_scatter(x, w, bias).requires_grad_()
+    F.silu(sums).sum().backward()
+    near(leaves[0].grad, gathered(sums.grad) @ w, "linear_reduce_scatter with silu: gradient of x")
+    refused(lambda: weft.linear_all_reduce(x, w, activation="tanh"), "tanh")
+    refused(lambda: weft.linear_all_reduce(x, w, wire="f16"), "f16")
+    refused(lambda: weft.linear_all_reduce(x, w, residual=torch.ones(1, 3)), "residual has 3", "shape of the result")
+    finished = torch.ops.weft.linear_finished
+    refused(lambda: finished("all_reduce", x, w, None, None, "none", "f32", ""), "takes no activation")
+    refused(lambda: finished("all_gather_linear", x, w, None, None, "none", "bf16", ""), "no sums")
+
+
+def counted():
+    """Exchanges with counts at run time, values and gradients, against plain torch and gloo."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    for pattern in ("same", "some", "one", "none", "some"):
+        counts = counts_of(ranks, pattern)
+        send, receive = counts[me], [row[me] for row in counts]
+        for n, k, has_bias in [(6, 10, True), (512, 64, True), (512, 64, False)]:
+            x, w, bias = inputs(sum(send), k), inputs(n, k, seed=1), inputs(n, seed=2) if has_bias else None
+            mine, plain = ([t if t is None else t.clone().requires_grad_() for t in (x, w, bias)] for _ in range(2))
+            y = weft.linear_all_to_all(mine[0], mine[1], send, receive if n == 6 else None, bias=mine[2])
+            expected = plain_exchange(F.linear(*plain), send, receive)
+            assert y.shape == expected.shape
+            grad = inputs(*y.shape, seed=3)
+            y.backward(grad), expected.backward(grad)
+            if sum(map(sum, counts)) == 0:
+                continue
+            pairs = [(y, expected)] + [(a.grad, b.grad) for a, b in zip(mine, plain) if a is not None]
+            for i, (got, wanted) in enumerate(pairs):
+                if wanted.numel() > 0 and wanted.abs().max() > 0:
+                    near(got, wanted, f"linear_all_to_all {pattern} {n} {k}: {i}")
+        rows = inputs(sum(send), 3, 2)
+        moved = weft.all_to_all(rows, send=send)
+        assert torch.equal(moved.flatten(1), plain_exchange(rows.flatten(1), send, receive))
+        assert torch.equal(weft.all_to_all(moved, receive=torch.tensor(send)), rows), "and back"
+
+
+def plain_bags(tables, indices, offsets, mode, tables_of):
+    """EmbeddingBag, gloo's exchange, and columns set side by side: what programs write without Weft."""
+    ranks, dim = dist.get_world_size(), tables[0].shape[1]
+    pooled = torch.cat([F.embedding_bag(i, t, o, mode=mode) for t, i, o in zip(tables, indices, offsets)], 1)
+    samples = pooled.shape[0] // ranks
+    send = [samples * len(tables)] * ranks
+    receive = [samples * count for count in tables_of]
+    rows = plain_exchange(pooled.reshape(-1, dim), send, receive)
+    return torch.cat([part.reshape(samples, -1) for part in rows.split(receive)], 1)
+
+
+def bags():
+    """Pooled tables and their exchange, values and gradients, against plain torch and gloo."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    for tables_of, batch, mode in [([2] * ranks, 4, "sum"), ([r + 1 for r in range(ranks)], 32, "mean")]:
+        batch, generator = batch * ranks, torch.Generator().manual_seed(me)
+        sizes = [3 + 5 * t for t in range(tables_of[me])]
+        lengths = [torch.randint(0, 5, (batch,), generator=generator) for _ in sizes]
+        indices = [torch.randint(0, rows, (int(n.sum()),), generator=generator) for rows, n in zip(sizes, lengths)]
+        offsets = [n.cumsum(0) - n for n in lengths]
+        mine, plain = ([inputs(rows, 16, seed=t).requires_grad_() for t, rows in enumerate(sizes)] for _ in range(2))
+        y = weft.embedding_bag_all_to_all(mine, indices, offsets, mode=mode, tables_of=tables_of)
+        expected = plain_bags(plain, indices, offsets, mode, tables_of)
+        near(y, expected, f"bags {mode}")
+        grad = inputs(*y.shape, seed=9)
+        y.backward(grad), expected.backward(grad)
+        for t, (got, wanted) in enumerate(zip(mine, plain)):
+            near(got.grad, wanted.grad, f"bags {mode}: gradient of table {t}")
+    table = inputs(7, 8)
+    square = torch.randint(0, 7, (2 * ranks, 3))
+    near(
+        weft.embedding_bag_all_to_all([table], [square]),
+        plain_bags([table], [square.reshape(-1)], [torch.arange(0, 6 * ranks, 3)], "sum", [1] * ranks),
+        "bags of one size",
+    )
+
+
+def own_plan():
+    """A plan of the user's own runs where it can be proved, and is refused, with the reason, where not."""
+    import pathlib
+    import runpy
+
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    shift = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "examples" / "08_own_collective.py"))["shift"]
+    x, w = torch.full((6, 4), float(me)), torch.eye(4)[:3]
+    for _ in range(3):
+        y = weft.run_plan(shift(ranks, 6, 3, 4), x, w)
+        assert torch.equal(y, torch.full((6, 3), float((me - 1) % ranks))), y
+    silent = shift(ranks, 6, 3, 4)
+    silent["rules"][1].pop("signals")
+    refused(lambda: weft.run_plan(silent, x, w), "not runnable")
+    early = shift(ranks, 6, 3, 4)
+    early["rules"][1].pop("waits")
+    refused(lambda: weft.run_plan(early, x, w), "not runnable")
+    refused(lambda: weft.run_plan("{", x, w), "weft.run_plan")
+    refused(lambda: weft.run_plan(shift(ranks + 1, 6, 3, 4), x, w), "ranks")
+    refused(lambda: weft.run_plan(shift(ranks, 6, 3, 4), x), "reads w too")
+    refused(lambda: weft.run_plan(shift(ranks, 6, 3, 4), x[:5], w), "x has 20 elements", "(6, 4)")
+    for rows in range(1, 20):
+        assert weft.run_plan(shift(ranks, rows, 3, 4), x[:1].expand(rows, 4), w).shape == (rows, 3)
+    assert weft.run_plan(shift(ranks, 6, 3, 4), x, w).shape == (6, 3), "an old one comes again"
+
+
+def bad_counts():
+    """What one rank has wrong all ranks refuse, and go on."""
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    x, w = torch.ones(2, 8), torch.ones(3, 8)
+    refused(lambda: weft.linear_all_to_all(x, w, [1 + me, 1]), "x of rank 1 has 2 rows, but 3 are to be sent")
+    refused(lambda: weft.linear_all_to_all(x, w, [1, 1], [1, 1 + me]), "rank 1 has 1 rows for rank 1, which expects 2")
+    refused(lambda: weft.linear_all_to_all(x, w, [2] * (me + 1)), "rank 0 gives 1 counts as send")
+    refused(lambda: weft.all_to_all(x, send=[3, -1] if me else [1, 1]), "rank 1 has -1 among the counts of send")
+    refused(lambda: torch.ops.weft.all_to_all_counts(x, [], [], ""), "nobody says how many rows go from rank 0")
+    refused(lambda: weft.linear_all_to_all(x.double(), w, [1, 1]), "not float32")
+    refused(lambda: weft.linear_all_to_all(torch.ones(2, 2, 8), w, [1, 1]), "3 dimensions")
+    table, indices = torch.ones(4, 8), torch.zeros(2, 1, dtype=torch.int64)
+    bags = weft.embedding_bag_all_to_all
+    refused(lambda: bags([table], [indices + 9 * me]), "index 0" if me else "rank 1 refused its arguments")
+    said = "rank 0 has 1 tables, but tables_of says 2" if me else "rank 1 has 2 tables, but tables_of says 1"
+    refused(lambda: bags([table] * (1 + me), [indices] * (1 + me)), said)
+    refused(lambda: bags([torch.ones(4, 8 + me)], [indices]), "rank 1 has 9 columns and 2 samples, rank 0 8 and 2")
+    refused(lambda: bags([table], [indices[:1]]), "1 samples, which 2 ranks cannot share; pad to 2")
+    refused(lambda: bags([table], [indices.flatten()]), "without offsets give (batch, bag)")
+    refused(lambda: bags([table], [indices], mode="max"), "max")
+    refused(lambda: bags([table.double()], [indices]), "not float32")
+    refused(lambda: weft.explain(bags, x), "one way, fused")
+    assert torch.equal(weft.linear_all_to_all(x, w, [1, 1]), torch.full((2, 3), 8.0)), "all ranks are alive"
+    assert torch.equal(bags([table], [indices]), torch.ones(1, 8 * ranks))
+
+
+def counts_compiled():
+    """torch.compile traces exchanges and bags, forward and backward, in one piece."""
+    weft.init()
+    ranks = weft.size()
+    x, w = torch.randn(2 * ranks, 16), torch.randn(8, 16)
+    tables = [torch.randn(5, 4).requires_grad_() for _ in range(2)]
+    indices = [torch.randint(0, 5, (ranks, 3)) for _ in range(2)]
+
+    def both(rows):
+        moved = weft.linear_all_to_all(rows, w, [2] * ranks, [2] * ranks)
+        return moved.sum() + weft.embedding_bag_all_to_all(tables, indices).square().sum()
+
+    gradients = []
+    for call in (both, torch.compile(both, backend="aot_eager", fullgraph=True)):
+        leaf = x.clone().requires_grad_()
+        value = call(leaf)
+        value.backward()
+        gradients.append([value.detach().reshape(1), leaf.grad, *(table.grad for table in tables)])
+        for table in tables:
+            table.grad = None
+    for eager, compiled in zip(*gradients):
+        near(compiled, eager, "compiled")
+
+
 def opcheck():
     weft.init()
     x, w, bias = torch.randn(4, 16), torch.randn(8, 16), torch.randn(8)
+    rows = x.clone().requires_grad_()
+    torch.library.opcheck(torch.ops.weft.linear_all_to_all.default, (rows, w, bias, [2, 2], [2, 2], ""))
+    torch.library.opcheck(torch.ops.weft.all_to_all_counts.default, (rows, [2, 2], [2, 2], ""))
+    tables, indices = [torch.randn(5, 4).requires_grad_()], [torch.tensor([1, 4, 2])]
+    bags = tables, indices, [torch.tensor([0, 2, 3])], "sum", [1, 1], ""
+    torch.library.opcheck(torch.ops.weft.embedding_bag_all_to_all.default, bags)
     for name in ("linear_all_reduce", "linear_reduce_scatter", "all_gather_linear"):
         op = getattr(torch.ops.weft, name).default
         torch.library.opcheck(op, (x, w, bias, ""))
         torch.library.opcheck(op, (x.clone().requires_grad_(), w.clone().requires_grad_(), None, ""))
+    finished = torch.ops.weft.linear_finished.default
+    torch.library.opcheck(finished, ("linear_all_reduce", rows, w, bias, None, "none", "bf16", ""))
+    torch.library.opcheck(finished, ("linear_reduce_scatter", x, w, bias, torch.randn(2, 8), "gelu", "f32", ""))
     for name in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
         torch.library.opcheck(getattr(torch.ops.weft, name).default, (x, ""))
 
@@ -315,8 +549,17 @@ def c10d():
     for sizes in [(6 * ranks,), (ranks, 5), (4 * ranks, 3, 1024)]:
         for call in (summed(dist.ReduceOp.SUM), gather, gather_base, scatter, exchange, from_zero):
             both(call, *sizes)
+    counts = counts_of(ranks, "some")
+    send, receive = counts[me], [row[me] for row in counts]
+    for width, dtype in [((5,), torch.float32), ((2, 3), torch.float32), ((), torch.float32), ((5,), torch.float64)]:
+        x = inputs(sum(send), *width).to(dtype)
+        made = [x.new_empty(sum(receive), *width) for _ in range(2)]
+        for out, group in zip(made, (None, gloo)):
+            dist.all_to_all_single(out, x, receive, send, group=group)
+        assert torch.equal(*made), (width, dtype)
     both(summed(dist.ReduceOp.MAX), 6)
     both(summed(dist.ReduceOp.SUM), 6, dtype=torch.int64)
+    both(exchange, 6 * ranks, dtype=torch.int64)
     x = torch.full((6,), float(me))
     dist.all_reduce(x, dist.ReduceOp.AVG)
     assert torch.equal(x, torch.full((6,), (ranks - 1) / 2)), x
@@ -421,13 +664,22 @@ def groups():
 def many_shapes():
     """New shapes all the time: the oldest are forgotten, alike on all ranks, and old ones may come again."""
     weft.init()
-    w = torch.ones(8, 4)
-    most = 0
-    for rows in list(range(1, int(os.environ["SHAPES"]) + 1)) + [1, 2, 3]:
+    w, shapes = torch.ones(8, 4), int(os.environ["SHAPES"])
+    most, resident = 0, []
+    for rows in list(range(1, shapes + 1)) + [1, 2, 3]:
         assert weft.linear_all_reduce(torch.ones(rows, 4), w)[0, 0] == 8
         most = max(most, torch.ops.weft.memory_bytes(""))
+        resident.append(resident_bytes())
     assert len(weft.report()) == 64, "shapes that are kept"
     assert most < 16 << 20, most
+    grown = resident[-1] - resident[shapes // 2]
+    # Kept, plans and proofs of so many shapes would be ten times that.
+    assert grown < 20_000 * shapes // 2, f"{grown} bytes more after the last {shapes // 2} shapes"
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def explain():

@@ -6,6 +6,8 @@ A group joins a world of Weft through its own store. What Weft has no plan for (
 reductions than sums and means, point to point, objects) goes to gloo, which every group has beside it.
 """
 
+import math
+
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import _create_work_from_future
@@ -40,7 +42,8 @@ class WeftGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self.weft_name = join_store(store, rank, size)
         self._ranks = size
-        gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout)
+        # super() would come back here for exchanges of a single tensor, so they ask gloo itself.
+        gloo = self._gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout)
         self._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
 
@@ -107,9 +110,24 @@ class WeftGroup(dist.ProcessGroup):
         return self.reduce_scatter_single_coalesced(outputs, whole, opts)
 
     def all_to_all_single(self, output, input, output_sizes, input_sizes, opts):
-        if output_sizes or input_sizes or not _fits(input):
-            return super().all_to_all_single(output, input, output_sizes, input_sizes, opts)
+        if output_sizes or input_sizes:
+            return self._exchange(output, input, list(output_sizes), list(input_sizes), opts)
+        if not _fits(input):
+            return self._gloo.alltoall_base(output, input, output_sizes, input_sizes, opts)
         self._put(output, _ops.all_to_all(_rows(input, self._ranks), self.weft_name, True))
+        return _done([output])
+
+    def _exchange(self, output, input, output_sizes, input_sizes, opts):
+        """Rows as counts say; a rank may have none, so only what is alike on all ranks may decide."""
+        columns = math.prod(input.shape[1:])
+        if input.dtype != torch.float32 or input.device.type != "cpu" or columns < 2:
+            return self._gloo.alltoall_base(output, input, output_sizes, input_sizes, opts)
+        rows = input.reshape(input.shape[0], columns)
+        sizes = [
+            given or [t.shape[0] // self._ranks] * self._ranks
+            for given, t in ((input_sizes, input), (output_sizes, output))
+        ]
+        self._put(output, _ops.all_to_all_counts(rows, *sizes, self.weft_name))
         return _done([output])
 
     # As torch before 2.13 calls them.

@@ -4,6 +4,8 @@ Gradients are by duality. A sum that every rank gets is taken to be used alike b
 use it: the gradient of all_reduce is the gradient itself. reduce_scatter and all_gather are each other's.
 """
 
+import json
+
 import torch
 
 from weft._join import name_of, place_in
@@ -15,26 +17,65 @@ def _call(op, *arguments):
     """An op without its gradient where nobody asks for one: torch's Python autograd costs more than a small op."""
     if torch.compiler.is_compiling():
         return op(*arguments)
-    tensors = (a for a in arguments if isinstance(a, torch.Tensor))
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+    if torch.is_grad_enabled() and any(_wants_gradient(a) for a in arguments):
         return op(*arguments)
     with torch._C._AutoDispatchBelowAutograd():
         return op(*arguments)
 
 
-def linear_all_reduce(x, w, bias=None, group=None, alias=False):
-    """F.linear(x, w) summed over the ranks, plus bias: x (..., k), w (n, k). Every rank gets all of it."""
-    return _call(_ops.linear_all_reduce.default, x, w, bias, name_of(group), alias)
+def _wants_gradient(argument):
+    if isinstance(argument, list):
+        return any(_wants_gradient(a) for a in argument)
+    return isinstance(argument, torch.Tensor) and argument.requires_grad
 
 
-def linear_reduce_scatter(x, w, bias=None, group=None, alias=False):
-    """F.linear(x, w) summed over the ranks, plus bias; rank r gets part r of the rows (dimension 0)."""
-    return _call(_ops.linear_reduce_scatter.default, x, w, bias, name_of(group), alias)
+_ACTIVATIONS = {
+    "relu": torch.relu,
+    "gelu": lambda y: torch.nn.functional.gelu(y, approximate="tanh"),
+    "silu": torch.nn.functional.silu,
+}
 
 
-def all_gather_linear(x, w, bias=None, group=None, alias=False):
-    """F.linear of all ranks' rows, stacked along dimension 0, with this rank's w and bias."""
-    return _call(_ops.all_gather_linear.default, x, w, bias, name_of(group), alias)
+def _linear(op, x, w, bias, group, alias, activation=None, residual=None, wire=None):
+    """activation(F.linear, summed or gathered, + bias) + residual, in one op where nobody asks for a gradient."""
+    world = name_of(group)
+    if activation is None and residual is None and wire is None:
+        return _call(getattr(_ops, op).default, x, w, bias, world, alias)
+    wire = "f32" if wire is None else wire
+    finished = _ops.linear_finished.default
+    wanted = torch.is_grad_enabled() and any(_wants_gradient(t) for t in (x, w, bias, residual))
+    if not wanted and not torch.compiler.is_compiling():
+        return _call(finished, op, x, w, bias, residual, activation or "none", wire, world, alias)
+    if activation is not None and activation not in _ACTIVATIONS:
+        raise RuntimeError(f"weft.{op}: no activation {activation}; use {', '.join(_ACTIVATIONS)}")
+    y = _call(finished, op, x, w, bias, None, "none", wire, world, alias)
+    y = y if activation is None else _ACTIVATIONS[activation](y)
+    return y if residual is None else y + residual
+
+
+def linear_all_reduce(x, w, bias=None, group=None, alias=False, activation=None, residual=None, wire=None):
+    """F.linear(x, w) summed over the ranks, plus bias: x (..., k), w (n, k). Every rank gets all of it.
+
+    `activation` ("relu", "gelu" in its tanh form, "silu") is applied to the sum, and `residual`, the same on every rank,
+    added behind it. Sums travel between ranks in the format `wire`: "f32", "bf16" or "int8".
+    """
+    return _linear("linear_all_reduce", x, w, bias, group, alias, activation, residual, wire)
+
+
+def linear_reduce_scatter(x, w, bias=None, group=None, alias=False, activation=None, residual=None, wire=None):
+    """F.linear(x, w) summed over the ranks, plus bias; rank r gets part r of the rows (dimension 0).
+
+    The rest as of linear_all_reduce; `residual` has this rank's rows.
+    """
+    return _linear("linear_reduce_scatter", x, w, bias, group, alias, activation, residual, wire)
+
+
+def all_gather_linear(x, w, bias=None, group=None, alias=False, activation=None, residual=None):
+    """F.linear of all ranks' rows, stacked along dimension 0, with this rank's w and bias.
+
+    `activation` and `residual`, which has all ranks' rows, as of linear_all_reduce.
+    """
+    return _linear("all_gather_linear", x, w, bias, group, alias, activation, residual)
 
 
 def all_reduce(x, group=None, alias=False):
@@ -52,9 +93,68 @@ def all_gather(x, group=None, alias=False):
     return _call(_ops.all_gather.default, x, name_of(group), alias)
 
 
-def all_to_all(x, group=None, alias=False):
-    """Part d of the rows (dimension 0) goes to rank d, which stacks what it gets in rank order."""
-    return _call(_ops.all_to_all.default, x, name_of(group), alias)
+def all_to_all(x, group=None, alias=False, send=None, receive=None):
+    """Part d of the rows (dimension 0) goes to rank d, which stacks what it gets in rank order.
+
+    Parts are equal, or as counts say: `send` has the rows for each rank, `receive` those from each; one is enough.
+    """
+    if send is None and receive is None:
+        return _call(_ops.all_to_all.default, x, name_of(group), alias)
+    rows = x.flatten(1) if x.dim() > 2 else x
+    made = _call(_ops.all_to_all_counts.default, rows, _counts(send), _counts(receive), name_of(group))
+    return made.unflatten(1, x.shape[1:]) if x.dim() > 2 else made
+
+
+def linear_all_to_all(x, w, send, receive=None, bias=None, group=None):
+    """Rows of F.linear(x, w, bias) go to their ranks: x (m, k) has send[d] rows for rank d, those for rank 0 first.
+
+    A rank stacks what it gets in rank order; `receive`, the rows from each rank, may be left out. w and bias are this
+    rank's own, as an expert's.
+    """
+    return _call(_ops.linear_all_to_all.default, x, w, bias, _counts(send), _counts(receive), name_of(group))
+
+
+def embedding_bag_all_to_all(
+    tables, indices, offsets=None, mode="sum", include_last_offset=False, tables_of=None, group=None
+):
+    """Every rank pools its tables (rows, dim) for the whole batch and gets all ranks' tables for its part of it.
+
+    `indices` and `offsets` are lists, one of each per table, as F.embedding_bag takes them: a row and where its bags
+    begin, or (batch, size of a bag) and no offsets. The result is (batch / ranks, all ranks' tables * dim), in rank
+    order. `tables_of` says how many tables each rank has where they differ.
+    """
+    world = name_of(group)
+    bags = [_bags(i, None if offsets is None else offsets[t], include_last_offset) for t, i in enumerate(indices)]
+    tables_of = [len(tables)] * place_in(world)[1] if tables_of is None else list(tables_of)
+    indices, offsets = [i for i, _ in bags], [o for _, o in bags]
+    return _call(_ops.embedding_bag_all_to_all.default, list(tables), indices, offsets, mode, tables_of, world)
+
+
+def _counts(given):
+    return [] if given is None else given.tolist() if isinstance(given, torch.Tensor) else list(given)
+
+
+def _bags(indices, offsets, has_last):
+    """A row of indices, and where bags begin with where the last one ends."""
+    if offsets is None:
+        if indices.dim() != 2:
+            raise RuntimeError(f"weft: indices have {indices.dim()} dimensions; without offsets give (batch, bag)")
+        batch, size = indices.shape
+        return indices.reshape(-1).long(), torch.arange(batch + 1, device=indices.device) * size
+    if not has_last:
+        offsets = torch.cat([offsets, offsets.new_tensor([indices.numel()])])
+    return indices.long(), offsets.long()
+
+
+def run_plan(plan, x, w=None, group=None):
+    """A collective of your own: a plan as a dict or as JSON text (docs/plan.md), proved before it first runs.
+
+    It has one producer, a gemm or gemv of x and w or a copy of x, and one output, which is returned. Every rank gives
+    the same plan. It has no gradient, and torch.compile does not trace it.
+    """
+    text = plan if isinstance(plan, str) else json.dumps(plan)
+    with torch._C._AutoDispatchBelowAutograd():
+        return _ops.run_plan(text, x, w, name_of(group))
 
 
 def rank(group=None):
@@ -140,6 +240,73 @@ def _all_gather_linear_backward(ctx, grad):
     )
 
 
+def _fake_received(receive):
+    """How many rows: said, or known when they are there."""
+    return sum(receive) if receive else torch.library.get_ctx().new_dynamic_size()
+
+
+def _fake_linear_all_to_all(x, w, bias, send, receive, group):
+    return x.new_empty([_fake_received(receive), w.shape[0]])
+
+
+def _fake_all_to_all_counts(x, send, receive, group):
+    return x.new_empty([_fake_received(receive), x.shape[1]])
+
+
+def _fake_bags(tables, indices, offsets, mode, tables_of, group):
+    ranks = place_in(group)[1]
+    return tables[0].new_empty([(offsets[0].shape[0] - 1) // ranks, sum(tables_of) * tables[0].shape[1]])
+
+
+def _fake_bags_backward(grad, indices, offsets, rows, mode, tables_of, group):
+    return [grad.new_empty([count, grad.shape[1] // sum(tables_of)]) for count in rows]
+
+
+def _keep_linear_counts(ctx, inputs, output):
+    x, w, bias, ctx.send, ctx.receive, ctx.group = inputs
+    ctx.has_bias = bias is not None
+    ctx.save_for_backward(x, w)
+
+
+def _returned(ctx, grad):
+    """To whom the rows came from, as many as they sent; they know how many where this rank was not told."""
+    return _ops.all_to_all_counts(grad.contiguous(), ctx.receive, ctx.send, ctx.group)
+
+
+def _linear_all_to_all_backward(ctx, grad):
+    x, w = ctx.saved_tensors
+    rows = _returned(ctx, grad)
+    need_x, need_w, need_bias = ctx.needs_input_grad[:3]
+    return (
+        rows @ w if need_x else None,
+        rows.t() @ x if need_w else None,
+        rows.sum(0) if need_bias and ctx.has_bias else None,
+        None,
+        None,
+        None,
+    )
+
+
+def _keep_counts(ctx, inputs, output):
+    _, ctx.send, ctx.receive, ctx.group = inputs
+
+
+def _keep_bags(ctx, inputs, output):
+    tables, indices, offsets, ctx.mode, ctx.tables_of, ctx.group = inputs
+    ctx.rows = [table.shape[0] for table in tables]
+    ctx.save_for_backward(*indices, *offsets)
+
+
+def _bags_backward(ctx, grad):
+    count = len(ctx.rows)
+    indices, offsets = list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:])
+    grads = _ops.embedding_bag_all_to_all_backward(
+        grad.contiguous(), indices, offsets, ctx.rows, ctx.mode, ctx.tables_of, ctx.group
+    )
+    nothing = [None] * count
+    return grads, nothing, nothing, None, None, None
+
+
 def _keep_group(ctx, inputs, output):
     _, ctx.group, _ = inputs
 
@@ -162,6 +329,30 @@ _LINEAR = {
     "linear_reduce_scatter": (_part, _linear_reduce_scatter_backward),
     "all_gather_linear": (_all, _all_gather_linear_backward),
 }
+
+
+def _fake_linear_finished(op, x, w, bias, residual, activation, wire, group, alias=False):
+    rows = _LINEAR[op][0](x.shape[0], place_in(group)[1])
+    return x.new_empty([rows, *x.shape[1:-1], w.shape[0]])
+
+
+def _keep_linear_finished(ctx, inputs, output):
+    ctx.op, x, w, bias, residual, activation, _, group, alias = inputs
+    ctx.whole = residual is None and activation == "none"
+    _keep_linear(ctx, (x, w, bias, group, alias), output)
+
+
+def _linear_finished_backward(ctx, grad):
+    """Sums of gradients travel in f32, whatever the wire was."""
+    if not ctx.whole:
+        raise RuntimeError("weft: an activation or residual within the op has no gradient; call weft." + ctx.op)
+    need = ctx.needs_input_grad
+    ctx.needs_input_grad = need[1:4]
+    grads = _LINEAR[ctx.op][1](ctx, grad)
+    ctx.needs_input_grad = need
+    return None, *grads[:3], None, None, None, None, None
+
+
 _ALONE = {
     "all_reduce": (_same, lambda ctx, grad: (grad, None, None)),
     "reduce_scatter": (_part, lambda ctx, grad: (_ops.all_gather(grad.contiguous(), ctx.group), None, None)),
@@ -171,8 +362,25 @@ _ALONE = {
 for _name, (_rows, _backward) in _LINEAR.items():
     torch.library.register_fake(f"weft::{_name}", _fake_linear(_rows))
     torch.library.register_autograd(f"weft::{_name}", _backward, setup_context=_keep_linear)
+torch.library.register_fake("weft::linear_finished", _fake_linear_finished)
+torch.library.register_autograd(
+    "weft::linear_finished", _linear_finished_backward, setup_context=_keep_linear_finished
+)
 # torch.compile alone calls it, behind autograd.
 torch.library.register_fake("weft::all_gather_linear_rows", _fake_all_gather_linear_rows)
 for _name, (_rows, _backward) in _ALONE.items():
     torch.library.register_fake(f"weft::{_name}", _fake_alone(_rows))
     torch.library.register_autograd(f"weft::{_name}", _backward, setup_context=_keep_group)
+_COUNTED = {
+    "linear_all_to_all": (_fake_linear_all_to_all, _linear_all_to_all_backward, _keep_linear_counts),
+    "all_to_all_counts": (
+        _fake_all_to_all_counts,
+        lambda ctx, grad: (_returned(ctx, grad), None, None, None),
+        _keep_counts,
+    ),
+    "embedding_bag_all_to_all": (_fake_bags, _bags_backward, _keep_bags),
+}
+for _name, (_fake, _backward, _keep) in _COUNTED.items():
+    torch.library.register_fake(f"weft::{_name}", _fake)
+    torch.library.register_autograd(f"weft::{_name}", _backward, setup_context=_keep)
+torch.library.register_fake("weft::embedding_bag_all_to_all_backward", _fake_bags_backward)

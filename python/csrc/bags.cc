@@ -1,0 +1,192 @@
+#include "python/csrc/bags.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/kernel/table/embedding_bag.h"
+
+#include "python/csrc/exchange.h"
+
+namespace weft::torch_ops {
+namespace {
+
+constexpr const char* kOp = "embedding_bag_all_to_all";
+
+const std::int64_t* whole_numbers(const Tensor& tensor) { return static_cast<const std::int64_t*>(tensor.data_ptr()); }
+
+std::int64_t tables_before(const Sizes& tables_of, int rank) {
+  return std::accumulate(tables_of.begin(), tables_of.begin() + rank, std::int64_t{0});
+}
+
+void check_table(const std::vector<Tensor>& tables, std::size_t t) {
+  require_f32(tables[t], "a table", kOp);
+  if (tables[t].dim() != 2 || tables[t].numel() == 0)
+    bad_input("weft.{}: table {} has {} dimensions and {} elements; give (rows, dim)", kOp, t, tables[t].dim(),
+              tables[t].numel());
+  if (tables[t].size(1) != tables[0].size(1))
+    bad_input("weft.{}: table {} has {} columns and table 0 {}; tables of one call have the same", kOp, t,
+              tables[t].size(1), tables[0].size(1));
+}
+
+void check_bags(const BagsCall& call, std::size_t t, std::int64_t rows) {
+  for (const auto& [list, name] : {std::pair{&call.indices[t], "indices"}, std::pair{&call.offsets[t], "offsets"}})
+    if (list->scalar_type() != torch::headeronly::ScalarType::Long || !list->is_cpu() || list->dim() != 1)
+      bad_input("weft.{}: {} of table {} are not one row of int64 on the CPU; convert them with .long()", kOp, name, t);
+  if (call.offsets[t].numel() < 2 || call.offsets[t].numel() != call.offsets[0].numel())
+    bad_input("weft.{}: table {} has {} offsets and table 0 {}; give batch + 1 for every table", kOp, t,
+              call.offsets[t].numel(), call.offsets[0].numel());
+  validate_indices(fmt::format("{}", t), rows, {whole_numbers(call.indices[t]), num(call.indices[t].numel())},
+                   {whole_numbers(call.offsets[t]), num(call.offsets[t].numel())});
+}
+
+// Everything that this rank can see alone.
+void check_own(const std::vector<Tensor>& tables, const BagsCall& call, const Group& group) {
+  const auto own = static_cast<std::int64_t>(tables.size());
+  if (call.tables_of.size() != num(group.size()))
+    bad_input("weft.{}: tables_of has {} numbers, but the group has {} ranks; give one per rank", kOp,
+              call.tables_of.size(), group.size());
+  if (own == 0 || call.tables_of[at(group.rank())] != own)
+    bad_input("weft.{}: rank {} has {} tables, but tables_of says {}; give every rank at least one, and its number",
+              kOp, group.rank(), own, call.tables_of[at(group.rank())]);
+  if (call.indices.size() != tables.size() || call.offsets.size() != tables.size())
+    bad_input("weft.{}: {} tables, but indices for {} and offsets for {}; give one of each per table", kOp, own,
+              call.indices.size(), call.offsets.size());
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    check_table(tables, t);
+    check_bags(call, t, tables[t].size(0));
+  }
+  const std::int64_t batch = call.offsets[0].numel() - 1;
+  if (batch % group.size() != 0)
+    bad_input("weft.{}: {} samples, which {} ranks cannot share; pad to {}", kOp, batch, group.size(),
+              (batch + group.size() - 1) / group.size() * group.size());
+}
+
+// What a rank says of itself: whether its arguments are right, tables, dim, batch, and the exponent of its rows' room.
+Sizes own_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
+  std::int64_t rows = 1;
+  for (const Tensor& table : tables) rows = std::max(rows, table.size(0));
+  return {1, static_cast<std::int64_t>(tables.size()), tables[0].size(1), call.offsets[0].numel() - 1,
+          static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(rows - 1)))};
+}
+
+// Collective: the shape that all ranks agree on; a rank whose arguments are wrong says so to all.
+Shape agree(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
+  std::optional<Error> refused;
+  try {
+    check_own(tables, call, group);
+  } catch (const Error& error) {
+    refused = error;
+  }
+  const auto all = gather_numbers(group, refused ? Sizes(5, 0) : own_numbers(tables, call));
+  if (refused) throw *refused;
+  Shape shape{.call = Call::embedding_bag_all_to_all};
+  shape.m = all[0][3];
+  shape.tables = {all[0][2], 0, call.pooling, {}};
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const Sizes& said = all[at(rank)];
+    if (said[0] == 0) bad_input("weft.{}: rank {} refused its arguments; it says why", kOp, rank);
+    if (said[2] != all[0][2] || said[3] != all[0][3])
+      bad_input("weft.{}: rank {} has {} columns and {} samples, rank 0 {} and {}; all ranks pool one batch", kOp, rank,
+                said[2], said[3], all[0][2], all[0][3]);
+    if (said[1] != call.tables_of[at(rank)])
+      bad_input("weft.{}: rank {} has {} tables, but tables_of says {}", kOp, rank, said[1], call.tables_of[at(rank)]);
+    shape.tables.rows = std::max(shape.tables.rows, std::int64_t{1} << said[4]);
+    shape.tables.of.push_back(said[1]);
+  }
+  return shape;
+}
+
+void check_backward(const Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call) {
+  require_f32(grad, "grad", kOp);
+  const std::size_t own = rows.size();
+  if (call.tables_of.size() != num(group.size()) ||
+      call.tables_of[at(group.rank())] != static_cast<std::int64_t>(own) || own == 0 || call.indices.size() != own ||
+      call.offsets.size() != own)
+    bad_input("weft.{}: gradients of {} tables from {} bags; give those of the forward pass", kOp, own,
+              call.indices.size());
+  for (std::size_t t = 0; t < own; ++t) check_bags(call, t, rows[t]);
+  const std::int64_t batch = call.offsets[0].numel() - 1, all = tables_before(call.tables_of, group.size());
+  if (grad.dim() != 2 || grad.size(0) * group.size() != batch || grad.size(1) % all != 0)
+    bad_input("weft.{}: a gradient of {} elements does not belong to {} samples of {} tables", kOp, grad.numel(), batch,
+              all);
+}
+
+// Every rank's columns of the samples here, rank by rank: rows of `dim`, sample by sample.
+Tensor by_owner(const Tensor& grad, const Sizes& tables_of, std::int64_t dim) {
+  const std::int64_t samples = grad.size(0), width = grad.size(1);
+  const Tensor rows = dense(grad), out = new_tensor({grad.numel() / dim, dim});
+  const auto* from = static_cast<const float*>(rows.data_ptr());
+  auto* to = static_cast<float*>(out.data_ptr());
+  std::int64_t first = 0;
+  for (const std::int64_t tables : tables_of) {
+    const std::int64_t columns = tables * dim;
+    for (std::int64_t b = 0; b < samples; ++b, to += columns)
+      std::memcpy(to, from + b * width + first, num(columns) * sizeof(float));
+    first += columns;
+  }
+  return out;
+}
+
+// Bags in order, so sums have one order too.
+void add_up(const float* grad, std::int64_t stride, const Bags& bags, std::int64_t batch, Pooling pooling,
+            float* __restrict table, std::int64_t dim) {
+  for (std::int64_t b = 0; b < batch; ++b, grad += stride) {
+    const std::int64_t begin = bags.offsets[b], end = bags.offsets[b + 1];
+    const float share = pooling == Pooling::mean && end > begin ? 1.0F / static_cast<float>(end - begin) : 1.0F;
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i + 8 < end) __builtin_prefetch(table + bags.indices[i + 8] * dim, 1);
+      float* __restrict row = table + bags.indices[i] * dim;
+      for (std::int64_t d = 0; d < dim; ++d) row[d] += share * grad[d];
+    }
+  }
+}
+
+}  // namespace
+
+Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
+  const Shape shape = agree(group, tables, call);
+  std::vector<Tensor> kept;
+  std::vector<const float*> rows;
+  std::vector<const std::int64_t*> indices, offsets;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    kept.push_back(dense(tables[t]));
+    rows.push_back(static_cast<const float*>(kept.back().data_ptr()));
+    indices.push_back(whole_numbers(call.indices[t]));
+    offsets.push_back(whole_numbers(call.offsets[t]));
+  }
+  Inputs inputs;
+  inputs.tables = rows, inputs.indices = indices, inputs.offsets = offsets;
+  const Tensor out =
+      new_tensor({shape.m / group.size(), tables_before(call.tables_of, group.size()) * shape.tables.dim});
+  std::memcpy(out.data_ptr(), group.product(shape)->pool(inputs), num(out.numel()) * sizeof(float));
+  return out;
+}
+
+std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call) {
+  check_backward(group, grad, rows, call);
+  const std::int64_t all = tables_before(call.tables_of, group.size()), own = call.tables_of[at(group.rank())];
+  const std::int64_t dim = grad.size(1) / all, samples = grad.size(0), batch = samples * group.size();
+  ExchangeCall back;
+  for (const std::int64_t tables : call.tables_of) {
+    back.send.push_back(tables * samples);
+    back.receive.push_back(own * samples);
+  }
+  const Tensor pooled = exchange(group, by_owner(grad, call.tables_of, dim), back);  // (batch * own, dim)
+  std::vector<Tensor> grads;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    grads.push_back(new_tensor({rows[t], dim}));
+    auto* table = static_cast<float*>(grads.back().data_ptr());
+    std::memset(table, 0, num(rows[t] * dim) * sizeof(float));
+    add_up(static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim, own * dim,
+           {whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])}, batch, call.pooling, table, dim);
+  }
+  return grads;
+}
+
+}  // namespace weft::torch_ops

@@ -1,0 +1,30 @@
+// Embedding bags and their exchange: every rank has some tables, pools them for the whole batch, and gets all ranks'
+// tables for its part of the batch. Backward is the reverse exchange, and then every row of a table adds up the
+// gradients of the bags that it is in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/base/choices.h"
+
+#include "python/csrc/torch_tensor.h"
+#include "python/csrc/worlds.h"
+
+namespace weft::torch_ops {
+
+// Of this rank: bag b of table t holds indices[t][offsets[t][b]] to indices[t][offsets[t][b + 1] - 1].
+struct BagsCall {
+  std::vector<Tensor> indices, offsets;  // i64, dense; batch + 1 offsets
+  Pooling pooling = Pooling::sum;
+  Sizes tables_of;  // of each rank
+};
+
+// Collective; (batch / ranks, all ranks' tables * dim), those of rank 0 first. Arguments that do not fit are refused by
+// all ranks.
+Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call);
+
+// Collective. The gradient of every table, (rows, dim), of `rows` rows each, from that of what pool() gave.
+std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call);
+
+}  // namespace weft::torch_ops

@@ -1,0 +1,121 @@
+#include "python/csrc/exchange.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+
+namespace weft::torch_ops {
+namespace {
+
+std::int64_t total(const Sizes& counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
+
+void check_counts(const Sizes& counts, int rank, std::size_t ranks, const char* op, const char* name) {
+  if (!counts.empty() && counts.size() != ranks)
+    bad_input("weft.{}: rank {} gives {} counts as {}, but the group has {} ranks; give one per rank", op, rank,
+              counts.size(), name, ranks);
+  for (const std::int64_t count : counts)
+    if (count < 0 || count > kMostExact)
+      bad_input("weft.{}: rank {} has {} among the counts of {}; use 0 to {}", op, rank, count, name, kMostExact);
+}
+
+// Rows from `from` to `to`, as either of them says.
+std::int64_t rows_between(const std::vector<Said>& said, int from, int to, const char* op) {
+  const Sizes &sent = said[at(from)].send, &received = said[at(to)].receive;
+  if (sent.empty() && received.empty())
+    bad_input("weft.{}: nobody says how many rows go from rank {} to rank {}; give send or receive", op, from, to);
+  if (sent.empty()) return received[at(from)];
+  if (!received.empty() && sent[at(to)] != received[at(from)])
+    bad_input(
+        "weft.{}: rank {} has {} rows for rank {}, which expects {}; give counts that agree, or leave out receive", op,
+        from, sent[at(to)], to, received[at(from)]);
+  return sent[at(to)];
+}
+
+}  // namespace
+
+Parts parts_of(const std::vector<Said>& said, int rank, const char* op) {
+  const int ranks = int_size(said);
+  for (int r = 0; r < ranks; ++r) {
+    check_counts(said[at(r)].send, r, said.size(), op, "send");
+    check_counts(said[at(r)].receive, r, said.size(), op, "receive");
+  }
+  Parts parts;
+  std::int64_t least = kMostExact, most = 0;
+  for (int from = 0; from < ranks; ++from) {
+    Sizes sent;
+    for (int to = 0; to < ranks; ++to) {
+      sent.push_back(rows_between(said, from, to, op));
+      if (to == rank) parts.receive.push_back(sent.back());
+      least = std::min(least, sent.back()), most = std::max(most, sent.back());
+    }
+    if (total(sent) != said[at(from)].rows)
+      bad_input("weft.{}: x of rank {} has {} rows, but {} are to be sent; the counts must add up to its rows", op,
+                from, said[at(from)].rows, total(sent));
+    if (from == rank) parts.send = sent;
+  }
+  parts.room = least == most ? most : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+  return parts;
+}
+
+std::vector<Sizes> gather_numbers(Group& group, const Sizes& numbers) {
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  const Tensor row = new_tensor({1, count});
+  std::copy(numbers.begin(), numbers.end(), static_cast<float*>(row.data_ptr()));
+  const float* all = group.product({.call = Call::all_gather, .m = 1, .n = count})->run(row, {});
+  std::vector<Sizes> out;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    Sizes& of_rank = out.emplace_back();
+    for (std::int64_t i = 0; i < count; ++i) of_rank.push_back(static_cast<std::int64_t>(all[rank * count + i]));
+  }
+  return out;
+}
+
+namespace {
+
+// Rows, then both lists behind their lengths; a list of the wrong length or with wild numbers is refused by all.
+std::vector<Said> gather_counts(Group& group, std::int64_t rows, const Sizes& send, const Sizes& receive) {
+  const std::size_t ranks = num(group.size());
+  Sizes numbers{rows, static_cast<std::int64_t>(send.size()), static_cast<std::int64_t>(receive.size())};
+  for (const Sizes* list : {&send, &receive})
+    for (std::size_t i = 0; i < ranks; ++i)
+      numbers.push_back(i < list->size() ? std::clamp<std::int64_t>((*list)[i], -1, 2 * kMostExact) : 0);
+  std::vector<Said> said;
+  for (const Sizes& of_rank : gather_numbers(group, numbers)) {
+    Said& next = said.emplace_back();
+    next.rows = of_rank[0];
+    const auto list = of_rank.begin() + 3;
+    next.send.assign(list, list + static_cast<std::ptrdiff_t>(ranks));
+    next.receive.assign(list + static_cast<std::ptrdiff_t>(ranks), of_rank.end());
+    next.send.resize(num(of_rank[1]));
+    next.receive.resize(num(of_rank[2]));
+  }
+  return said;
+}
+
+}  // namespace
+
+Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call) {
+  Operands operands = call.operands;
+  const std::int64_t n = operands.w ? operands.w->size(0) : x.size(1);
+  const Parts parts =
+      parts_of(gather_counts(group, x.size(0), call.send, call.receive), group.rank(), name_of(call.call));
+  Tensor out = new_tensor({total(parts.receive), n});
+  if (parts.room == 0) return out;
+  Shape shape{.call = call.call, .m = parts.room * group.size(), .n = n};
+  if (operands.w) shape.k = x.size(1), shape.bias = operands.bias.has_value();
+  const auto product = group.product(shape);
+  if (operands.w && product->choice().way == Way::fused) operands.w = dense(*operands.w);
+  const float* rows = product->exchange(dense(x), operands, parts.send);
+  auto* to = static_cast<float*>(out.data_ptr());
+  for (const std::int64_t count : parts.receive) {
+    if (count > 0) std::memcpy(to, rows, num(count * n) * sizeof(float));
+    to += count * n, rows += parts.room * n;
+  }
+  return out;
+}
+
+}  // namespace weft::torch_ops
