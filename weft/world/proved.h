@@ -1,5 +1,5 @@
 // Plans that have been verified, as text: the same op again costs no proof. A world that compiles new shapes all the
-// time forgets them all when they have become too much, so that its memory is bounded; what comes again is proved again.
+// time forgets them all when they have become too much, so its memory is bounded; what comes again is proved again.
 #pragma once
 
 #include <cstddef>
