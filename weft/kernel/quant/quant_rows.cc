@@ -38,8 +38,8 @@ QuantWeight checked_blocks(std::int64_t m, QuantWeight w, std::int64_t ldx, std:
 class RoundedMemory {
  public:
   RoundedRows room_for(std::int64_t m, std::int64_t parts) {
-    constexpr std::size_t kPartBytes = 32 + 8 * 4 + 4 + 4;
-    const std::size_t bytes = num(m * parts) * kPartBytes;  // each array a multiple of 64 bytes, as parts are of 8
+    constexpr std::size_t kPartBytes = 32 + 2 * 4 + 4 + 4;
+    const std::size_t bytes = num(m * parts) * kPartBytes;  // parts are a multiple of 8: arrays begin on 32 bytes
     if (bytes > size_) {
       memory_.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
       size_ = memory_ == nullptr ? 0 : bytes;
@@ -48,7 +48,7 @@ class RoundedMemory {
     RoundedRows rows{.parts = parts};
     auto* at = static_cast<std::byte*>(memory_.get());
     rows.bytes = reinterpret_cast<std::int8_t*>(at), at += m * parts * 32;
-    rows.offsets = reinterpret_cast<std::int32_t*>(at), at += m * parts * 32;
+    rows.offsets = reinterpret_cast<std::int32_t*>(at), at += m * parts * 8;
     rows.scales = reinterpret_cast<float*>(at), at += m * parts * 4;
     rows.sums = reinterpret_cast<float*>(at);
     return rows;
@@ -61,7 +61,7 @@ class RoundedMemory {
 
 RoundedRows row_of(const RoundedRows& all, std::int64_t row) {
   const std::int64_t part = row * all.parts;
-  return {all.parts, all.bytes + part * 32, all.offsets + part * 8, all.scales + part, all.sums + part};
+  return {all.parts, all.bytes + part * 32, all.offsets + part * 2, all.scales + part, all.sums + part};
 }
 
 void round_rows(ThreadPool& threads, std::int64_t m, const QuantWeight& w, const float* x, std::int64_t ldx,

@@ -4,9 +4,9 @@
 // columns of others, so only the parts in between are read.
 //   rounding     scale = largest magnitude / 127, byte = value / scale to the nearest (ties to even); a part below
 //                2^-100 is zero, one with a value that is not finite is NaN
-//   one output   each part's products are summed four at a time, exactly; those sums, widened, times the product of
-//                the two scales are added into 16 lanes (the even parts' 8, the odd parts' 8), rounded after the
-//                product and after the sum, and folded 16 -> 8 -> 4 -> 2 -> 1; q4_k's minima have 8 lanes of their own
+//   one output   each part's products are summed exactly (of q6_k, each half part's); those sums, widened, times the
+//                product of the two scales are added into 8 lanes (of q6_k 16), one per part of 256 columns, rounded
+//                after each product and sum, and folded 8 -> 4 -> 2 -> 1; q4_k's minima have 8 lanes of their own
 // So the bits of an output depend on its row, on x and on where the columns begin: neither on the instruction set, nor
 // on the batch, nor on how rows are split.
 #pragma once

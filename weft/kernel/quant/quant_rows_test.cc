@@ -38,11 +38,11 @@ std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const
                               std::int64_t ldx) {
   const std::int64_t used = (w.first + w.cols + 31) / 32, parts = (used + 7) / 8 * 8;
   std::vector<std::int8_t> bytes(num(m * parts * 32));
-  std::vector<std::int32_t> offsets(num(m * parts * 8));
+  std::vector<std::int32_t> offsets(num(m * parts * 2));
   std::vector<float> scales(num(m * parts)), sums(num(m * parts)), y(num(m * w.rows));
   for (std::int64_t i = 0; i < m; ++i)
     variant.round({x + i * ldx, w.cols, w.first, w.dtype},
-                  {parts, bytes.data() + i * parts * 32, offsets.data() + i * parts * 8, scales.data() + i * parts,
+                  {parts, bytes.data() + i * parts * 32, offsets.data() + i * parts * 2, scales.data() + i * parts,
                    sums.data() + i * parts});
   variant.dot({w.data, w.dtype, w.rows, row_bytes(w.dtype, w.ld), w.first / 32, used},
               {m, {parts, bytes.data(), offsets.data(), scales.data(), sums.data()}, y.data(), w.rows});

@@ -12,12 +12,13 @@
 namespace weft {
 
 // Rows of activations as bytes. All arrays begin with the part that has the first column of w's first block, and a row
-// is a whole number of steps of kStepParts long; what no column is in is zero.
+// is a whole number of steps of kStepParts long; what no column is in is zero. Scales, sums and offsets of a step are
+// in the order that variant_unpack.inc gives.
 struct RoundedRows {
   std::int64_t parts = 0;           // to a row: a multiple of kStepParts
   std::int8_t* bytes = nullptr;     // (m, parts, 32)
-  std::int32_t* offsets = nullptr;  // (m, parts, 8): of four bytes each, minus their sum times what the format adds to
-                                    // its integers to make them unsigned
+  std::int32_t* offsets = nullptr;  // (m, parts, 2), 16 to a step: minus the sum of the bytes of a part, or of half
+                                    // a part for q6_k, times what makes the format's integers unsigned
   float* scales = nullptr;          // (m, parts)
   float* sums = nullptr;            // (m, parts): scale times the sum of the bytes
 };
