@@ -18,6 +18,12 @@ _ops = torch.ops.weft
 _FACTORS = {dist.ReduceOp.SUM: lambda ranks: 1.0, dist.ReduceOp.AVG: lambda ranks: 1.0 / ranks}
 
 
+def _run(op, *arguments):
+    """No gradient goes through torch.distributed's calls: torch's Python autograd would cost more than a small op."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return op(*arguments)
+
+
 def _done(result):
     future = torch.futures.Future()
     future.set_result(result)
@@ -67,7 +73,7 @@ class WeftGroup(dist.ProcessGroup):
         if factor is None or not _fits(*tensors):
             return super().allreduce(tensors, opts)
         for tensor in tensors:
-            self._put(tensor, _ops.all_reduce(_rows(tensor), self.weft_name, True), factor)
+            self._put(tensor, _run(_ops.all_reduce.default, _rows(tensor), self.weft_name, True), factor)
         return _done(tensors)
 
     def allreduce_coalesced(self, tensors, opts):
@@ -79,7 +85,7 @@ class WeftGroup(dist.ProcessGroup):
         if not _fits(*inputs):
             return super().allgather(outputs, inputs, opts)
         for parts, tensor in zip(outputs, inputs):
-            every = _ops.all_gather(_rows(tensor), self.weft_name, True).reshape(self._ranks, -1)
+            every = _run(_ops.all_gather.default, _rows(tensor), self.weft_name, True).reshape(self._ranks, -1)
             for part, row in zip(parts, every):
                 self._put(part, row)
         return _done(outputs)
@@ -87,7 +93,7 @@ class WeftGroup(dist.ProcessGroup):
     def all_gather_single(self, output, input, opts):
         if not _fits(input):
             return super().allgather([list(output.view(self._ranks, -1))], [input.reshape(-1)], opts)
-        self._put(output, _ops.all_gather(_rows(input), self.weft_name, True))
+        self._put(output, _run(_ops.all_gather.default, _rows(input), self.weft_name, True))
         return _done([output])
 
     def all_gather_single_coalesced(self, outputs, inputs, opts):
@@ -97,7 +103,7 @@ class WeftGroup(dist.ProcessGroup):
         factor = self._factor(opts)
         if factor is None or not _fits(input):
             return super().reduce_scatter([output.view(-1)], [list(input.view(self._ranks, -1))], opts)
-        self._put(output, _ops.reduce_scatter(_rows(input, self._ranks), self.weft_name, True), factor)
+        self._put(output, _run(_ops.reduce_scatter.default, _rows(input, self._ranks), self.weft_name, True), factor)
         return _done([output])
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
@@ -114,7 +120,7 @@ class WeftGroup(dist.ProcessGroup):
             return self._exchange(output, input, list(output_sizes), list(input_sizes), opts)
         if not _fits(input):
             return self._gloo.alltoall_base(output, input, output_sizes, input_sizes, opts)
-        self._put(output, _ops.all_to_all(_rows(input, self._ranks), self.weft_name, True))
+        self._put(output, _run(_ops.all_to_all.default, _rows(input, self._ranks), self.weft_name, True))
         return _done([output])
 
     def _exchange(self, output, input, output_sizes, input_sizes, opts):
@@ -127,7 +133,7 @@ class WeftGroup(dist.ProcessGroup):
             given or [t.shape[0] // self._ranks] * self._ranks
             for given, t in ((input_sizes, input), (output_sizes, output))
         ]
-        self._put(output, _ops.all_to_all_counts(rows, *sizes, self.weft_name))
+        self._put(output, _run(_ops.all_to_all_counts.default, rows, *sizes, self.weft_name))
         return _done([output])
 
     # As torch before 2.13 calls them.
