@@ -133,20 +133,6 @@ Tensor by_owner(const Tensor& grad, const Sizes& tables_of, std::int64_t dim) {
   return out;
 }
 
-// Bags in order, so sums have one order too.
-void add_up(const float* grad, std::int64_t stride, const Bags& bags, std::int64_t batch, Pooling pooling,
-            float* __restrict table, std::int64_t dim) {
-  for (std::int64_t b = 0; b < batch; ++b, grad += stride) {
-    const std::int64_t begin = bags.offsets[b], end = bags.offsets[b + 1];
-    const float share = pooling == Pooling::mean && end > begin ? 1.0F / static_cast<float>(end - begin) : 1.0F;
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (i + 8 < end) __builtin_prefetch(table + bags.indices[i + 8] * dim, 1);
-      float* __restrict row = table + bags.indices[i] * dim;
-      for (std::int64_t d = 0; d < dim; ++d) row[d] += share * grad[d];
-    }
-  }
-}
-
 }  // namespace
 
 Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
@@ -180,11 +166,11 @@ std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes&
   const Tensor pooled = exchange(group, by_owner(grad, call.tables_of, dim), back);  // (batch * own, dim)
   std::vector<Tensor> grads;
   for (std::size_t t = 0; t < rows.size(); ++t) {
-    grads.push_back(new_tensor({rows[t], dim}));
+    grads.push_back(new_zeros({rows[t], dim}));
     auto* table = static_cast<float*>(grads.back().data_ptr());
-    std::memset(table, 0, num(rows[t] * dim) * sizeof(float));
-    add_up(static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim, own * dim,
-           {whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])}, batch, call.pooling, table, dim);
+    embedding_bag_backward(static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim, own * dim,
+                           {whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])}, call.pooling, batch, table,
+                           dim);
   }
   return grads;
 }

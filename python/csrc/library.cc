@@ -133,12 +133,6 @@ Sizes output_sizes(const Shape& shape, const Tensor& x, std::int64_t ranks) {
   return sizes;
 }
 
-Sizes row_major(const Sizes& sizes) {
-  Sizes strides(sizes.size(), 1);
-  for (std::size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
-  return strides;
-}
-
 // The op's own memory as a tensor, which keeps it.
 Tensor alias_of(std::shared_ptr<Product> product, const float* y, const Sizes& sizes) {
   const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);

@@ -1,8 +1,14 @@
 #include "python/csrc/torch_tensor.h"
 
 #include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/pages.h"
+#include "weft/transport/local/memory.h"
 
 namespace weft::torch_ops {
 namespace {
@@ -24,6 +30,29 @@ Tensor matrix_at(const void* data, std::int64_t rows, std::int64_t cols) {
 }
 
 Tensor new_tensor(const Sizes& sizes) { return torch::stable::empty(sizes, ScalarType::Float); }
+
+Tensor new_zeros(const Sizes& sizes) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;  // a huge page
+  std::size_t bytes = sizeof(float);
+  for (const std::int64_t size : sizes) bytes *= num(size);
+  if (bytes < 2 * kHuge) {
+    Tensor small = new_tensor(sizes);
+    if (bytes > 0) std::memset(small.data_ptr(), 0, bytes);
+    return small;
+  }
+  auto pages = reserve(bytes + 2 * kHuge);  // room to begin and end at a huge page
+  const auto first = (reinterpret_cast<std::uintptr_t>(pages.get()) + kHuge - 1) / kHuge * kHuge;
+  void* const begin = reinterpret_cast<void*>(first);
+  ask_for_huge_pages(begin, (bytes + kHuge - 1) / kHuge * kHuge);
+  return torch::stable::from_blob(begin, sizes, row_major(sizes), kCpu, ScalarType::Float,
+                                  [pages = std::move(pages)](void*) mutable { pages.reset(); });
+}
+
+Sizes row_major(const Sizes& sizes) {
+  Sizes strides(sizes.size(), 1);
+  for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
+  return strides;
+}
 
 Sizes sizes_of(const Tensor& tensor) {
   const auto sizes = tensor.sizes();

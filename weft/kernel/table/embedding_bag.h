@@ -27,6 +27,12 @@ struct Bags {
 void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling pooling, std::int64_t begin, std::int64_t end,
                    float* out, std::int64_t ld);
 
+// The gradient of a table: row i adds up the gradients of all bags that it is in, sample b's at grad + b * ld, divided
+// by the size of the bag where the pooling is a mean. Bags are added in order, so the bits are fixed. `rows` is
+// (num_rows, dim) and is added to. Indices as above.
+void embedding_bag_backward(const float* grad, std::int64_t ld, const Bags& bags, Pooling pooling, std::int64_t batch,
+                            float* rows, std::int64_t dim);
+
 // Throws bad_input, naming the table, the position and the value, where an index is outside [0, num_rows) or
 // the offsets are not an ascending cut of the indices.
 void validate_indices(std::string_view table_name, std::int64_t num_rows, std::span<const std::int64_t> indices,

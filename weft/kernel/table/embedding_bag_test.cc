@@ -56,6 +56,29 @@ TEST(EmbeddingBag, AgreesWithTheReferenceWithTheSameBitsOnEveryVariantAndSplit) 
     }
 }
 
+TEST(EmbeddingBag, ItsGradientAddsUpTheBagsThatARowIsIn) {
+  const std::int64_t num_rows = 11, size = 13;
+  const Batch batch(size, num_rows);
+  const Bags bags{batch.indices.data(), batch.offsets.data()};
+  for (std::int64_t dim : {1, 5, 64, 67})
+    for (Pooling pooling : {Pooling::sum, Pooling::mean}) {
+      const std::int64_t ld = dim + 3;
+      const std::vector<float> grad = random_floats(size * ld, 12);
+      std::vector<float> rows(num(num_rows * dim), 1.0f);
+      embedding_bag_backward(grad.data(), ld, bags, pooling, size, rows.data(), dim);
+      std::vector<double> exact(rows.size(), 1.0);
+      for (std::int64_t b = 0; b < size; ++b) {
+        const std::int64_t begin = batch.offsets[at(b)], end = batch.offsets[at(b + 1)];
+        const double share = pooling == Pooling::mean ? 1.0 / static_cast<double>(end - begin) : 1.0;
+        for (std::int64_t i = begin; i < end; ++i)
+          for (std::int64_t d = 0; d < dim; ++d)
+            exact[at(batch.indices[at(i)] * dim + d)] += share * static_cast<double>(grad[at(b * ld + d)]);
+      }
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        ASSERT_NEAR(rows[i], exact[i], 1e-4) << "dim " << dim << " at " << i;
+    }
+}
+
 std::string refusal(std::vector<std::int64_t> indices, std::vector<std::int64_t> offsets) {
   try {
     validate_indices("users", 10, indices, offsets);
