@@ -12,7 +12,7 @@ constexpr const char* kHelp =
     "  1  weft spd analyze --model DIR --tp 4 --text calibration.txt --drop all --out all.spd\n"
     "     how much each block suffers without its first all-reduce; all.spd drops every block\n"
     "  2  weft spd distill --model DIR --spd all.spd --text calibration.txt --out repaired\n"
-    "     repairs the blocks that suffer; leave it out to do without training\n"
+    "     repairs the blocks that suffer; `weft spd centre` helps them in a minute, without training\n"
     "  3  weft spd analyze --model DIR --tp 4 --spd repaired/repaired.spd --text calibration.txt \\\n"
     "         --heldout heldout.txt --link 1gbit,20us --max-loss 1% --out fast.spd\n"
     "     the fastest mode of every block that loses at most 1 % on held-out text\n"
@@ -33,6 +33,7 @@ void add_spd(CLI::App& app, Run* chosen) {
   command->footer(kHelp);
   spd::add_analyze(*command, chosen);
   spd::add_ablate(*command, chosen);
+  spd::add_centre(*command, chosen);
   spd::add_distill(*command, chosen);
   spd::add_predict(*command, chosen);
 }

@@ -7,6 +7,7 @@ namespace weft::cli::spd {
 
 void add_analyze(CLI::App& group, Run* run);
 void add_ablate(CLI::App& group, Run* run);
+void add_centre(CLI::App& group, Run* run);
 void add_distill(CLI::App& group, Run* run);
 void add_predict(CLI::App& group, Run* run);
 

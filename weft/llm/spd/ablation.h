@@ -28,7 +28,7 @@ std::vector<AblationRow> run_orders(SimulatedRanks& ranks, std::int64_t block, s
                                     std::span<const TokenWindow> windows,
                                     const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
 
-// Both halves of the paper's ablation. A model without biases gets some for the second one (with_centred_heads).
+// Both halves of the paper's ablation. A model without biases gets some for the second one (centre.h).
 struct Ablation {
   bool has_biases = false;            // the model's own
   std::vector<AblationRow> partials;  // sync, dropped, partial_after
@@ -41,11 +41,5 @@ struct AblationOptions {
 };
 Ablation ablate(const ModelSource& source, std::span<const TokenWindow> windows, const AblationOptions& options,
                 const EvalProgress& progress = {});
-
-// A model that computes the same and has biases: of a head whose mean output is c, the values get the bias -c, so that
-// its output is less by c at every position (attention's weights sum to 1), and the output projection gets the bias W_O
-// c, which puts it back. For models without biases, so that the case with them can be measured on trained weights.
-// `head_means`: (blocks, heads * head_dim). Throws bad_input for a model that has biases already.
-ModelSource with_centred_heads(const ModelSource& source, std::span<const std::vector<float>> head_means);
 
 }  // namespace weft

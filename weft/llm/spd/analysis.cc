@@ -48,9 +48,7 @@ class Analyst {
 
   // The model with the repaired weights of some blocks.
   ModelSource repaired_in(const std::vector<bool>& blocks) const {
-    ModelSource source = source_;
-    if (inputs_.spd) source.repaired = repaired_source(*inputs_.spd, source.config, blocks);
-    return source;
+    return inputs_.spd ? repaired_model(source_, *inputs_.spd, blocks) : source_;
   }
 
   EvalProgress named(std::string name) const {

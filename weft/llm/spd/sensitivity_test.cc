@@ -8,11 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
-#include "weft/base/refusal_test.h"
 #include "weft/base/sha256.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/tensor/safetensors.h"
-#include "weft/llm/spd/ablation.h"
 #include "weft/llm/spd/simulated_ranks.h"
 #include "weft/llm/spd/spd_model.h"
 #include "weft/world/world.h"
@@ -142,9 +140,8 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
     const auto windows = cut_windows(stream, 16);
     const EngineOptions options{.sequences = 2, .capacity = 16, .rows = 30};
     const Model own(source, world.rank(), 2);
-    ModelSource all = source;
-    all.repaired = repaired_source(spd, source.config, std::vector<bool>(num(source.config.blocks), true));
-    const Model repaired(all, world.rank(), 2);
+    const std::vector<bool> all(num(source.config.blocks), true);
+    const Model repaired(repaired_model(source, spd, all), world.rank(), 2);
     Engine own_engine(world, own, options), repaired_engine(world, repaired, options);
     BlockEngines engines{own_engine, &repaired_engine, repaired_blocks(spd, source.config)};
     BlockEngines plain{own_engine, nullptr, {}};
@@ -165,28 +162,6 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
       }
     }
   });
-}
-
-TEST(Ablation, CentredHeadsComputeTheSame) {
-  const ModelSource source = open_model(kModels + "llama-gqa");
-  const std::vector<int> stream = random_tokens(2 * 16, source.config.vocab);
-  const auto windows = cut_windows(stream, 16);
-  SimulatedRanks plain(source, 2, 15, 1);
-  const std::vector<BlockOrder> sync(num(source.config.blocks), BlockOrder::sync);
-  std::vector<double> want;
-  for (const auto window : windows) want.push_back(plain.score(window, sync).log_probability);
-  const auto means = plain.take_head_means();
-  SimulatedRanks biased(with_centred_heads(source, means), 2, 15, 1);
-  for (std::size_t w = 0; w < windows.size(); ++w)
-    EXPECT_NEAR(biased.score(windows[w], sync).log_probability, want[w], 1e-3);
-  // With the bias summed by both ranks it is another model.
-  std::vector<BlockOrder> wrong = sync, right = sync;
-  wrong[0] = BlockOrder::bias_before;
-  right[0] = BlockOrder::dropped;
-  EXPECT_GT(std::abs(biased.score(windows[0], wrong).log_probability - biased.score(windows[0], right).log_probability),
-            1e-3);
-  EXPECT_NE(refusal([&] { with_centred_heads(open_model(kModels + "opt-bias"), means); }).find("has biases already"),
-            std::string::npos);
 }
 
 }  // namespace

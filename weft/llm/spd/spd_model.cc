@@ -1,17 +1,30 @@
 #include "weft/llm/spd/spd_model.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/tensor/safetensors.h"
 #include "weft/llm/model/tensor_names.h"
+#include "weft/llm/spd/memory_source.h"
 
 namespace weft {
 namespace {
 
-std::vector<std::string> names_of_block(const ModelConfig& config, std::int64_t block) {
+constexpr BlockPart kBiased[] = {BlockPart::q, BlockPart::k, BlockPart::v, BlockPart::o};
+
+// Repaired weights may bring biases that the model has not (centre.h), where values have a tensor of their own.
+ModelConfig with_bias_names(ModelConfig config) {
+  if (place_of(config, 0, BlockPart::v).alone(config.kv_heads * config.head_dim))
+    config.design.qkv_bias = config.design.output_bias = true;
+  return config;
+}
+
+std::vector<std::string> names_of_block(const ModelConfig& model, std::int64_t block) {
+  const ModelConfig config = with_bias_names(model);
   std::vector<std::string> names;
   for (const BlockPart part : block_parts(config)) {
     names.push_back(weight_name(config, block, part));
@@ -44,8 +57,22 @@ class SomeBlocks : public TensorSource {
   std::set<std::string, std::less<>> names_;
 };
 
-}  // namespace
+// One source behind another.
+class Layered : public TensorSource {
+ public:
+  Layered(std::shared_ptr<const TensorSource> first, std::shared_ptr<const TensorSource> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  const StoredTensor* find(std::string_view name) const override {
+    const StoredTensor* found = first_->find(name);
+    return found != nullptr ? found : second_->find(name);
+  }
+  std::string where() const override { return first_->where(); }
 
+ private:
+  std::shared_ptr<const TensorSource> first_, second_;
+};
+
+// The weights of an spd file for some blocks; null where the file has none.
 std::shared_ptr<const TensorSource> repaired_source(const SpdFile& spd, const ModelConfig& config,
                                                     const std::vector<bool>& used) {
   if (spd.weights.empty()) return nullptr;
@@ -54,6 +81,36 @@ std::shared_ptr<const TensorSource> repaired_source(const SpdFile& spd, const Mo
     if (used[at(block)])
       for (std::string& name : names_of_block(config, block)) names.insert(std::move(name));
   return std::make_shared<SomeBlocks>(file_source(spd.weights_path()), std::move(names));
+}
+
+// Calls `visit` with the name and the size of every bias that the model has not and could be given.
+void for_each_new_bias(const ModelConfig& model, const std::function<void(const std::string&, std::int64_t)>& visit) {
+  const ModelConfig config = with_bias_names(model);
+  for (std::int64_t block = 0; block < config.blocks; ++block)
+    for (const BlockPart part : kBiased)
+      if (has_bias(config, part) && !has_bias(model, part))
+        visit(bias_name(config, block, part), shape_of(config, part)[0]);
+}
+
+}  // namespace
+
+ModelSource with_all_biases(ModelSource source) {
+  bool brings = false;
+  auto zeros = std::make_shared<MemorySource>("biases of nothing");
+  for_each_new_bias(source.config, [&](const std::string& name, std::int64_t size) {
+    brings = brings || (source.repaired != nullptr && source.repaired->find(name) != nullptr);
+    zeros->put(name, std::vector<float>(num(size)));
+  });
+  if (!brings) return source;
+  source.config = with_bias_names(std::move(source.config));
+  source.tensors = std::make_shared<Layered>(source.tensors, zeros);
+  return source;
+}
+
+ModelSource repaired_model(const ModelSource& source, const SpdFile& spd, const std::vector<bool>& used) {
+  ModelSource out = source;
+  out.repaired = repaired_source(spd, source.config, used);
+  return with_all_biases(std::move(out));
 }
 
 std::vector<bool> repaired_blocks(const SpdFile& spd, const ModelConfig& config) {
@@ -70,19 +127,20 @@ std::vector<bool> repaired_blocks(const SpdFile& spd, const ModelConfig& config)
       ++known;
     }
   if (known < names.size())
-    bad_input("{}: {} of its {} tensors belong to no block of the model; make it again with `weft spd distill`",
-              spd.weights_path(), names.size() - known, names.size());
+    bad_input(
+        "{}: {} of its {} tensors belong to no block of the model; make it again with `weft spd distill` or `weft spd "
+        "centre`",
+        spd.weights_path(), names.size() - known, names.size());
   return repaired;
 }
 
 ModelSource open_model(const std::string& folder, const SpdFile& spd, int ranks) {
-  ModelSource source = open_model(folder);
+  const ModelSource source = open_model(folder);
   check_spd(spd, {folder, model_hash(folder), ranks, static_cast<int>(source.config.blocks)});
   std::vector<bool> dropped;
   for (const BlockMode mode : spd.blocks) dropped.push_back(mode.drop);
   repaired_blocks(spd, source.config);  // refuses tensors that are no block's
-  source.repaired = repaired_source(spd, source.config, dropped);
-  return source;
+  return repaired_model(source, spd, dropped);
 }
 
 }  // namespace weft

@@ -3,7 +3,6 @@
 // file of repaired weights serves every choice of blocks to drop.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,12 @@ namespace weft {
 // check_spd_weights(): that reads all of them, and is for whoever starts the ranks.
 ModelSource open_model(const std::string& folder, const SpdFile& spd, int ranks);
 
-// The weights of an spd file for the blocks where `used` is true; null where the file has none.
-std::shared_ptr<const TensorSource> repaired_source(const SpdFile& spd, const ModelConfig& config,
-                                                    const std::vector<bool>& used);
+// The model with the spd file's weights for the blocks where `used` is true.
+ModelSource repaired_model(const ModelSource& source, const SpdFile& spd, const std::vector<bool>& used);
+
+// The model with a bias of q, k, v and the output projection in every block, if `repaired` brings one that the model
+// has not: zero where neither has it. Else the model as it is.
+ModelSource with_all_biases(ModelSource source);
 
 // Blocks for which the spd file has repaired weights, whether they are dropped or not.
 std::vector<bool> repaired_blocks(const SpdFile& spd, const ModelConfig& config);

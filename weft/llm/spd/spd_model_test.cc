@@ -66,10 +66,11 @@ TEST_F(RepairedModel, OnlyUsedBlocksAreSeen) {
   const SpdFile spd = file_with({norm_name(0), norm_name(1)});
   std::vector<bool> used(num(config_.blocks), false);
   used[1] = true;
-  const auto source = repaired_source(spd, config_, used);
-  EXPECT_EQ(source->find(norm_name(0)), nullptr);
-  EXPECT_NE(source->find(norm_name(1)), nullptr);
-  EXPECT_EQ(repaired_source(SpdFile{}, config_, used), nullptr);
+  const ModelSource source = open_model(kRepairedModel), repaired = repaired_model(source, spd, used);
+  EXPECT_EQ(repaired.repaired->find(norm_name(0)), nullptr);
+  EXPECT_NE(repaired.repaired->find(norm_name(1)), nullptr);
+  EXPECT_EQ(repaired.config.design, source.config.design) << "no bias, no biases";
+  EXPECT_EQ(repaired_model(source, SpdFile{}, used).repaired, nullptr);
 }
 
 TEST_F(RepairedModel, ADroppedBlockHasRepairedWeightsAndASynchronisedOneItsOwn) {
