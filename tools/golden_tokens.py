@@ -3,6 +3,8 @@
 
 Writes under tests/tokenizers/: one folder a tokenizer, trained on the beginning of models/weft-16/calibration.txt, and golden.json
 in each: texts, their ids, and what the ids decode to where it is not the text. Also tests/tokenizers/weft-16.json for the bundled model's own tokenizer.
+hostile.txt in each folder has a hash of the ids of each of 6,000 texts, which this program and the test make from one seed and
+the alphabets of tests/tokenizers/hostile.json. A folder that is there already keeps its tokenizer; only what is golden is written anew.
 Needs the Python packages tokenizers (0.23.3 was used) and sentencepiece (0.2.2).
 
 usage: tools/golden_tokens.py
@@ -42,6 +44,42 @@ def more_texts(seed, count):
     return ["".join(rng.choice(rng.choice(alphabets)) for _ in range(rng.randrange(1, 40))) for _ in range(count)]
 
 
+class Hostile:
+    """The texts of hostile.json's seed: the same generator is in weft/io/text/hostile_test.cc."""
+
+    def __init__(self):
+        raw = json.loads((OUT / "hostile.json").read_text())
+        self.state, self.count, self.alphabets = raw["seed"], raw["texts"], raw["alphabets"]
+
+    def below(self, count):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (self.state >> 33) % count
+
+    def text(self):
+        parts = []
+        for _ in range(1 + self.below(24)):
+            alphabet = self.alphabets[self.below(len(self.alphabets))]
+            parts.append(alphabet[self.below(len(alphabet))])
+        return "".join(parts)
+
+    def texts(self):
+        return [self.text() for _ in range(self.count)]
+
+
+def hash_of(*lists):
+    """FNV-1a over the ids, four bytes each, every list closed by 0xFFFFFFFF."""
+    value = 0x811C9DC5
+    for ids in lists:
+        for number in [*ids, 0xFFFFFFFF]:
+            for byte in number.to_bytes(4, "little"):
+                value = (value ^ byte) * 0x01000193 % 2**32
+    return f"{value:08x}"
+
+
+def write_hostile(path, *encodes):
+    path.write_text("".join(hash_of(*(encode(text) for encode in encodes)) + "\n" for text in Hostile().texts()))
+
+
 def corpus():
     text = (ROOT / "models" / "weft-16" / "calibration.txt").read_text()[:300000]
     return [part for part in text.split("\n\n") if part]
@@ -61,14 +99,24 @@ def write_golden(path, made_by, encode, decode):
 def write_hf(name, tokenizer, config):
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=False) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
+    file = folder / "tokenizer.json"
+    if file.exists():
+        tokenizer = Tokenizer.from_file(str(file))
+    else:
+        file.write_text(tokenizer.to_str(pretty=False) + "\n")
+        (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
     golden_hf(folder / "golden.json", tokenizer)
+    write_hostile(folder / "hostile.txt", lambda text: plain_ids(tokenizer, text), lambda text: special_ids(tokenizer, text))
 
 
 def plain_ids(tokenizer, text):
     """The ids of a text in which special tokens are ordinary text: the library is asked with another encode_special_tokens."""
     tokenizer.encode_special_tokens = True
+    return tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def special_ids(tokenizer, text):
+    tokenizer.encode_special_tokens = False
     return tokenizer.encode(text, add_special_tokens=False).ids
 
 
@@ -128,13 +176,97 @@ def llama2(metaspace):
 def sentencepiece_model(name, config, **options):
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
-    stream = io.BytesIO()
-    lines = [line for part in corpus() for line in part.split("\n")]
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=stream, minloglevel=2, num_threads=1, **options)
-    (folder / "tokenizer.model").write_bytes(stream.getvalue())
-    (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
-    processor = sentencepiece.SentencePieceProcessor(model_proto=stream.getvalue())
+    file = folder / "tokenizer.model"
+    if not file.exists():
+        stream = io.BytesIO()
+        lines = [line for part in corpus() for line in part.split("\n")]
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=stream, minloglevel=2, num_threads=1, **options)
+        file.write_bytes(stream.getvalue())
+        (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
     write_golden(folder / "golden.json", "sentencepiece " + sentencepiece.__version__, processor.encode, processor.decode)
+    write_hostile(folder / "hostile.txt", processor.encode)
+
+
+def byte_level(stages, normalizer=None, added=()):
+    """Byte-level BPE behind some stages; `added` are tokens as add_tokens writes them: normalized."""
+    tokenizer = Tokenizer(models.BPE())
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(corpus(), trainer)
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    tokenizer.add_tokens(list(added))
+    return tokenizer
+
+
+def split(pattern, behavior="isolated"):
+    return pre_tokenizers.Split(Regex(pattern), behavior, invert=False)
+
+
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+ENDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+TEKKEN = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*|\p{{N}}|{TAIL}"
+O200K = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ENDS}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ENDS}|\p{{N}}{{1,3}}|{TAIL}"
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+SEVERAL = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
+           r"\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def byte_level_families():
+    """Tokenizers of one kind of model and different stages before it."""
+    extra = [AddedToken("<extra>", normalized=True), AddedToken("caf\u00e9", normalized=True), AddedToken("  ", normalized=True, rstrip=True)]
+    yield "qwen2", byte_level([split(QWEN2), BYTES], normalizers.NFC(), extra)
+    yield "neox", byte_level([pre_tokenizers.ByteLevel(add_prefix_space=True)], normalizers.NFC(), extra)
+    yield "digits", byte_level([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    yield "tekken", byte_level([split(TEKKEN), BYTES])
+    yield "o200k", byte_level([split(O200K), BYTES])
+    yield "splits", byte_level([split(r"\p{N}{1,3}"), split("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"), split(SEVERAL), BYTES])
+
+
+def with_added(tokenizer):
+    """Tokens as add_tokens writes them, which the normalizer changes like any text."""
+    tokenizer.add_tokens([AddedToken("<extra>", normalized=True), AddedToken("ab c", normalized=True, lstrip=True)])
+    tokenizer.add_special_tokens([AddedToken("[/INST]", normalized=False, rstrip=True)])
+    return tokenizer
+
+
+def gemma():
+    """Gemma's: spaces as U+2581 with none put before, bytes, runs of line ends as tokens."""
+    raw = json.loads(llama2(False).to_str())
+    tokenizer = Tokenizer.from_str(json.dumps(raw))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous", invert=False)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_tokens([AddedToken("\n\n", normalized=False), AddedToken("\n\n\n", normalized=False), AddedToken("<start_of_turn>", normalized=False)])
+    return tokenizer
+
+
+def unigram():
+    """Unigram with its pieces begun by U+2581, and spaces in a row made one by a regular expression."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    trainer = trainers.UnigramTrainer(vocab_size=500, special_tokens=["<unk>", "<s>", "</s>"], unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(corpus(), trainer)
+    return tokenizer
+
+
+def word_piece():
+    """BERT's."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=["[UNK]", "[CLS]", "[SEP]"], show_progress=False)
+    tokenizer.train_from_iterator(corpus(), trainer)
+    return tokenizer
+
 
 
 def main():
@@ -145,6 +277,12 @@ def main():
     write_hf("llama3-ignore-merges", drop_merge(llama3(True), 40), special)
     write_hf("llama2", llama2(False), {"bos_token": {"content": "<s>"}, "eos_token": {"content": "</s>"}, "add_bos_token": True})
     write_hf("llama2-metaspace", llama2(True), {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": False})
+    for name, tokenizer in byte_level_families():
+        write_hf(name, tokenizer, {"eos_token": "<|endoftext|>"})
+    write_hf("llama2-added", with_added(llama2(False)), {"bos_token": "<s>", "eos_token": "</s>"})
+    write_hf("gemma", gemma(), {"bos_token": "<s>", "eos_token": "</s>"})
+    write_hf("unigram", unigram(), {"eos_token": "</s>"})
+    write_hf("word-piece", word_piece(), {})
     # As Llama 2's tokenizer.model: text as it is, bytes for what is unknown, digits apart.
     sentencepiece_model("sp-bpe", {}, model_type="bpe", vocab_size=600, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
                         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, character_coverage=0.999)

@@ -44,8 +44,8 @@ std::optional<std::string> bytes_of(std::string_view text) {
 }  // namespace
 
 ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vector<AddedToken> added,
-                           const ByteLevelOptions& options)
-    : options_(options), merges_(std::move(merges)) {
+                           const ByteLevelOptions& options, TextPipeline pipeline)
+    : PipelineTokenizer(std::move(pipeline)), options_(options), merges_(std::move(merges)) {
   for (std::size_t byte = 0; byte < 256; ++byte)
     byte_tokens_[byte] = vocabulary.find(alphabet().letters[byte]).value_or(-1);
   pieces_.resize(vocabulary.texts.size());
@@ -54,25 +54,9 @@ ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vec
     pieces_[at(id)] = bytes.value_or(vocabulary.texts[at(id)]);
     if (bytes && !bytes->empty() && options_.ignore_merges) whole_words_[*bytes] = id;
   }
-  for (const AddedToken& token : added) {
-    const auto place = num(token.id);
-    if (place >= pieces_.size()) pieces_.resize(place + 1);
-    pieces_[place] = token.text;
-  }
-  set_added(std::move(added));
-}
-
-void ByteLevelBpe::encode_plain(std::string_view text, bool, std::vector<int>& tokens) const {
-  std::string spaced;
-  if (options_.prefix_space && text[0] != ' ') {
-    spaced = " " + std::string(text);
-    text = spaced;
-  }
-  while (!text.empty()) {
-    const std::size_t length = first_word(options_.rule, text);
-    encode_word(text.substr(0, length), tokens);
-    text.remove_prefix(length);
-  }
+  add_tokens(added);
+  // As the library decodes: an added token is read in the alphabet too, where all of its characters are in it.
+  for (const AddedToken& token : added) pieces_[at(token.id)] = bytes_of(token.text).value_or(token.text);
 }
 
 void ByteLevelBpe::encode_word(std::string_view word, std::vector<int>& tokens) const {

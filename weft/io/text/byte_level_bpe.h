@@ -8,27 +8,23 @@
 #include <unordered_map>
 
 #include "weft/io/text/merges.h"
-#include "weft/io/text/split.h"
-#include "weft/io/text/tokenizer.h"
+#include "weft/io/text/pipeline_tokenizer.h"
 #include "weft/io/text/vocabulary.h"
 
 namespace weft {
 
 struct ByteLevelOptions {
-  SplitRule rule = SplitRule::gpt2;
-  bool prefix_space = false;   // a space is put before a text that begins with none
   bool ignore_merges = false;  // a word that is a token is that token, whatever the merges would give
   std::optional<int> unknown;  // for bytes that no token stands for
 };
 
-class ByteLevelBpe final : public Tokenizer {
+class ByteLevelBpe final : public PipelineTokenizer {
  public:
   ByteLevelBpe(const Vocabulary& vocabulary, Merges merges, std::vector<AddedToken> added,
-               const ByteLevelOptions& options);
+               const ByteLevelOptions& options, TextPipeline pipeline);
 
  private:
-  void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const override;
-  void encode_word(std::string_view word, std::vector<int>& tokens) const;
+  void encode_word(std::string_view word, std::vector<int>& tokens) const override;
 
   ByteLevelOptions options_;
   Merges merges_;

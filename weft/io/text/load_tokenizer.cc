@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "weft/base/error.h"
+#include "weft/io/model_folder.h"
 #include "weft/io/text/sentencepiece.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/io/text/tokenizer_config.h"
@@ -26,6 +27,7 @@ bool Tokenizer::is_in(const std::string& folder) {
 
 std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
   const auto has = [&](const char* name) { return is_there(folder, name); };
+  check_model_folder(folder);
   const TokenizerConfig config = TokenizerConfig::load(folder);
   LoadedTokenizer loaded;
   TokenizerConfig::OwnWords own;
@@ -33,7 +35,8 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
     loaded = load_tokenizer_json(folder + "/tokenizer.json");
     own = {loaded.template_bos, "", !loaded.template_bos.empty()};
   } else if (has("tokenizer.model")) {
-    LoadedSentencePiece pieces = load_sentencepiece(folder + "/tokenizer.model", config.added(kVocabGuess));
+    LoadedSentencePiece pieces = load_sentencepiece(folder + "/tokenizer.model", config.added(kVocabGuess),
+                                                    config.legacy() ? SpaceBefore::every_stretch : SpaceBefore::the_first);
     loaded.tokenizer = std::move(pieces.tokenizer);
     own = {pieces.bos, pieces.eos, !pieces.bos.empty()};
   } else if (has("vocab.json") && has("merges.txt")) {

@@ -30,9 +30,8 @@ std::optional<unsigned char> byte_of_piece(std::string_view text) {
 }
 
 PieceBpe::PieceBpe(Vocabulary vocabulary, Merges merges, std::vector<AddedToken> added, const PieceOptions& options,
-                   std::string_view where)
-    : options_(options), vocabulary_(std::move(vocabulary)), merges_(std::move(merges)) {
-  leading_space_ = options_.leading_space;
+                   TextPipeline pipeline, std::string_view where)
+    : PipelineTokenizer(std::move(pipeline)), options_(options), vocabulary_(std::move(vocabulary)), merges_(std::move(merges)) {
   byte_tokens_.fill(-1);
   pieces_.resize(vocabulary_.texts.size());
   for (int id = 0; id < int_size(pieces_); ++id) {
@@ -45,39 +44,7 @@ PieceBpe::PieceBpe(Vocabulary vocabulary, Merges merges, std::vector<AddedToken>
     if (byte_tokens_[at(byte)] < 0)
       bad_input("{}: there is neither \"unk_token\" nor a token <0x{:02X}> for unknown characters; give one", where,
                 byte);
-  for (const AddedToken& token : added) {
-    const auto place = num(token.id);
-    if (place >= pieces_.size()) pieces_.resize(place + 1);
-    pieces_[place] = token.text;
-  }
-  set_added(std::move(added));
-}
-
-// The text as the vocabulary writes it: ▁ for spaces, U+FFFD for malformed bytes, and ▁ before it.
-std::string PieceBpe::marked(std::string_view text, bool first) const {
-  std::string result;
-  while (!text.empty()) {
-    const Character next = first_character(text);
-    if (next.point == ' ')
-      result += kSpaceMark;
-    else
-      append_utf8(next.point, result);
-    text.remove_prefix(next.length);
-  }
-  const bool present = result.compare(0, kSpaceMark.size(), kSpaceMark) == 0;
-  const bool wanted =
-      options_.prefix == SpacePrefix::always || (options_.prefix == SpacePrefix::where_absent && !present);
-  return wanted && (first || !options_.prefix_first_only) ? std::string(kSpaceMark) + result : result;
-}
-
-void PieceBpe::encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const {
-  const std::string marks = marked(text, first);
-  std::string_view rest = marks;
-  while (!rest.empty()) {
-    const std::size_t end = options_.split ? rest.find(kSpaceMark, 1) : std::string_view::npos;
-    encode_word(rest.substr(0, end), tokens);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end);
-  }
+  add_tokens(std::move(added));
 }
 
 void PieceBpe::encode_word(std::string_view word, std::vector<int>& tokens) const {

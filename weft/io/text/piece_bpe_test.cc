@@ -16,16 +16,28 @@ Vocabulary few_pieces() {
   return read_vocabulary(Json{{"<unk>", 0}, {"▁", 1}, {"a", 2}, {"b", 3}, {"▁a", 4}, {"ab", 5}}, "v");
 }
 
-PieceBpe tokenizer(const PieceOptions& options, Vocabulary vocabulary = few_pieces()) {
-  Merges merges = read_merges(Json::array({"▁ a", "a b"}), vocabulary, "v");
-  return PieceBpe(std::move(vocabulary), std::move(merges), {}, options, "v");
+// Where a ▁ is put before a text: nowhere, before any text (as normalizers), before one without (as Metaspace).
+enum class SpacePrefix { never, always, where_absent };
+
+TextPipeline pipeline(SpacePrefix prefix, bool split = false) {
+  const ReplaceStep marks{.from = " ", .to = std::string(kSpaceMark)};
+  using Prepend = MetaspaceStage::Prepend;
+  TextPipeline result;
+  if (prefix == SpacePrefix::always) result.normalizer = Normalizer({PrependStep{std::string(kSpaceMark)}, marks});
+  if (prefix == SpacePrefix::never && !split) result.normalizer = Normalizer({marks});
+  if (prefix == SpacePrefix::where_absent || split)
+    result.pre_tokenizer = PreTokenizer(
+        {MetaspaceStage{.prepend = prefix == SpacePrefix::never ? Prepend::never : Prepend::always, .split = split}});
+  return result;
 }
 
-PieceOptions with(SpacePrefix prefix) {
-  PieceOptions options;
-  options.prefix = prefix, options.unknown = 0;
-  return options;
+PieceBpe tokenizer(const PieceOptions& options, Vocabulary vocabulary = few_pieces(),
+                   SpacePrefix prefix = SpacePrefix::never) {
+  Merges merges = read_merges(Json::array({"▁ a", "a b"}), vocabulary, "v");
+  return PieceBpe(std::move(vocabulary), std::move(merges), {}, options, pipeline(prefix), "v");
 }
+
+PieceBpe tokenizer(SpacePrefix prefix) { return tokenizer({.unknown = 0}, few_pieces(), prefix); }
 
 TEST(PieceBpe, SpacesAreMarksAndBack) {
   EXPECT_EQ(with_spaces("▁a▁▁b"), " a  b");
@@ -40,25 +52,27 @@ TEST(PieceBpe, BytesAreWrittenInTwoDigits) {
 }
 
 TEST(PieceBpe, ASpaceIsPutWhereTheOptionsSay) {
-  EXPECT_EQ(tokenizer(with(SpacePrefix::never)).encode("a"), Ids{2});
-  EXPECT_EQ(tokenizer(with(SpacePrefix::always)).encode("a"), Ids{4});
-  EXPECT_EQ(tokenizer(with(SpacePrefix::always)).encode(" a"), (Ids{1, 4}));
-  EXPECT_EQ(tokenizer(with(SpacePrefix::where_absent)).encode("a"), Ids{4});
-  EXPECT_EQ(tokenizer(with(SpacePrefix::where_absent)).encode(" a"), Ids{4});
+  EXPECT_EQ(tokenizer(SpacePrefix::never).encode("a"), Ids{2});
+  EXPECT_EQ(tokenizer(SpacePrefix::always).encode("a"), Ids{4});
+  EXPECT_EQ(tokenizer(SpacePrefix::always).encode(" a"), (Ids{1, 4}));
+  EXPECT_EQ(tokenizer(SpacePrefix::where_absent).encode("a"), Ids{4});
+  EXPECT_EQ(tokenizer(SpacePrefix::where_absent).encode(" a"), Ids{4});
 }
 
 TEST(PieceBpe, WordsAreMergedApartWhereTheyAreSplit) {
-  PieceOptions options = with(SpacePrefix::never);
+  const PieceOptions options{.unknown = 0};
   Vocabulary vocabulary = few_pieces();
   vocabulary.add("b▁", 6);
   Merges merges = read_merges(Json::array({"b ▁"}), vocabulary, "v");
-  EXPECT_EQ(PieceBpe(vocabulary, merges, {}, options, "v").encode("b a"), (Ids{6, 2}));
-  options.split = true;
-  EXPECT_EQ(PieceBpe(vocabulary, merges, {}, options, "v").encode("b a"), (Ids{3, 1, 2}));
+  const auto with = [&](bool split) {
+    return PieceBpe(vocabulary, merges, {}, options, pipeline(SpacePrefix::never, split), "v");
+  };
+  EXPECT_EQ(with(false).encode("b a"), (Ids{6, 2}));
+  EXPECT_EQ(with(true).encode("b a"), (Ids{3, 1, 2}));
 }
 
 TEST(PieceBpe, UnknownCharactersAreOneTokenEachOrFused) {
-  PieceOptions options = with(SpacePrefix::never);
+  PieceOptions options{.unknown = 0};
   EXPECT_EQ(tokenizer(options).encode("axyb"), (Ids{2, 0, 0, 3}));
   options.fuse_unknown = true;
   EXPECT_EQ(tokenizer(options).encode("axyb"), (Ids{2, 0, 3}));
@@ -89,7 +103,7 @@ TEST(PieceBpe, WithNothingToFallBackToItIsRefused) {
 TEST(PieceBpe, AWholeWordGoesBeforeItsMergesWhereTheyAreIgnored) {
   Vocabulary vocabulary = few_pieces();
   vocabulary.add("bab", 6);
-  PieceOptions options = with(SpacePrefix::never);
+  PieceOptions options{.unknown = 0};
   EXPECT_EQ(tokenizer(options, vocabulary).encode("bab"), (Ids{3, 5})) << "no merge makes it";
   options.ignore_merges = true;
   EXPECT_EQ(tokenizer(options, vocabulary).encode("bab"), Ids{6});

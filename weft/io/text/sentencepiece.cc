@@ -1,6 +1,8 @@
 #include "weft/io/text/sentencepiece.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -15,8 +17,9 @@ namespace {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(SentencePieceModel model, const std::vector<AddedToken>& added)
-      : model_(std::move(model)), index_(model_) {
+  SentencePieceTokenizer(SentencePieceModel model, const std::vector<AddedToken>& added, SpaceBefore space_before)
+      : model_(std::move(model)), index_(model_), space_before_(space_before) {
+    special_keeps_space_ = true;  // the unknown piece decodes to a text with a space of its own
     if (model_.remove_extra_whitespaces)
       leading_space_ = LeadingSpace::drop_all;
     else if (model_.add_dummy_prefix)
@@ -47,18 +50,20 @@ class SentencePieceTokenizer final : public Tokenizer {
 
  private:
   void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const override;
-  std::string normalised(std::string_view text) const;
+  std::string in_marks(std::string_view text, bool first) const;
 
   SentencePieceModel model_;
   PieceIndex index_;  // refers to model_, which therefore never moves: tokenizers live behind pointers
+  SpaceBefore space_before_;
   std::array<int, 256> byte_tokens_{};
 };
 
 // Replacements of the charsmap, spaces as ▁ with one before the text; where the model asks for it no space at either
 // end and never two in a row. User-defined pieces pass as they are.
-std::string SentencePieceTokenizer::normalised(std::string_view text) const {
+std::string SentencePieceTokenizer::in_marks(std::string_view text, bool first) const {
   const std::string_view mark = model_.escape_whitespaces ? kSpaceMark : " ";
-  std::string result = model_.add_dummy_prefix ? std::string(mark) : "";
+  const bool prefix = model_.add_dummy_prefix && (first || space_before_ == SpaceBefore::every_stretch);
+  std::string result = prefix ? std::string(mark) : "";
   bool after_space = model_.remove_extra_whitespaces;  // so that spaces at the beginning go
   while (!text.empty()) {
     std::size_t length = index_.user_defined.longest_prefix(text);
@@ -81,8 +86,8 @@ std::string SentencePieceTokenizer::normalised(std::string_view text) const {
   return result;
 }
 
-void SentencePieceTokenizer::encode_plain(std::string_view text, bool, std::vector<int>& tokens) const {
-  const std::string normal = normalised(text);
+void SentencePieceTokenizer::encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const {
+  const std::string normal = in_marks(text, first);
   const bool bpe = model_.kind == SentencePieceModel::Kind::bpe;
   bool after_unknown = false;
   for (const PieceCut& cut : bpe ? cut_bpe(index_, normal) : cut_unigram(index_, normal)) {
@@ -95,14 +100,29 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, bool, std::vect
   }
 }
 
+// Lines of a token in base64, a blank and its rank: "IQ== 0".
+bool is_tiktoken(std::string_view bytes) {
+  const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
+  const std::size_t blank = line.find(' ');
+  if (line.size() > 1000 || blank == std::string_view::npos || blank == 0 || blank + 1 == line.size()) return false;
+  const auto is_base64 = [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '='; };
+  const auto is_rank = [](unsigned char c) { return std::isdigit(c) != 0 || c == '\r'; };
+  const std::string_view token = line.substr(0, blank), rank = line.substr(blank + 1);
+  return std::all_of(token.begin(), token.end(), is_base64) && std::all_of(rank.begin(), rank.end(), is_rank);
+}
+
 }  // namespace
 
-LoadedSentencePiece load_sentencepiece(const std::string& path, const std::vector<AddedToken>& added) {
+LoadedSentencePiece load_sentencepiece(const std::string& path, const std::vector<AddedToken>& added,
+                                       SpaceBefore space_before) {
   const MappedFile file = MappedFile::open(path);
   const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (is_tiktoken(bytes))
+    bad_input("{}: this is a list of ranks of tiktoken, not a sentencepiece model; take the tokenizer.json of the same model",
+              path);
   SentencePieceModel model = parse_sentencepiece(bytes, path);
   const std::string bos = model.bos, eos = model.eos;
-  return {std::make_unique<SentencePieceTokenizer>(std::move(model), added), bos, eos};
+  return {std::make_unique<SentencePieceTokenizer>(std::move(model), added, space_before), bos, eos};
 }
 
 }  // namespace weft

@@ -15,7 +15,13 @@ struct LoadedSentencePiece {
   std::string bos, eos;  // the texts of these pieces; empty where the model has none
 };
 
-// `added` are tokens that tokenizer_config.json adds beyond the model's pieces. Throws bad_input.
-LoadedSentencePiece load_sentencepiece(const std::string& path, const std::vector<AddedToken>& added);
+// Where the model puts a space before texts: before each stretch between special tokens, or before the first alone, as
+// `"legacy": false` of tokenizer_config.json has it.
+enum class SpaceBefore { every_stretch, the_first };
+
+// `added` are tokens that tokenizer_config.json adds beyond the model's pieces. Throws bad_input; a list of ranks of
+// tiktoken, which has the same file name, is named as such.
+LoadedSentencePiece load_sentencepiece(const std::string& path, const std::vector<AddedToken>& added,
+                                       SpaceBefore space_before = SpaceBefore::every_stretch);
 
 }  // namespace weft

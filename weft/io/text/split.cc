@@ -1,7 +1,5 @@
 #include "weft/io/text/split.h"
 
-#include "weft/base/error.h"
-#include "weft/base/json.h"
 #include "weft/io/text/unicode.h"
 
 namespace weft {
@@ -89,12 +87,11 @@ std::size_t llama3_word(std::string_view text, std::size_t digits) {
 
 }  // namespace
 
-SplitRule parse_split_rule(std::string_view pattern, std::string_view where) {
+std::optional<SplitRule> known_split_rule(std::string_view pattern) {
   if (pattern == kGpt2) return SplitRule::gpt2;
   if (pattern == kLlama3) return SplitRule::llama3;
   if (pattern == kQwen2) return SplitRule::qwen2;
-  bad_input("{}: the splitting pattern {} is not known; those of GPT-2, Llama 3 and Qwen 2 are", where,
-            weft::quoted(pattern));
+  return std::nullopt;
 }
 
 std::size_t first_word(SplitRule rule, std::string_view text) {

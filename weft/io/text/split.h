@@ -1,9 +1,10 @@
-// How byte-level tokenizers cut a text into words before they merge: the regular expressions that tokenizer.json files
-// carry, each known one as a scanner written by hand. A general engine would backtrack on hostile text; these look at
-// every character a bounded number of times.
+// How byte-level tokenizers cut a text into words before they merge: the regular expressions that most tokenizer.json
+// files carry, as scanners written by hand. pattern.h reads these and any others, at some thirty times the cost; the
+// tests compare the two.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,8 @@ enum class SplitRule {
   qwen2,   // as llama3, but every digit alone
 };
 
-// The rule of a pattern as the file writes it. Throws bad_input that quotes a pattern we do not know.
-SplitRule parse_split_rule(std::string_view pattern, std::string_view where);
+// The rule of a pattern as the file writes it; none where no scanner is for it (then pattern.h reads it).
+std::optional<SplitRule> known_split_rule(std::string_view pattern);
 
 // The bytes of the first word of a text that is not empty; at least 1. Malformed bytes are neither letters nor numbers
 // nor spaces.

@@ -23,17 +23,6 @@ void move_characters(std::string& bytes, std::string& text) {
   bytes = std::string(rest);
 }
 
-std::string_view without_spaces_before(std::string_view text) {
-  while (!text.empty()) {
-    std::size_t start = text.size() - 1;  // of the last character
-    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
-    const Character last = first_character(text.substr(start));
-    if (start + last.length != text.size() || !is_space(last.point)) break;
-    text.remove_suffix(last.length);
-  }
-  return text;
-}
-
 std::string_view without_spaces_after(std::string_view text) {
   while (!text.empty()) {
     const Character next = first_character(text);
@@ -45,47 +34,79 @@ std::string_view without_spaces_after(std::string_view text) {
 
 }  // namespace
 
-void Tokenizer::set_added(std::vector<AddedToken> added) {
-  std::stable_sort(added.begin(), added.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.text.size() > b.text.size(); });
-  added_ = std::move(added);
+void AddedTokens::set(std::vector<AddedToken> tokens, std::vector<std::string> texts) {
+  tokens_ = std::move(tokens);
+  texts_ = std::move(texts);
   for (auto& places : by_first_byte_) places.clear();
-  special_.assign(pieces_.size(), false);
-  for (std::size_t i = 0; i < added_.size(); ++i) {
-    by_first_byte_[static_cast<unsigned char>(added_[i].text[0])].push_back(i);
-    special_[at(added_[i].id)] = added_[i].special;
-  }
+  for (std::size_t i = 0; i < texts_.size(); ++i)
+    if (!texts_[i].empty()) by_first_byte_[static_cast<unsigned char>(texts_[i][0])].push_back(i);
+  for (auto& places : by_first_byte_)
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return texts_[a].size() > texts_[b].size(); });
 }
 
-const AddedToken* Tokenizer::added_at(std::string_view text, bool with_special) const {
-  for (const std::size_t i : by_first_byte_[static_cast<unsigned char>(text[0])]) {
-    const AddedToken& token = added_[i];
-    if ((with_special || !token.special) && text.substr(0, token.text.size()) == token.text) return &token;
+AddedTokens::Found AddedTokens::longest_at(std::string_view text) const {
+  for (const std::size_t i : by_first_byte_[static_cast<unsigned char>(text[0])])
+    if (text.starts_with(texts_[i])) return {&tokens_[i], texts_[i].size()};
+  return {};
+}
+
+// What a token strips beside it belongs to it; a special token that is not asked for is passed over as a whole. A token
+// of spaces is found again among those that the one before it stripped, as the library has it.
+std::vector<AddedTokens::Part> AddedTokens::parts_of(std::string_view text, bool with_special) const {
+  std::vector<Part> parts;
+  std::size_t begin = 0;  // of what no part has yet
+  for (std::size_t at = 0; at < text.size() && !tokens_.empty();) {
+    const auto [token, length] = longest_at(text.substr(at));
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    const std::size_t start = at, stop = at + length;
+    at = stop;
+    if (token->special && !with_special) continue;
+    std::size_t plain_end = start;
+    if (token->strip_left && begin < start)
+      plain_end = begin + without_spaces_before(text.substr(begin, start - begin)).size();
+    if (begin < plain_end) parts.push_back({text.substr(begin, plain_end - begin), nullptr});
+    parts.push_back({text.substr(start, length), token});
+    if (!token->strip_right)
+      begin = stop;
+    else if (begin <= stop)  // else the token before has taken these spaces, up to the same end
+      begin = text.size() - without_spaces_after(text.substr(stop)).size();
   }
-  return nullptr;
+  if (begin < text.size()) parts.push_back({text.substr(begin), nullptr});
+  return parts;
+}
+
+void Tokenizer::set_added(std::vector<AddedToken> added) {
+  special_.assign(pieces_.size(), false);
+  std::vector<AddedToken> raw, normal;
+  std::vector<std::string> raw_texts, normal_texts;
+  for (AddedToken& token : added) {
+    special_[at(token.id)] = token.special;
+    (token.normalized ? normal_texts : raw_texts).push_back(token.normalized ? normalised(token.text) : token.text);
+    (token.normalized ? normal : raw).push_back(std::move(token));
+  }
+  added_.set(std::move(raw), std::move(raw_texts));
+  normalized_added_.set(std::move(normal), std::move(normal_texts));
 }
 
 std::vector<int> Tokenizer::encode_parts(std::string_view text, bool with_special) const {
   std::vector<int> tokens;
   bool first = true;
-  std::string_view rest = text;
-  std::size_t at = 0;
-  while (at < rest.size()) {
-    const AddedToken* token = added_at(rest.substr(at), with_special);
-    if (!token) {
-      ++at;
-      continue;
+  for (const AddedTokens::Part& part : added_.parts_of(text, with_special)) {
+    if (part.token != nullptr) tokens.push_back(part.token->id);
+    const std::string normal = part.token == nullptr ? normalised(part.text) : "";
+    for (const AddedTokens::Part& inner : normalized_added_.parts_of(normal, with_special)) {
+      if (inner.token != nullptr)
+        tokens.push_back(inner.token->id);
+      else
+        encode_plain(inner.text, first, tokens);
+      first = false;
     }
-    const std::string_view before = rest.substr(0, at);
-    const std::string_view plain = token->strip_left ? without_spaces_before(before) : before;
-    if (!plain.empty()) encode_plain(plain, first, tokens);
-    tokens.push_back(token->id);
     first = false;
-    rest.remove_prefix(at + token->text.size());
-    if (token->strip_right) rest = without_spaces_after(rest);
-    at = 0;
   }
-  if (!rest.empty()) encode_plain(rest, first, tokens);
   return tokens;
 }
 
@@ -103,8 +124,9 @@ std::string Tokenizer::decode(std::span<const int> tokens) const {
 bool Tokenizer::is_special(int token) const { return token >= 0 && token < vocab_size() && special_[at(token)]; }
 
 std::optional<int> Tokenizer::find_token(std::string_view text) const {
-  for (const AddedToken& token : added_)
-    if (token.text == text) return token.id;
+  for (const AddedTokens* list : {&added_, &normalized_added_})
+    for (const AddedToken& token : list->tokens())
+      if (token.text == text) return token.id;
   return std::nullopt;
 }
 
@@ -114,12 +136,23 @@ const std::string& Tokenizer::piece_bytes(int token) const {
   return pieces_[at(token)];
 }
 
+std::string Tokenizer::token_text(int token) const {
+  std::string bytes = piece_bytes(token), text;
+  if (bytes.empty())
+    for (const AddedTokens* list : {&added_, &normalized_added_})
+      for (const AddedToken& added : list->tokens())
+        if (added.id == token) return added.text;
+  move_characters(bytes, text);
+  return bytes.empty() ? text : text + std::string(kReplacement);
+}
+
 std::string TextStream::add(int token) {
   std::string_view piece = tokenizer_->piece_bytes(token);
   if (at_start_ && !piece.empty()) {
     const LeadingSpace leading = tokenizer_->leading_space_;
     // The unknown piece of sentencepiece decodes to a text that begins with a space of its own.
-    const bool drops = leading != LeadingSpace::keep && piece[0] == ' ' && !tokenizer_->is_special(token);
+    const bool drops = leading != LeadingSpace::keep && piece[0] == ' ' &&
+                       !(tokenizer_->special_keeps_space_ && tokenizer_->is_special(token));
     if (drops) piece.remove_prefix(1);
     at_start_ = drops && leading == LeadingSpace::drop_all && piece.empty();
   }

@@ -1,7 +1,8 @@
 // Text to tokens and back, from the files that models carry. Three kinds, told apart by the files in a folder:
-//   tokenizer.json          byte-level BPE (GPT-2, Llama 3, OPT), or BPE over ▁ and characters with byte fallback
-//   (Llama 2) vocab.json, merges.txt  byte-level BPE with GPT-2's splitting, as older folders have it tokenizer.model
-//   sentencepiece, BPE or unigram
+//   tokenizer.json          stages for normalising and splitting, then BPE over bytes (GPT-2, Llama 3, Qwen) or over ▁
+//                           and characters (Llama 2, Gemma), unigram, or WordPiece
+//   vocab.json, merges.txt  byte-level BPE with GPT-2's splitting, as older folders have it
+//   tokenizer.model         sentencepiece, BPE or unigram
 // tokenizer_config.json says which tokens begin and end a text. What these files can ask for and is not done here is
 // refused at loading with a sentence that names the file and the field: no text is ever split by the wrong rule.
 #pragma once
@@ -28,6 +29,33 @@ struct AddedToken {
   std::string text;
   bool special = false;  // control: begins and ends texts, turns of a chat
   bool strip_left = false, strip_right = false;
+  bool normalized = false;  // looked for in the text as normalised, which its own text is too; else in the text as it is
+};
+
+// Finds the tokens of a list in a text: the leftmost, of those the longest.
+class AddedTokens {
+ public:
+  struct Part {
+    std::string_view text;
+    const AddedToken* token;  // null: plain text, in which no token is
+  };
+
+  // `texts[i]` is what stands for token i in a text.
+  void set(std::vector<AddedToken> tokens, std::vector<std::string> texts);
+  // The whole text, in order. Special tokens are plain text unless `with_special`.
+  std::vector<Part> parts_of(std::string_view text, bool with_special) const;
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+
+ private:
+  struct Found {
+    const AddedToken* token = nullptr;
+    std::size_t length = 0;
+  };
+  Found longest_at(std::string_view text) const;
+
+  std::vector<AddedToken> tokens_;
+  std::vector<std::string> texts_;
+  std::array<std::vector<std::size_t>, 256> by_first_byte_;  // longest text first
 };
 
 class Tokenizer {
@@ -51,6 +79,9 @@ class Tokenizer {
   // The bytes that one token adds to a text: all of a character, or a part. Throws as decode() does.
   const std::string& piece_bytes(int token) const;
 
+  // The text of one token alone, bytes that are no character as U+FFFD; of a control piece its name.
+  std::string token_text(int token) const;
+
   int vocab_size() const { return int_size(pieces_); }  // largest id + 1
   std::optional<int> bos() const { return bos_; }
   std::optional<int> eos() const { return eos_; }
@@ -59,24 +90,27 @@ class Tokenizer {
   std::optional<int> find_token(std::string_view text) const;  // an added or special token of exactly this text
 
  protected:
-  // Appends the tokens of `text`, which is not empty and in which no added token is left. `first`: nothing came before
-  // it.
+  // The text as the vocabulary has it; added tokens that are `normalized` are looked for in this.
+  virtual std::string normalised(std::string_view text) const { return std::string(text); }
+
+  // Appends the tokens of `text`, which is normalised, not empty and in which no added token is left. `first`: nothing
+  // came before it.
   virtual void encode_plain(std::string_view text, bool first, std::vector<int>& tokens) const = 0;
 
-  void set_added(std::vector<AddedToken> added);  // after pieces_, which has their ids; no text is empty
+  // After pieces_, which has their ids, and when normalised() can be called; no text is empty.
+  void set_added(std::vector<AddedToken> added);
 
   std::vector<std::string> pieces_;  // the bytes that each id adds to a text
   LeadingSpace leading_space_ = LeadingSpace::keep;
+  bool special_keeps_space_ = false;  // a special token at the start of a text loses no leading space
 
  private:
   friend class TextStream;
   friend class TokenizerConfig;  // sets what follows
 
   std::vector<int> encode_parts(std::string_view text, bool with_special) const;
-  const AddedToken* added_at(std::string_view text, bool with_special) const;  // the longest that `text` begins with
 
-  std::vector<AddedToken> added_;  // longest text first
-  std::array<std::vector<std::size_t>, 256> by_first_byte_;
+  AddedTokens added_, normalized_added_;  // looked for before, and after normalising
   std::vector<bool> special_;
   std::optional<int> bos_, eos_;
   bool adds_bos_ = false;

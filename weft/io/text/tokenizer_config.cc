@@ -41,6 +41,7 @@ TokenizerConfig TokenizerConfig::load(const std::string& folder) {
     result.eos_ = token_text(json, "eos_token", result.path_);
     result.adds_bos_ = optional_flag(json, "add_bos_token", result.path_);
     result.prefix_space_ = optional_flag(json, "add_prefix_space", result.path_).value_or(false);
+    result.legacy_ = optional_flag(json, "legacy", result.path_).value_or(true);
     const std::string where = result.path_ + ": \"added_tokens_decoder\"";
     const Json* decoder = find_field(json, "added_tokens_decoder", result.path_);
     if (decoder && !decoder->is_null())

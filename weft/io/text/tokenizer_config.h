@@ -16,6 +16,7 @@ class TokenizerConfig {
   // Tokens of "added_tokens_decoder", of ids up to largest_id(vocab_size).
   std::vector<AddedToken> added(int vocab_size) const;
   bool prefix_space() const { return prefix_space_; }
+  bool legacy() const { return legacy_; }  // a space goes before every stretch between special tokens
 
   // Sets bos, eos and adds_bos. What the files say goes before what the tokenizer's own file says: `template_bos`, the
   // token that it puts before texts (empty: none), and for sentencepiece the pieces that are named so. Throws bad_input
@@ -35,7 +36,7 @@ class TokenizerConfig {
   std::string path_;
   std::string bos_, eos_;
   std::optional<bool> adds_bos_;
-  bool prefix_space_ = false;
+  bool prefix_space_ = false, legacy_ = true;
   std::vector<NumberedToken> added_;
 };
 

@@ -5,36 +5,17 @@
 #include "weft/base/error.h"
 #include "weft/io/text/byte_level_bpe.h"
 #include "weft/io/text/piece_bpe.h"
+#include "weft/io/text/unigram.h"
+#include "weft/io/text/word_piece.h"
 
 namespace weft {
 namespace {
 
 const JsonLimits kTokenizerLimits{.bytes = std::size_t{256} << 20, .depth = 32};
 
-bool get_flag(const Json& object, const char* key, bool otherwise, const std::string& where) {
-  const Json* value = find_field(object, key, where);
-  return value && !value->is_null() ? get_bool(object, key, where) : otherwise;
-}
-
 std::string get_text(const Json& object, const char* key, const std::string& where) {
   const Json* value = find_field(object, key, where);
   return value && !value->is_null() ? get_string(object, key, where) : "";
-}
-
-// The stages of "normalizer", "pre_tokenizer", "decoder" or "post_processor": null, one, or a Sequence of them.
-std::vector<const Json*> stages_of(const Json& json, const char* field, const char* list, const std::string& path) {
-  const Json* stage = find_field(json, field, path);
-  if (!stage || stage->is_null()) return {};
-  const std::string where = fmt::format("{}: \"{}\"", path, field);
-  if (get_string(*stage, "type", where) != "Sequence") return {stage};
-  std::vector<const Json*> result;
-  for (const Json& inner : get_array(*stage, list, where)) result.push_back(&inner);
-  return result;
-}
-
-[[noreturn]] void refuse_stage(const std::string& where, const std::string& type) {
-  bad_input("{}: {} is not done here; byte-level BPE (GPT-2, Llama 3) and BPE over \xE2\x96\x81 (Llama 2) are", where,
-            weft::quoted(type));
 }
 
 // {"pattern": {"Regex": "..."}} or {"pattern": {"String": "..."}}
@@ -42,88 +23,38 @@ std::string pattern_of(const Json& stage, const char* kind, const std::string& w
   return get_string(get_object(stage, "pattern", where), kind, where + ": \"pattern\"");
 }
 
-struct Shape {  // what the stages say
-  bool byte_level = false, replaces_spaces = false;
-  ByteLevelOptions bytes;
-  PieceOptions pieces;
+enum class ModelKind { bpe, unigram, word_piece };
+
+// What a decoder may ask for beside what the model implies.
+struct Decoding {
+  LeadingSpace leading_space = LeadingSpace::keep;
+  bool cleanup = false;
 };
 
-void read_normalizers(const Json& json, const std::string& path, Shape& shape) {
-  const std::string where = path + ": \"normalizer\"";
-  for (const Json* stage : stages_of(json, "normalizer", "normalizers", path)) {
-    const std::string type = get_string(*stage, "type", where);
-    if (type == "Prepend" && get_string(*stage, "prepend", where) == kSpaceMark) {
-      shape.pieces.prefix = SpacePrefix::always;
-    } else if (type == "Replace" && pattern_of(*stage, "String", where) == " " &&
-               get_string(*stage, "content", where) == kSpaceMark) {
-      shape.replaces_spaces = true;
-    } else {
-      refuse_stage(where, type);
-    }
-  }
-}
-
-void read_metaspace(const Json& stage, const std::string& where, Shape& shape) {
-  if (get_string(stage, "replacement", where) != kSpaceMark)
-    bad_input("{}: \"replacement\" is not \"\xE2\x96\x81\"; only that is done here", where);
-  const bool old = get_flag(stage, "add_prefix_space", true, where);
-  const std::string named = get_text(stage, "prepend_scheme", where);
-  const std::string scheme = named.empty() ? (old ? "always" : "never") : named;
-  if (scheme != "always" && scheme != "first" && scheme != "never")
-    bad_input("{}: \"prepend_scheme\" is {}; give \"always\", \"first\" or \"never\"", where, weft::quoted(scheme));
-  shape.replaces_spaces = true;
-  shape.pieces.prefix = scheme == "never" ? SpacePrefix::never : SpacePrefix::where_absent;
-  shape.pieces.prefix_first_only = scheme == "first";
-  shape.pieces.split = get_flag(stage, "split", true, where);
-}
-
-void read_split(const Json& stage, const std::string& where, Shape& shape) {
-  if (get_string(stage, "behavior", where) != "Isolated" || get_flag(stage, "invert", false, where))
-    bad_input("{}: only a Split with \"behavior\" \"Isolated\" and not inverted is done here", where);
-  shape.bytes.rule = parse_split_rule(pattern_of(stage, "Regex", where), where);
-}
-
-void read_pre_tokenizers(const Json& json, const std::string& path, Shape& shape) {
-  const std::string where = path + ": \"pre_tokenizer\"";
-  bool has_split = false;
-  for (const Json* stage : stages_of(json, "pre_tokenizer", "pretokenizers", path)) {
-    const std::string type = get_string(*stage, "type", where);
-    if (type == "Split" && !has_split && !shape.byte_level && !shape.replaces_spaces) {
-      read_split(*stage, where, shape);
-      has_split = true;
-    } else if (type == "ByteLevel" && !shape.byte_level && !shape.replaces_spaces) {
-      shape.byte_level = true;
-      shape.bytes.prefix_space = get_flag(*stage, "add_prefix_space", true, where);
-      const bool use_regex = get_flag(*stage, "use_regex", true, where);
-      if (has_split && (use_regex || shape.bytes.prefix_space))
-        bad_input("{}: ByteLevel after Split must have \"use_regex\" and \"add_prefix_space\" false", where);
-      if (!has_split) shape.bytes.rule = use_regex ? SplitRule::gpt2 : SplitRule::none;
-    } else if (type == "Metaspace" && !has_split && !shape.byte_level && !shape.replaces_spaces) {
-      read_metaspace(*stage, where, shape);
-    } else {
-      refuse_stage(where, type);
-    }
-  }
-  if (!shape.byte_level && (has_split || !shape.replaces_spaces))
-    bad_input("{}: neither ByteLevel nor anything that writes spaces as \xE2\x96\x81; other tokenizers are not read",
-              where);
-}
-
-void read_decoders(const Json& json, const std::string& path, Shape& shape) {
+Decoding read_decoders(const Json& json, const std::string& path, ModelKind kind, const PreTokenizer& pre_tokenizer) {
   const std::string where = path + ": \"decoder\"";
+  const bool byte_level = pre_tokenizer.is_byte_level();
+  Decoding result;
   for (const Json* stage : stages_of(json, "decoder", "decoders", path)) {
     const std::string type = get_string(*stage, "type", where);
-    if (shape.byte_level ? type == "ByteLevel" : type == "ByteFallback" || type == "Fuse") continue;
-    if (!shape.byte_level && type == "Metaspace") {
-      if (shape.pieces.prefix != SpacePrefix::never) shape.pieces.leading_space = LeadingSpace::drop_one;
-    } else if (!shape.byte_level && type == "Strip" && get_string(*stage, "content", where) == " " &&
+    if (kind == ModelKind::word_piece) {
+      if (type != "WordPiece") refuse_stage(where, type);
+      result.cleanup = stage_flag(*stage, "cleanup", true, where);
+      result.leading_space = LeadingSpace::drop_one;
+      continue;
+    }
+    if (byte_level ? type == "ByteLevel" : type == "ByteFallback" || type == "Fuse") continue;
+    if (!byte_level && type == "Metaspace") {
+      if (pre_tokenizer.prepends()) result.leading_space = LeadingSpace::drop_one;
+    } else if (!byte_level && type == "Strip" && get_string(*stage, "content", where) == " " &&
                get_int(*stage, "start", where, 0, 1) + get_int(*stage, "stop", where, 0, 0) >= 0) {
-      if (get_int(*stage, "start", where) == 1) shape.pieces.leading_space = LeadingSpace::drop_one;
-    } else if (shape.byte_level || type != "Replace" || pattern_of(*stage, "String", where) != kSpaceMark ||
+      if (get_int(*stage, "start", where) == 1) result.leading_space = LeadingSpace::drop_one;
+    } else if (byte_level || type != "Replace" || pattern_of(*stage, "String", where) != kSpaceMark ||
                get_string(*stage, "content", where) != " ") {
       refuse_stage(where, type);
     }
   }
+  return result;
 }
 
 // {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": ...}]}
@@ -150,10 +81,16 @@ std::vector<AddedToken> read_added(const Json& json, std::size_t vocabulary, con
   return result;
 }
 
-void check_model(const Json& model, const std::string& where) {
-  if (const std::string type = get_text(model, "type", where); type != "BPE" && !type.empty())
-    bad_input("{}: \"type\" is {}; only BPE is read from tokenizer.json (unigram from tokenizer.model)", where,
-              weft::quoted(type));
+ModelKind kind_of(const Json& model, const std::string& where) {
+  const std::string type = get_text(model, "type", where);
+  if (type == "Unigram") return ModelKind::unigram;
+  if (type == "WordPiece") return ModelKind::word_piece;
+  if (type != "BPE" && !type.empty())
+    bad_input("{}: \"type\" is {}; BPE, Unigram and WordPiece are read", where, weft::quoted(type));
+  return ModelKind::bpe;
+}
+
+void check_bpe(const Json& model, const std::string& where) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (const std::string text = get_text(model, key, where); !text.empty())
       bad_input("{}: \"{}\" is {}, which is not done here; only \"\" is", where, key, weft::quoted(text));
@@ -170,36 +107,51 @@ std::optional<int> unknown_of(const Json& model, const Vocabulary& vocabulary, c
   return id;
 }
 
+std::unique_ptr<Tokenizer> bpe_of(const Json& json, const Json& model, const std::string& path, TextPipeline pipeline) {
+  const std::string where = path + ": \"model\"";
+  check_bpe(model, where);
+  Vocabulary vocabulary = read_vocabulary(get_object(model, "vocab", where), where + ": \"vocab\"");
+  Merges merges = read_merges(get_array(model, "merges", where), vocabulary, where);
+  std::vector<AddedToken> added = read_added(json, vocabulary.texts.size(), path);
+  const std::optional<int> unknown = unknown_of(model, vocabulary, where);
+  const bool ignore_merges = stage_flag(model, "ignore_merges", false, where);
+  if (pipeline.pre_tokenizer.is_byte_level())
+    return std::make_unique<ByteLevelBpe>(vocabulary, std::move(merges), std::move(added),
+                                          ByteLevelOptions{ignore_merges, unknown}, std::move(pipeline));
+  const PieceOptions options{.ignore_merges = ignore_merges,
+                             .byte_fallback = stage_flag(model, "byte_fallback", false, where),
+                             .fuse_unknown = stage_flag(model, "fuse_unk", false, where),
+                             .unknown = unknown};
+  return std::make_unique<PieceBpe>(std::move(vocabulary), std::move(merges), std::move(added), options,
+                                    std::move(pipeline), where);
+}
+
 }  // namespace
 
 LoadedTokenizer load_tokenizer_json(const std::string& path) {
   const Json json = load_json(path, kTokenizerLimits);
   const std::string where = path + ": \"model\"";
   const Json& model = get_object(json, "model", path);
-  check_model(model, where);
-  Shape shape;
-  read_normalizers(json, path, shape);
-  read_pre_tokenizers(json, path, shape);
-  if (shape.byte_level && (shape.replaces_spaces || shape.pieces.prefix != SpacePrefix::never))
-    bad_input("{}: \"normalizer\" writes \xE2\x96\x81 before ByteLevel, which is not done here", path);
-  read_decoders(json, path, shape);
-  Vocabulary vocabulary = read_vocabulary(get_object(model, "vocab", where), where + ": \"vocab\"");
-  Merges merges = read_merges(get_array(model, "merges", where), vocabulary, where);
-  std::vector<AddedToken> added = read_added(json, vocabulary.texts.size(), path);
-  const std::optional<int> unknown = unknown_of(model, vocabulary, where);
-  const bool ignore_merges = get_flag(model, "ignore_merges", false, where);
+  const ModelKind kind = kind_of(model, where);
+  TextPipeline pipeline{Normalizer::read(json, path), PreTokenizer::read(json, path)};
+  const Decoding decoding = read_decoders(json, path, kind, pipeline.pre_tokenizer);
+  pipeline.leading_space = decoding.leading_space;
+  if (kind != ModelKind::bpe && pipeline.pre_tokenizer.is_byte_level())
+    bad_input("{}: ByteLevel is for BPE; it is not done before another model", path);
   LoadedTokenizer result{nullptr, template_bos_of(json, path)};
-  if (shape.byte_level) {
-    shape.bytes.unknown = unknown;
-    shape.bytes.ignore_merges = ignore_merges;
-    result.tokenizer = std::make_unique<ByteLevelBpe>(vocabulary, std::move(merges), std::move(added), shape.bytes);
-  } else {
-    shape.pieces.unknown = unknown;
-    shape.pieces.ignore_merges = ignore_merges;
-    shape.pieces.byte_fallback = get_flag(model, "byte_fallback", false, where);
-    shape.pieces.fuse_unknown = get_flag(model, "fuse_unk", false, where);
+  if (kind == ModelKind::unigram) {
+    UnigramPieces pieces = read_unigram(model, where);
+    std::vector<AddedToken> added = read_added(json, pieces.texts.size(), path);
+    result.tokenizer = std::make_unique<Unigram>(std::move(pieces), std::move(added), std::move(pipeline));
+  } else if (kind == ModelKind::word_piece) {
+    Vocabulary vocabulary = read_vocabulary(get_object(model, "vocab", where), where + ": \"vocab\"");
+    WordPieceOptions options = read_word_piece(model, vocabulary, where);
+    options.cleanup = decoding.cleanup;
+    std::vector<AddedToken> added = read_added(json, vocabulary.texts.size(), path);
     result.tokenizer =
-        std::make_unique<PieceBpe>(std::move(vocabulary), std::move(merges), std::move(added), shape.pieces, where);
+        std::make_unique<WordPiece>(std::move(vocabulary), std::move(added), std::move(options), std::move(pipeline));
+  } else {
+    result.tokenizer = bpe_of(json, model, path, std::move(pipeline));
   }
   return result;
 }
@@ -223,8 +175,11 @@ LoadedTokenizer load_vocab_and_merges(const std::string& vocab_path, const std::
     add_merge(std::string(line.substr(0, space)), std::string(line.substr(space + 1)), number++, vocabulary,
               merges_path, merges);
   }
-  ByteLevelOptions options{.prefix_space = prefix_space};
-  return {std::make_unique<ByteLevelBpe>(vocabulary, std::move(merges), std::move(added), options), ""};
+  TextPipeline pipeline;
+  pipeline.pre_tokenizer = PreTokenizer({ByteLevelStage{.prefix_space = prefix_space}});
+  return {std::make_unique<ByteLevelBpe>(vocabulary, std::move(merges), std::move(added), ByteLevelOptions{},
+                                         std::move(pipeline)),
+          ""};
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "weft/io/text/unicode.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
 namespace weft {
@@ -12,12 +13,32 @@ struct CodeRange {
 
 #include "weft/io/text/unicode_tables.inc"
 
+struct CategoryRange {
+  char32_t first, last;
+  Category category;
+};
+struct CaseRange {  // every `step`-th character from `first` to `last` has its lower case `offset` further on
+  char32_t first, last;
+  char32_t step;
+  int offset;
+};
+using enum Category;
+
+#include "weft/io/text/category_tables.inc"
+
 template <std::size_t n>
 bool is_in(const CodeRange (&ranges)[n], char32_t point) {
   const CodeRange* found =
       std::lower_bound(std::begin(ranges), std::end(ranges), point,
                        [](const CodeRange& range, char32_t wanted) { return range.last < wanted; });
   return found != std::end(ranges) && found->first <= point;
+}
+
+template <typename Range, std::size_t n>
+const Range* range_of(const Range (&ranges)[n], char32_t point) {
+  const Range* found = std::lower_bound(std::begin(ranges), std::end(ranges), point,
+                                        [](const Range& range, char32_t wanted) { return range.last < wanted; });
+  return found != std::end(ranges) && found->first <= point ? found : nullptr;
 }
 
 bool is_ascii_letter(char32_t point) { return (point | 0x20) >= 'a' && (point | 0x20) <= 'z'; }
@@ -87,6 +108,53 @@ bool is_space(char32_t point) {
   if (point < 0x80) return point == ' ' || (point >= 9 && point <= 13);
   return point == 0x85 || point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) || point == 0x2028 ||
          point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000;
+}
+
+// The letters and numbers of unicode_tables.inc are of a later Unicode: those that this table lacks count as Lo and No.
+Category category_of(char32_t point) {
+  if (const CategoryRange* range = range_of(kCategories, point)) return range->category;
+  if (point >= 0x80 && is_letter(point)) return Category::Lo;
+  return point >= 0x80 && is_number(point) ? Category::No : Category::Cn;
+}
+
+bool is_mark(char32_t point) {
+  const Category category = category_of(point);
+  return category >= Category::Mn && category <= Category::Me;
+}
+
+bool is_punctuation(char32_t point) {
+  const Category category = category_of(point);
+  return category >= Category::Pc && category <= Category::Po;
+}
+
+bool is_symbol(char32_t point) {
+  const Category category = category_of(point);
+  return category >= Category::Sm && category <= Category::So;
+}
+
+bool is_control(char32_t point) {
+  const Category category = category_of(point);
+  return category == Category::Cc || category == Category::Cf || category == Category::Co;
+}
+
+std::u32string_view lowercase(char32_t point) {
+  thread_local char32_t lower;
+  if (point == 0x130) return U"i\u0307";  // the one character whose lower case is two
+  const CaseRange* range = range_of(kLowercase, point);
+  if (range == nullptr || (point - range->first) % range->step != 0) return {};
+  lower = static_cast<char32_t>(static_cast<std::int64_t>(point) + range->offset);
+  return {&lower, 1};
+}
+
+std::string_view without_spaces_before(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t start = text.size() - 1;  // of the last character
+    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    const Character last = first_character(text.substr(start));
+    if (start + last.length != text.size() || !is_space(last.point)) break;
+    text.remove_suffix(last.length);
+  }
+  return text;
 }
 
 }  // namespace weft

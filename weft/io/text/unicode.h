@@ -37,4 +37,17 @@ bool is_letter(char32_t point);  // \p{L}
 bool is_number(char32_t point);  // \p{N}
 bool is_space(char32_t point);   // \s: Unicode's White_Space
 
+// General categories, as \p{Lu} names them. Cn: no character has this code point.
+enum class Category { Lu, Ll, Lt, Lm, Lo, Mn, Mc, Me, Nd, Nl, No, Pc, Pd, Ps, Pe, Pi, Pf, Po, Sm, Sc, Sk, So, Zs, Zl, Zp, Cc, Cf, Cs, Co, Cn };
+Category category_of(char32_t point);
+bool is_mark(char32_t point);         // \p{M}
+bool is_punctuation(char32_t point);  // \p{P}
+bool is_symbol(char32_t point);       // \p{S}
+bool is_control(char32_t point);      // neither seen nor a space: Cc, Cf, Co
+
+std::u32string_view lowercase(char32_t point);  // of one character; empty where it is its own
+
+// The text without the spaces that it ends in.
+std::string_view without_spaces_before(std::string_view text);
+
 }  // namespace weft

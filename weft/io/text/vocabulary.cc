@@ -88,6 +88,7 @@ AddedToken read_added_token(const Json& object, int id, std::string_view where) 
   token.special = flag("special");
   token.strip_left = flag("lstrip");
   token.strip_right = flag("rstrip");
+  token.normalized = flag("normalized");
   return token;
 }
 
