@@ -129,9 +129,11 @@ class Writer {
     const auto i = num(prompt);
     done_[i] = true;
     result_.texts[i].ending = ending;
-    if (streams_.empty() || filters_[i].stopped()) return;
-    give(prompt, filters_[i].add(streams_[i].finish()));
-    give(prompt, filters_[i].finish());
+    if (!streams_.empty() && !filters_[i].stopped()) {
+      give(prompt, filters_[i].add(streams_[i].finish()));
+      give(prompt, filters_[i].finish());
+    }
+    if (options_.on_end) options_.on_end(prompt, ending);
   }
 
   void give(int prompt, const std::string& text) {

@@ -30,6 +30,7 @@ struct GenerateOptions {
   bool prompt_logits = false;      // keep the logits of every prompt position
   // Text as it becomes final, by prompt; never half a character, nor what may turn out to be a stop.
   std::function<void(int prompt, std::string_view text)> on_text;
+  std::function<void(int prompt, Ending ending)> on_end;  // after its last text
 };
 
 struct GeneratedText {
