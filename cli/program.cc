@@ -130,6 +130,8 @@ int parse_and_run(int argc, char** argv) {
   add_reshard(app, &run);
   add_cluster(app, &run);
   add_generate(app, &run);
+  add_chat(app, &run);
+  add_tokenize(app, &run);
   add_eval(app, &run);
   add_spd(app, &run);
   add_schedule(app, &run);

@@ -5,10 +5,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/os/piped_file.h"
 #include "weft/io/text/tokenizer.h"
+#include "weft/llm/engine/generation_config.h"
 #include "weft/llm/engine/prompts.h"
 #include "weft/llm/model/random_model.h"
 #include "weft/llm/spd/spd_model.h"
+#include "weft/transport/local/shm.h"
 
 #include "cli/generate/generate.h"
 
@@ -71,13 +74,37 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
   task.engine.panels = flags.panels;
   task.generate = flags.options;
   task.generate.prompt_logits = !flags.logits.empty();
+  const GenerationConfig own =
+      flags.model.empty() ? GenerationConfig{} : load_generation_config(flags.model, task.source.config.vocab);
+  if (own.sampler && !flags.samples) {
+    task.generate.sampler = *own.sampler;
+    task.generate.sampler.seed = flags.options.sampler.seed;
+    check_sampler(task.generate.sampler);
+  }
   if (!flags.ignore_eos) {
-    task.generate.eos = task.source.config.eos;
+    task.generate.eos = own.eos.value_or(task.source.config.eos);
     if (task.tokenizer != nullptr && task.tokenizer->eos()) task.generate.eos.push_back(*task.tokenizer->eos());
   }
   if (task.tokenizer == nullptr && !flags.options.stops.empty())
     bad_input("--stop needs a tokenizer, and this model has none; leave it out");
   return task;
+}
+
+void complete(Flags* flags) {
+  if (flags->ranks.threads == 0) flags->ranks.threads = threads_sharing_cores(ranks_here(flags->ranks.count));
+  // "--prompt -" is standard input too: nobody goes on from a dash.
+  if (std::erase(flags->prompts, "-") > 0) {
+    if (!flags->prompt_file.empty()) bad_input("--prompt - and --prompt-file {} both name a file; leave one out",
+                                               flags->prompt_file);
+    flags->prompt_file = "-";
+  }
+  if (flags->prompt_file == "-" && flags->prompts_file == "-")
+    bad_input("--prompt-file and --prompts are both standard input; give one of them as a file");
+  const auto copied = [](std::string* path, const char* variable) {
+    if (!path->empty()) *path = repeatable_path(*path, {.variable = variable, .may_read = !launched()});
+  };
+  copied(&flags->prompt_file, "WEFT_PROMPT_COPY");
+  copied(&flags->prompts_file, "WEFT_PROMPTS_COPY");
 }
 
 void check_flags(const Flags& flags) {

@@ -3,16 +3,19 @@
 #include "cli/generate/generate.h"
 
 #include <cstdio>
-#include <iterator>
+#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/os/read_rate.h"
 #include "weft/io/tensor/npy.h"
 #include "weft/io/text/tokenizer.h"
+#include "weft/llm/engine/in_order.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 
@@ -25,22 +28,27 @@ namespace weft::cli {
 namespace generate {
 namespace {
 
-// One prompt's text as it comes; several prompts' when all are there.
 void stream(std::string_view text) {
   fmt::print("{}", text);
   std::fflush(stdout);
 }
 
-void print_texts(const Task& task, const GenerateResult& result) {
-  for (std::size_t i = 0; i < result.texts.size(); ++i) {
-    if (result.texts.size() > 1 && task.tokenizer != nullptr)
-      fmt::print("[{}] {}{}\n", i, task.prompt_texts[i], result.texts[i].text);
-    if (task.tokenizer == nullptr) {
-      fmt::print("[{}]", i);
-      for (const int token : result.texts[i].tokens) fmt::print(" {}", token);
-      fmt::print("\n");
-    }
-  }
+// Texts as they come, in the order of the prompts: the first one that has not ended streams, those behind it wait.
+void stream_texts(Task* task) {
+  const bool several = task->prompts.size() > 1;
+  auto in_order = std::make_shared<InOrder>(task->prompts.size(), [](std::size_t, std::string_view text) { stream(text); });
+  for (std::size_t i = 0; i < task->prompts.size(); ++i)
+    in_order->add(i, several ? fmt::format("[{}] {}", i, task->prompt_texts[i]) : task->prompt_texts[i]);
+  task->generate.on_text = [=](int i, std::string_view text) { in_order->add(num(i), text); };
+  task->generate.on_end = [=](int i, Ending) {
+    in_order->add(num(i), "\n");
+    in_order->end(num(i));
+  };
+}
+
+void print_tokens(const GenerateResult& result) {
+  for (std::size_t i = 0; i < result.texts.size(); ++i)
+    fmt::print("[{}] {}\n", i, fmt::join(result.texts[i].tokens, " "));
 }
 
 void write_logits(const Flags& flags, const Task& task, const GenerateResult& result) {
@@ -64,11 +72,8 @@ void generate_rank(World& world, const Flags& flags) {
   Engine engine(world, model, task.engine);
   engine.set_modes(task.modes);
   figures.compile_s = seconds_since(start);
-  const bool speaks = world.rank() == 0, streams = speaks && !flags.json && task.prompts.size() == 1;
-  if (streams && task.tokenizer != nullptr) {
-    stream(task.prompt_texts[0]);
-    task.generate.on_text = [](int, std::string_view text) { stream(text); };
-  }
+  const bool speaks = world.rank() == 0, streams = speaks && !flags.json && task.tokenizer != nullptr;
+  if (streams) stream_texts(&task);
   world.barrier();  // the clock of rank 0 starts when all are there
   const GenerateResult result = weft::generate(engine, task.tokenizer.get(), task.prompts, task.generate);
   figures.traffic = with_all_bytes(world, engine.traffic());
@@ -79,12 +84,12 @@ void generate_rank(World& world, const Flags& flags) {
     fmt::print("{}", json_report(flags, task, result, figures));
     return;
   }
-  if (streams && task.tokenizer != nullptr) fmt::print("\n");
-  print_texts(task, result);
+  if (task.tokenizer == nullptr) print_tokens(result);
   fmt::print("\n{}", text_report(flags, task, result, figures));
 }
 
 int run(Flags flags) {
+  complete(&flags);
   check_flags(flags);
   if (flags.ranks.count == 1 && flags.ranks.transport == "shm")
     flags.ranks.transport = "threads";  // one needs no process
@@ -100,13 +105,13 @@ int run(Flags flags) {
 }
 
 void add_text_flags(CLI::App& command, Flags* flags) {
-  command.add_option("--prompt", flags->prompts, "text to go on with; several times: a batch")->allow_extra_args(false);
+  command.add_option("--prompt", flags->prompts, "text to go on with, - for standard input; several times: a batch")->allow_extra_args(false);
   command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")->allow_extra_args(false);
-  command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt");
-  command.add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch");
+  command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt; - or <(command): what flows in");
+  command.add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch; - for standard input");
   add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
-  add_number(command, "--temperature", &flags->options.sampler.temperature, "0: the most probable token")
+  add_number(command, "--temperature", &flags->options.sampler.temperature, "0: the most probable token; where not given, the folder's generation_config.json holds")
       ->capture_default_str();
   add_number(command, "--top-k", &flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
       ->capture_default_str();
@@ -123,7 +128,7 @@ void add_text_flags(CLI::App& command, Flags* flags) {
 
 void add_engine_flags(CLI::App& command, Flags* flags) {
   add_ranks_flag(command, &flags->ranks, "local ranks; under mpirun or weft run the ranks are theirs (1)");
-  add_threads_flag(command, &flags->ranks);
+  add_threads_flag(command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_transport_flag(command, &flags->ranks);
   add_link_flag(command, &flags->ranks);
   add_ranks_per_host_flag(command, &flags->ranks);
@@ -151,8 +156,12 @@ void add_generate(CLI::App& app, Run* chosen) {
   command->add_flag("--json", flags->json, "one JSON object");
   command->footer(
       "Example:\n  weft generate --model models/weft-16 --prompt \"The kernel is\" --ranks 4 --drop 50%\n"
-      "  weft generate --random tests/models/llama-1b.json --prompt-ids 1,2,3 --threads 2 --bandwidth");
-  command->callback([chosen, flags] { *chosen = [flags] { return generate::run(*flags); }; });
+      "  weft generate --random tests/models/llama-1b.json --prompt-ids 1,2,3 --threads 2 --bandwidth\n"
+      "  man ls | weft generate --model models/weft-16 --prompt-file - --max-tokens 40");
+  command->callback([=] {
+    flags->samples = command->count("--temperature") + command->count("--top-k") + command->count("--top-p") > 0;
+    *chosen = [flags] { return generate::run(*flags); };
+  });
 }
 
 }  // namespace weft::cli

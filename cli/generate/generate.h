@@ -19,11 +19,12 @@ namespace weft::cli::generate {
 
 struct Flags {
   std::string model, random;  // a folder; or the config.json of a model to make up
-  RankFlags ranks;
+  RankFlags ranks{.threads = 0};  // 0 threads: the cores there are, shared
   std::vector<std::string> prompts, prompt_ids;
   std::string prompt_file, prompts_file;
   GenerateOptions options{.max_tokens = 64};
   bool ignore_eos = false;
+  bool samples = false;  // --temperature, --top-k or --top-p is given: generation_config.json's do not hold
   std::string spd, wire, drop;
   std::string sync = "fused";
   int panels = 4;
@@ -32,6 +33,8 @@ struct Flags {
   bool bandwidth = false, json = false;
 };
 
+// Fills in what depends on the machine and on what flows in: threads, and copies of prompts that come through a pipe.
+void complete(Flags* flags);
 void check_flags(const Flags& flags);  // throws bad_input
 
 // All that the ranks need, the same on each. Reads config, tokenizer and prompts; no weights.

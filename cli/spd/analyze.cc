@@ -124,7 +124,7 @@ Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& i
     });
   worlds.run(false, [&](World& world) {
     const EvalProgress show = [&](std::string_view what, std::int64_t done, std::int64_t of) {
-      if (world.rank() == 0) progress.show(what, done, of);
+      if (world.rank() == 0) progress.show(what, done, of, "windows");
     };
     Analysis analysis = analyze(world, flags.options, inputs, times, show);
     if (keeps(world)) static_cast<Analysis&>(found) = std::move(analysis);
@@ -142,8 +142,8 @@ Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& i
 int run(AnalyzeFlags flags) {
   flags.tp = num_ranks(flags.tp);
   if (flags.threads == 0) flags.threads = threads_sharing_cores(flags.tp);
+  take_texts_of_folder(&flags.options);
   check_flags(flags);
-  flags.options.curve = !flags.no_curve;
   if (!flags.max_loss.empty()) flags.options.max_loss = parse_loss(flags.max_loss);
   const std::int64_t start = now_ns();
   const AnalysisInputs inputs = read_analysis_inputs(flags.options, load_config(flags.options.model));
@@ -168,9 +168,10 @@ void add_flags(CLI::App& command, AnalyzeFlags* flags) {
   AnalysisOptions& options = flags->options;
   command.add_option("--model", options.model, "a Hugging Face folder")->type_name("DIR")->required();
   add_number(command, "--tp", &flags->tp, "tensor-parallel ranks it is for")->type_name("N")->required();
-  command.add_option("--text", options.text, "calibration text; its second half is held out without --heldout")
-      ->type_name("FILE")
-      ->required();
+  command
+      .add_option("--text", options.text,
+                  "calibration text (the folder's calibration.txt); its second half is held out without --heldout")
+      ->type_name("FILE");
   command.add_option("--heldout", options.heldout, "text to check the bound on")->type_name("FILE");
   command.add_option("--tasks", options.tasks, "items whose accuracy the bound is for, too")->type_name("FILE.jsonl");
   add_number(command, "--limit", &options.limit, "items of each task (all)")->type_name("N");
@@ -200,6 +201,7 @@ void add_flags(CLI::App& command, AnalyzeFlags* flags) {
   add_out_file(command, "--out", &flags->out, "write the choice as an spd file")->type_name("FILE.spd");
   add_out_file(command, "--svg", &flags->svg, "draw perplexity over blocks dropped");
   command.add_flag("--no-curve", flags->no_curve, "leave out perplexity over blocks dropped, half of the work");
+  command.add_flag("--quick", flags->quick, "a first look: 8 windows of 256 tokens, no curve, a search of 12");
   add_number(command, "--threads", &flags->threads, "threads of each rank (the cores there are, shared)", 1)
       ->type_name("T");
   command.add_flag("--json", flags->json, "one JSON object on standard output");
@@ -215,10 +217,21 @@ void add_analyze(CLI::App& group, Run* chosen) {
   command->footer(
       "S of a block: perplexity with it and all later blocks dropped, less that with the later ones alone.\n"
       "Example:\n"
+      "  weft spd analyze --model models/weft-16 --tp 4 --quick --max-loss 1%\n"
       "  weft spd analyze --model models/weft-16 --tp 4 --text models/weft-16/calibration.txt --samples 16\n"
       "  weft spd analyze --model models/weft-16 --tp 4 --text models/weft-16/calibration.txt --samples 32 \\\n"
       "      --heldout models/weft-16/heldout.txt --link 1gbit,20us --max-loss 1% --out fast.spd");
-  command->callback([=] { *chosen = [flags] { return run(*flags); }; });
+  command->callback([=] {
+    // What is named beside --quick holds.
+    AnalysisOptions quick = flags->options;
+    make_quick(&quick);
+    AnalysisOptions& options = flags->options;
+    if (flags->quick && command->count("--samples") == 0) options.samples = quick.samples;
+    if (flags->quick && command->count("--window") == 0) options.window = quick.window;
+    if (flags->quick && command->count("--measurements") == 0) options.most_measurements = quick.most_measurements;
+    options.curve = flags->quick ? quick.curve : !flags->no_curve;
+    *chosen = [flags] { return run(*flags); };
+  });
 }
 
 }  // namespace weft::cli::spd

@@ -14,7 +14,7 @@ struct AnalyzeFlags {
   Thresholds thresholds;
   std::string out, svg, link, max_loss, modes = "int8,drop,drop+int8", drop;
   int tp = 0, threads = 0;
-  bool no_curve = false, json = false;
+  bool no_curve = false, quick = false, json = false;
 };
 
 // The analysis and the times around it.

@@ -26,6 +26,7 @@ Ordered chosen_json(const Analyzed& found) {
               {"went_back", c.went_back},
               {"searched", c.searched},
               {"confirmed", c.confirmed},
+              {"gains", no_gain(c.modes, found.sync_s, found.chosen_s).empty()},
               {"sync_us", found.sync_s * 1e6},
               {"chosen_us", found.chosen_s * 1e6},
               {"predicted_us", (found.times[0].forward_s - c.predicted_saved_s) * 1e6}};
@@ -62,6 +63,8 @@ std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
                     perplexity(c.held_out.chosen), perplexity(c.held_out.plain),
                     c.went_back ? "; fewer moves than on calibration text" : "")},
        {"search", fmt::format("{} evaluations on calibration text, {} on held-out text", c.searched, c.confirmed)}});
+  if (const std::string sentence = no_gain(c.modes, found.sync_s, found.chosen_s); !sentence.empty())
+    out += "  " + sentence + "\n";
   for (const TaskChange& task : c.held_out.tasks)
     out += fmt::format("  {}: {:+.2f} points [{:+.2f}, {:+.2f}] of {:.2f} %, p {:.4f}\n", task.name,
                        100 * task.pair.difference, 100 * task.pair.interval.low, 100 * task.pair.interval.high,
@@ -135,7 +138,10 @@ std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {
     out += aligned(curve);
   }
   if (found.chosen) out += chosen_text(flags, found);
-  if (!flags.out.empty()) out += fmt::format("\nwritten to {}\n", flags.out);
+  if (!flags.out.empty()) {
+    const bool gains = !found.chosen || no_gain(found.chosen->modes, found.sync_s, found.chosen_s).empty();
+    out += fmt::format("\nwritten to {}{}\n", flags.out, gains ? "" : ", which gains nothing here");
+  }
   out += fmt::format("\n{} evaluations in {:.0f} s\n", found.evaluations, found.seconds);
   return out;
 }

@@ -20,6 +20,7 @@
 #include "weft/world/world.h"
 
 #include "cli/flag_values.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/spd/spd.h"
@@ -99,13 +100,6 @@ std::string distilled_json(const DistillFlags& flags, const std::vector<Distille
   return out.dump() + "\n";
 }
 
-std::string time_left(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
-  return s >= 3600 ? fmt::format("{} h {} min", s / 3600, s % 3600 / 60)
-         : s >= 60 ? fmt::format("{} min {} s", s / 60, s % 60)
-                   : fmt::format("{} s", s);
-}
-
 void show(Progress& progress, const DistillFlags& flags, const DistillProgress& at) {
   if (at.finished != nullptr) {
     progress.show("");
@@ -115,7 +109,7 @@ void show(Progress& progress, const DistillFlags& flags, const DistillProgress& 
   }
   progress.show(fmt::format("block {} ({} of {})  epoch {} of {}  loss {:.3e}, before {:.3e}  {} left", at.block,
                             at.done + 1, at.of, at.epoch, at.epochs, at.loss, at.loss_before,
-                            time_left(at.seconds_left)));
+                            time_text(at.seconds_left)));
 }
 
 void make_folder(const std::string& path) {
@@ -141,6 +135,9 @@ int run(DistillFlags flags) {
   if (speaks) make_folder(job.folder);
   Progress progress(speaks ? Progress::Who::speaks : Progress::Who::is_silent);
   std::vector<DistilledBlock> blocks;
+  const SayWhenInterrupted say(speaks ? fmt::format("weft: interrupted; blocks that are done are kept in {}: the same command goes on from there\n",
+                                                   flags.out)
+                                      : "");
   std::optional<SharedActivations> shared;  // of ranks that are threads of this process
   if (!launched()) shared.emplace(job, flags.tp);
   const auto body = [&](World& world) {

@@ -78,6 +78,17 @@ TEST_F(DistillCommand, WritesWeightsThatFitAndGoesOnAfterAKill) {
     EXPECT_TRUE(bytes_of(file("whole/" + std::string(name))) == bytes_of(file("broken/" + std::string(name)))) << name;
 }
 
+TEST_F(DistillCommand, AnInterruptionSaysThatItCanGoOn) {
+  std::istringstream in(words("stopped"));
+  const Running running = start_weft({std::istream_iterator<std::string>(in), {}});
+  while (alive(running.pid) && !fs::exists(file("stopped/state/block-0000.safetensors")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  kill(running.pid, SIGINT);
+  const Ended ended = wait_for(running);
+  EXPECT_EQ(ended.code, 128 + SIGINT) << ended.err;
+  EXPECT_NE(ended.err.find("the same command goes on from there"), std::string::npos) << ended.err;
+}
+
 TEST_F(DistillCommand, RefusesWhatItCannotDo) {
   const auto refuses = [&](const std::string& flags, const std::string& why) {
     const Ended ended = weft(

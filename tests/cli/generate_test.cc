@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/cores.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/model/model.h"
@@ -115,6 +116,41 @@ TEST(GenerateCommand, StopsAndBatches) {
   EXPECT_NE(plain.out.find("synchronisations     768 made, 0 dropped"), std::string::npos) << plain.out;
 }
 
+// Prompts that can be read once reach every rank, from standard input and from a shell's <(command).
+TEST(GenerateCommand, PromptsFlowIn) {
+  const std::string text = generated({})["text"];
+  for (const char* ranks : {"1", "2"}) {
+    const std::string words =
+        fmt::format("{} generate --model {} --max-tokens 24 --json --ranks {}", WEFT_BINARY, kModel, ranks);
+    const auto by_shell = [&](const std::string& line) { return object(wait_for(start_program({"bash", "-c", line}))); };
+    EXPECT_EQ(by_shell(fmt::format("printf '{}' | {} --prompt-file -", kPrompt, words))["text"], text) << ranks;
+    EXPECT_EQ(by_shell(fmt::format("printf '{}' | {} --prompt -", kPrompt, words))["text"], text) << ranks;
+    EXPECT_EQ(by_shell(fmt::format("{} --prompt-file <(printf '{}')", words, kPrompt))["text"], text) << ranks;
+    const std::string lines = R"({"prompt": "The kernel is"}\n{"prompt": "A file"}\n)";
+    const Json batch = by_shell(fmt::format("printf '{}' | {} --prompts -", lines, words));
+    ASSERT_EQ(batch["texts"].size(), 2u);
+    EXPECT_EQ(batch["texts"][0]["text"], text);
+  }
+  const Ended started =
+      wait_for(start_program({"bash", "-c", fmt::format("printf x | {0} run -n 2 -- {0} generate --model {1} --prompt-file -",
+                                                        WEFT_BINARY, kModel)}));
+  EXPECT_EQ(started.code, 2) << started.err;
+  EXPECT_NE(started.err.find("\"-\" can be read once"), std::string::npos) << started.err;
+}
+
+// The texts of a batch come out in the order of their prompts, each as it grows.
+TEST(GenerateCommand, BatchesAreToldInOrder) {
+  const Ended both = generate({"--model", kModel, "--prompt", kPrompt, "--prompt", "A file", "--max-tokens", "24"});
+  EXPECT_EQ(both.code, 0) << both.err;
+  const std::string text = generated({})["text"];
+  EXPECT_TRUE(both.out.starts_with("[0] " + (kPrompt + text) + "\n[1] A file")) << both.out;
+}
+
+TEST(GenerateCommand, TakesTheCoresThereAre) {
+  EXPECT_EQ(generated({"--ranks", "1"})["threads"], std::max(1, static_cast<int>(usable_cores())));
+  EXPECT_EQ(generated({"--ranks", "1", "--threads", "1"})["threads"], 1);
+}
+
 TEST(GenerateCommand, AnSpdFileIsForOneModelAndOneDegree) {
   ScratchFolder folder;
   std::string blocks;
@@ -147,6 +183,7 @@ TEST(GenerateCommand, RefusesInOneSentence) {
   };
   says({"--prompt", "a"}, "--model");
   says({"--model", "/nowhere", "--prompt", "a"}, "/nowhere/config.json");
+  says({"--model", "Org/some-model", "--prompt", "a"}, "hf download Org/some-model --local-dir some-model");
   says({"--model", kModel}, "there is no prompt");
   says({"--model", kModel, "--prompt-ids", "1,x"}, "--prompt-ids has \"x\"");
   says({"--model", kModel, "--prompt-ids", "8192"}, "8192");

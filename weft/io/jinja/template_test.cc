@@ -85,7 +85,7 @@ TEST(Jinja, WhatRunsAwayIsStopped) {
   EXPECT_NE(said("{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}").find("steps"),
             std::string::npos);
   const std::string twice = "{% set ns = namespace(s='xx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
-  EXPECT_NE(said(twice).find("too large"), std::string::npos);
+  EXPECT_NE(said(twice).find("it is refused"), std::string::npos) << said(twice);
   const std::string nested = "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}";
   EXPECT_NE(said(nested).find("too large"), std::string::npos);
   EXPECT_NE(said("{% set ns = namespace() %}{% set ns.self = [ns] %}").find("namespace"), std::string::npos);

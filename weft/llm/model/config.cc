@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/io/model_folder.h"
 #include "weft/llm/model/families.h"
 #include "weft/llm/model/tensor_names.h"
 
@@ -56,6 +57,7 @@ ModelConfig parse_config(const Json& json, const std::string& where) {
 
 ModelConfig load_config(const std::string& folder) {
   const std::string path = folder + "/config.json";
+  check_model_folder(folder);
   return parse_config(load_json(path, {.bytes = std::size_t{1} << 20}), path);
 }
 

@@ -77,6 +77,17 @@ struct Analysis {
 Analysis analyze(World& world, const AnalysisOptions& options, const AnalysisInputs& inputs,
                  std::span<const ModeTime> times, const EvalProgress& progress = {});
 
+// The texts that the model's folder brings, where none is named: calibration.txt to search on, heldout.txt to check on.
+// Throws bad_input where there is none either.
+void take_texts_of_folder(AnalysisOptions* options);
+
+// Enough for a first look, in minutes instead of an hour: few windows, no curve, a short search.
+void make_quick(AnalysisOptions* options);
+
+// What a choice is worth where it was timed: empty where it is faster by more than a percent, which two runs of the
+// same code differ by; else a sentence that says so.
+std::string no_gain(std::span<const BlockMode> modes, double sync_s, double chosen_s);
+
 // The modes that drop some of the least sensitive blocks: "3" of them, those of class "isb", or "all". Throws bad_input
 // naming `where`.
 Modes dropped_by_class(std::string_view which, const Analysis& found, const Thresholds& thresholds,

@@ -10,6 +10,39 @@
 
 namespace weft {
 
+namespace {
+
+std::string file_in(const std::string& folder, const char* name) {
+  std::error_code error;
+  const std::string path = folder + "/" + name;
+  return std::filesystem::is_regular_file(path, error) ? path : "";
+}
+
+}  // namespace
+
+void take_texts_of_folder(AnalysisOptions* options) {
+  if (!options->text.empty()) return;
+  options->text = file_in(options->model, "calibration.txt");
+  if (options->text.empty())
+    bad_input("there is no text to analyse on: {} has no calibration.txt; give --text FILE, some pages of plain text",
+              options->model);
+  if (options->heldout.empty()) options->heldout = file_in(options->model, "heldout.txt");
+}
+
+void make_quick(AnalysisOptions* options) {
+  options->samples = 8;
+  options->window = 256;
+  options->most_measurements = 12;
+  options->curve = false;
+}
+
+std::string no_gain(std::span<const BlockMode> modes, double sync_s, double chosen_s) {
+  const bool changes = std::any_of(modes.begin(), modes.end(), [](BlockMode mode) { return mode != BlockMode{}; });
+  if (!changes) return "It gains nothing: no block may change within this bound; allow a larger --max-loss.";
+  if (chosen_s < 0.99 * sync_s) return "";
+  return "It gains nothing on this link: the choice is no faster than all blocks in sync; name a slower --link.";
+}
+
 AnalysisInputs read_analysis_inputs(const AnalysisOptions& options, const ModelConfig& config) {
   AnalysisInputs inputs;
   const auto tokenizer = Tokenizer::load(options.model);

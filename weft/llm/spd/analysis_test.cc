@@ -127,5 +127,25 @@ TEST(Analysis, WeightsAreNamedDownwardsOnly) {
   EXPECT_NE(refusal([&] { weights_beside("/data/b/y.spd", spd); }).find("write it into /data/a"), std::string::npos);
 }
 
+TEST(Analysis, AChoiceThatGainsNothingSaysSo) {
+  const Modes sync = all_blocks(4, {}), changed = all_blocks(4, {.drop = true});
+  EXPECT_EQ(no_gain(changed, 1.0, 0.9), "");
+  EXPECT_NE(no_gain(changed, 1.0, 0.995).find("gains nothing on this link"), std::string::npos);
+  EXPECT_NE(no_gain(sync, 1.0, 0.5).find("no block may change"), std::string::npos) << "whatever the clock says";
+}
+
+TEST(Analysis, TextsAreTheFoldersWhereNoneIsNamed) {
+  AnalysisOptions options{.model = WEFT_SOURCE "/models/weft-16"};
+  take_texts_of_folder(&options);
+  EXPECT_EQ(options.text, WEFT_SOURCE "/models/weft-16/calibration.txt");
+  EXPECT_EQ(options.heldout, WEFT_SOURCE "/models/weft-16/heldout.txt");
+  AnalysisOptions named{.model = WEFT_SOURCE "/models/weft-16", .text = "mine.txt"};
+  take_texts_of_folder(&named);
+  EXPECT_EQ(named.text, "mine.txt");
+  EXPECT_EQ(named.heldout, "") << "half of one's own text is held out";
+  AnalysisOptions none{.model = WEFT_SOURCE "/tests/models/llama-gqa"};
+  EXPECT_NE(refusal([&] { take_texts_of_folder(&none); }).find("give --text FILE"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weft

@@ -105,8 +105,12 @@ SpdFile parse_spd(std::string_view text, const std::string& path) {
 SpdFile load_spd(const std::string& path) {
   SpdFile spd = parse_spd(read_text_file(path, kMostBytes), path);
   std::error_code error;
-  if (!spd.weights.empty() && !fs::is_regular_file(spd.weights_path(), error))
-    bad_input("{}: its weights \"{}\" are not there; put that file beside it", path, spd.weights_path());
+  if (spd.weights.empty() || fs::is_regular_file(spd.weights_path(), error)) return spd;
+  const std::string missing = spd.weights_path();
+  spd.weights = fs::path(spd.weights).filename().string();  // both were moved into one folder
+  if (!fs::is_regular_file(spd.weights_path(), error))
+    bad_input("{}: its weights \"{}\" are not there; they are a file of their own, so move {} (sha256 {}...) beside it",
+              path, missing, spd.weights, spd.weights_sha256.substr(0, 12));
   return spd;
 }
 

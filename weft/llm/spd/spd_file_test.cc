@@ -97,7 +97,25 @@ TEST(SpdFile, WeightsThatWentOrChangedAreRefused) {
   std::ofstream(folder / "repaired.safetensors") << "abd";
   EXPECT_NE(refusal([&] { check_spd_weights(load_spd(path)); }).find("have changed since"), std::string::npos);
   std::filesystem::remove(folder / "repaired.safetensors");
-  EXPECT_NE(refusal([&] { load_spd(path); }).find("are not there; put that file beside it"), std::string::npos);
+  EXPECT_NE(refusal([&] { load_spd(path); }).find("are not there; they are a file of their own, so move repaired.safetensors"), std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+// Weights that lay below the spd file and were moved beside it are found: whoever moves both need not know.
+TEST(SpdFile, WeightsThatWereMovedBesideItAreFound) {
+  const auto folder = std::filesystem::temp_directory_path() / ("weft_spd_moved_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "repaired");
+  std::ofstream(folder / "repaired" / "w.safetensors") << "abc";
+  SpdFile spd = sample();
+  spd.weights = "repaired/w.safetensors";
+  spd.weights_sha256 = file_sha256((folder / "repaired" / "w.safetensors").string());
+  const std::string path = (folder / "x.spd").string();
+  save_spd(spd, path);
+  EXPECT_EQ(load_spd(path).weights_path(), (folder / "repaired" / "w.safetensors").string());
+  std::filesystem::rename(folder / "repaired" / "w.safetensors", folder / "w.safetensors");
+  const SpdFile moved = load_spd(path);
+  EXPECT_EQ(moved.weights_path(), (folder / "w.safetensors").string());
+  EXPECT_NO_THROW(check_spd_weights(moved));
   std::filesystem::remove_all(folder);
 }
 

@@ -143,13 +143,17 @@ Advice advice(const BlockLedger& ledger) {
 
 Advice advice(const ModelLedger& ledger) {
   const std::string& model = ledger.model;
-  return {.commands = {
-              {fmt::format("build/weft generate --model {} --ranks 2 --prompt 'The'", model), "text, token by token"},
-              {fmt::format("build/weft spd analyze --model {} --tp {} --max-loss 1%", model, ledger.table.ranks),
-               "which synchronisations it can spare"},
-              {fmt::format("build/weft ledger --model {} --ranks 4 --link 100mbit,20us,nic", model),
-               "a slow link, where sending less counts"},
-              {"build/weft ledger --workload t-nlg", "one block of a large model, part by part"}}};
+  Advice out;
+  out.commands = {
+      {fmt::format("build/weft generate --model {} --ranks 2 --prompt 'The'", model), "text, token by token"}};
+  if (!ledger.calibration.empty())
+    out.commands.push_back({fmt::format("build/weft spd analyze --model {} --tp {} --text {} --quick --max-loss 1%",
+                                        model, ledger.table.ranks, ledger.calibration),
+                            "which synchronisations it can spare"});
+  out.commands.push_back({fmt::format("build/weft ledger --model {} --ranks 4 --link 100mbit,20us,nic", model),
+                          "a slow link, where sending less counts"});
+  out.commands.push_back({"build/weft ledger --workload t-nlg", "one block of a large model, part by part"});
+  return out;
 }
 
 }  // namespace weft

@@ -77,6 +77,23 @@ TEST(Advice, HeadlineOfAModelCountsDroppedSynchronisations) {
   for (const Advice::Command& command : advice(ledger).commands) EXPECT_FALSE(command.what.empty());
 }
 
+// Pasted as it stands it must run, so it names the text that the command asks for; without one it is left out.
+TEST(Advice, TheAnalysisIsSuggestedWithItsText) {
+  ModelLedger ledger;
+  ledger.model = "models/some";
+  ledger.table.ranks = 2;
+  const auto words = [&] {
+    std::string all;
+    for (const Advice::Command& command : advice(ledger).commands) all += command.words + "\n";
+    return all;
+  };
+  EXPECT_FALSE(says(words(), "spd analyze")) << words();
+  ledger.calibration = "models/some/calibration.txt";
+  EXPECT_TRUE(says(words(), "build/weft spd analyze --model models/some --tp 2 --text models/some/calibration.txt "
+                            "--quick --max-loss 1%\n"))
+      << words();
+}
+
 TEST(Advice, DurationsBelowAFewNanosecondsAreNone) {
   EXPECT_EQ(duration_text(-3), "0 us");
   EXPECT_EQ(duration_text(0.04), "0 us");

@@ -1,6 +1,7 @@
 #include "weft/study/ledger/model_ledger.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/core.h>
@@ -141,6 +142,9 @@ ModelLedger measure_model_rounds(World& world, const ModelTask& task, const Toke
   say("generating");
   ModelLedger out;
   out.model = task.folder;
+  std::error_code error;
+  const std::string calibration = task.folder + "/calibration.txt";
+  out.calibration = std::filesystem::is_regular_file(calibration, error) ? calibration : task.text_path;
   out.config = task.source.config;
   out.tokens = int_size(task.prompt);
   out.table = table_of(world, task.link, task.rounds);

@@ -31,6 +31,7 @@ struct ModelLedger {
   std::int64_t scored = 0;            // held-out tokens behind it
   bool same_token = true;             // every form that changes no value gave the same first token
   std::string dropped_why, prompt_end, text;
+  std::string calibration;               // a text that `weft spd analyze` can take; empty where there is none
   double ms_per_token = 0;               // of the text
   std::vector<OnAnotherLink> elsewhere;  // predicted: a tenth of the rate and ten times as much; none without a link
 };

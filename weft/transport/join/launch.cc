@@ -95,6 +95,7 @@ std::vector<std::string> rank_environment(const LaunchOptions& options, int posi
   auto added = options.env;
   added.emplace_back(kRankEnv, std::to_string(options.first_rank + position));
   added.emplace_back(kSizeEnv, std::to_string(world_size(options)));
+  added.emplace_back(kHereEnv, std::to_string(options.num_ranks));
   added.emplace_back(kRendezvousFdEnv, std::to_string(rendezvous_fd));
   const bool alone = is_whole_world(options);
   if (!alone) added.insert(added.end(), {{kRendezvousEnv, options.rendezvous}, {kHostEnv, host}});

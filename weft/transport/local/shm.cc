@@ -111,7 +111,11 @@ bool launched() { return std::getenv(kRankEnv) != nullptr || under_mpirun(); }
 
 int launched_rank() { return number_or_less(under_mpirun() ? kMpiRankEnv : kRankEnv); }
 int launched_size() { return number_or_less(under_mpirun() ? kMpiSizeEnv : kSizeEnv); }
-int launched_here() { return under_mpirun() ? number_or_less(kMpiLocalSizeEnv) : launched_size(); }
+int launched_here() {
+  if (under_mpirun()) return number_or_less(kMpiLocalSizeEnv);
+  const int here = number_or_less(kHereEnv);
+  return here > 0 ? here : launched_size();
+}
 bool launched_on_several_hosts() {
   if (under_mpirun()) return launched_here() < launched_size();
   return std::getenv(kRendezvousEnv) != nullptr;

@@ -19,6 +19,7 @@ namespace weft {
 // The environment a launcher gives to each rank.
 inline constexpr const char* kRankEnv = "WEFT_RANK";
 inline constexpr const char* kSizeEnv = "WEFT_SIZE";
+inline constexpr const char* kHereEnv = "WEFT_SIZE_HERE";  // those that one `weft run` started; others are elsewhere
 inline constexpr const char* kRendezvousFdEnv = "WEFT_RENDEZVOUS_FD";
 
 // A number that a launcher put into the environment; bad_input naming it and the command that sets it right.
@@ -33,7 +34,7 @@ bool launched();
 int launched_rank();
 // Of how many.
 int launched_size();
-int launched_here();  // how many of them are on this host, as far as mpirun says
+int launched_here();  // how many of them are on this host, as far as mpirun or `weft run` says
 // Whether some of them are on other hosts, so that links are what lies between.
 bool launched_on_several_hosts();
 
