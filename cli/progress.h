@@ -16,7 +16,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(std::string_view text);                                      // replaces the line
+  void show(std::string_view text);  // replaces the line
   // With a bar, what is counted ("windows"; may be empty) and how long the rest takes at the rate seen so far.
   void show(std::string_view what, std::int64_t done, std::int64_t of, std::string_view unit = "");
 

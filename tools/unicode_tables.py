@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Prints the tables of Unicode that weft/io/text reads.
+"""Prints the tables of Unicode that weft/io/unicode reads.
 
-letters      weft/io/text/unicode_tables.inc: the code points of \\p{L} and \\p{N}, as ranges
-categories   weft/io/text/category_tables.inc: the general category of every code point, and lower cases
-composition  weft/io/text/composition_tables.inc: canonical parts of characters and the order of marks, for NFC
+letters      weft/io/unicode/unicode_tables.inc: the code points of \\p{L} and \\p{N}, as ranges
+categories   weft/io/unicode/category_tables.inc: the general category of every code point, and lower cases
+composition  weft/io/unicode/composition_tables.inc: canonical parts of characters and the order of marks, for NFC
 
 From the package unicodedata2 where it is installed (16.0.0 has the Unicode that the tokenizers library of
 tools/golden_tokens.py has), otherwise from Python's own unicodedata.
 
-usage: tools/unicode_tables.py letters|categories|composition > weft/io/text/NAME.inc
+usage: tools/unicode_tables.py letters|categories|composition > weft/io/unicode/NAME.inc
 """
 
 import sys

@@ -118,8 +118,9 @@ class Speaker {
       const std::int64_t capacity = engine_.options().capacity;
       if (std::ssize(tokens) >= capacity) {
         talk_.take_back();
-        bad_input("the conversation has {} tokens and there is room for {}; begin anew with /new, or give a larger --context",
-                  tokens.size(), capacity);
+        bad_input(
+            "the conversation has {} tokens and there is room for {}; begin anew with /new, or give a larger --context",
+            tokens.size(), capacity);
       }
       answer(tokens);
     } catch (const Error& error) {
@@ -144,7 +145,9 @@ class Speaker {
   }
 
   void print_json() const {
-    nlohmann::ordered_json out{{"messages", nlohmann::ordered_json::array()}, {"turns", turns_}, {"tokens", tokens_},
+    nlohmann::ordered_json out{{"messages", nlohmann::ordered_json::array()},
+                               {"turns", turns_},
+                               {"tokens", tokens_},
                                {"ranks", flags_.ranks.count}};
     for (const ChatMessage& message : talk_.messages())
       out["messages"].push_back({{"role", message.role}, {"content", message.content}});
@@ -171,7 +174,8 @@ int run(Flags flags) {
   fill(flags, shared);
   if (!chat)
     bad_input(
-        "{} has no chat template (chat_template.jinja, or \"chat_template\" in tokenizer_config.json); it was not made for "
+        "{} has no chat template (chat_template.jinja, or \"chat_template\" in tokenizer_config.json); it was not made "
+        "for "
         "conversations: use `weft generate`",
         flags.model);
   return on_ranks(flags.ranks, [&](World& world) {
@@ -197,14 +201,17 @@ void add_flags(CLI::App& command, Flags* flags) {
   command.add_option("--model", flags->model, "a folder with a chat template")->type_name("DIR")->required();
   command.add_option("--system", flags->system, "a message that comes before all others")->type_name("TEXT");
   add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens of an answer at most")->capture_default_str();
-  add_number(command, "--context", &flags->context, "tokens of the conversation at most (4096, or the model's length)", 2)
+  add_number(command, "--context", &flags->context, "tokens of the conversation at most (4096, or the model's length)",
+             2)
       ->type_name("TOKENS");
   add_number(command, "--temperature", &flags->options.sampler.temperature,
              "0: the most probable token; where not given, the folder's generation_config.json holds");
   add_number(command, "--top-k", &flags->options.sampler.top_k, "only the k most probable tokens; 0: all");
-  add_number(command, "--top-p", &flags->options.sampler.top_p, "only the most probable that have this probability together");
+  add_number(command, "--top-p", &flags->options.sampler.top_p,
+             "only the most probable that have this probability together");
   add_number(command, "--seed", &flags->options.sampler.seed, "of the random numbers");
-  command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights")->type_name("FILE");
+  command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights")
+      ->type_name("FILE");
   add_ranks_flag(command, &flags->ranks, "ranks, threads of this process (1)");
   add_threads_flag(command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_link_flag(command, &flags->ranks);

@@ -94,8 +94,8 @@ void complete(Flags* flags) {
   if (flags->ranks.threads == 0) flags->ranks.threads = threads_sharing_cores(ranks_here(flags->ranks.count));
   // "--prompt -" is standard input too: nobody goes on from a dash.
   if (std::erase(flags->prompts, "-") > 0) {
-    if (!flags->prompt_file.empty()) bad_input("--prompt - and --prompt-file {} both name a file; leave one out",
-                                               flags->prompt_file);
+    if (!flags->prompt_file.empty())
+      bad_input("--prompt - and --prompt-file {} both name a file; leave one out", flags->prompt_file);
     flags->prompt_file = "-";
   }
   if (flags->prompt_file == "-" && flags->prompts_file == "-")

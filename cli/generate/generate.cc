@@ -36,7 +36,8 @@ void stream(std::string_view text) {
 // Texts as they come, in the order of the prompts: the first one that has not ended streams, those behind it wait.
 void stream_texts(Task* task) {
   const bool several = task->prompts.size() > 1;
-  auto in_order = std::make_shared<InOrder>(task->prompts.size(), [](std::size_t, std::string_view text) { stream(text); });
+  auto in_order =
+      std::make_shared<InOrder>(task->prompts.size(), [](std::size_t, std::string_view text) { stream(text); });
   for (std::size_t i = 0; i < task->prompts.size(); ++i)
     in_order->add(i, several ? fmt::format("[{}] {}", i, task->prompt_texts[i]) : task->prompt_texts[i]);
   task->generate.on_text = [=](int i, std::string_view text) { in_order->add(num(i), text); };
@@ -105,13 +106,16 @@ int run(Flags flags) {
 }
 
 void add_text_flags(CLI::App& command, Flags* flags) {
-  command.add_option("--prompt", flags->prompts, "text to go on with, - for standard input; several times: a batch")->allow_extra_args(false);
+  command.add_option("--prompt", flags->prompts, "text to go on with, - for standard input; several times: a batch")
+      ->allow_extra_args(false);
   command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")->allow_extra_args(false);
   command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt; - or <(command): what flows in");
-  command.add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch; - for standard input");
+  command.add_option("--prompts", flags->prompts_file,
+                     "JSON Lines, each with a \"prompt\": a batch; - for standard input");
   add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
-  add_number(command, "--temperature", &flags->options.sampler.temperature, "0: the most probable token; where not given, the folder's generation_config.json holds")
+  add_number(command, "--temperature", &flags->options.sampler.temperature,
+             "0: the most probable token; where not given, the folder's generation_config.json holds")
       ->capture_default_str();
   add_number(command, "--top-k", &flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
       ->capture_default_str();

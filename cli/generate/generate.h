@@ -18,7 +18,7 @@ class Tokenizer;
 namespace weft::cli::generate {
 
 struct Flags {
-  std::string model, random;  // a folder; or the config.json of a model to make up
+  std::string model, random;      // a folder; or the config.json of a model to make up
   RankFlags ranks{.threads = 0};  // 0 threads: the cores there are, shared
   std::vector<std::string> prompts, prompt_ids;
   std::string prompt_file, prompts_file;

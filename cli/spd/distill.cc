@@ -135,9 +135,11 @@ int run(DistillFlags flags) {
   if (speaks) make_folder(job.folder);
   Progress progress(speaks ? Progress::Who::speaks : Progress::Who::is_silent);
   std::vector<DistilledBlock> blocks;
-  const SayWhenInterrupted say(speaks ? fmt::format("weft: interrupted; blocks that are done are kept in {}: the same command goes on from there\n",
-                                                   flags.out)
-                                      : "");
+  const SayWhenInterrupted say(
+      speaks
+          ? fmt::format("weft: interrupted; blocks that are done are kept in {}: the same command goes on from there\n",
+                        flags.out)
+          : "");
   std::optional<SharedActivations> shared;  // of ranks that are threads of this process
   if (!launched()) shared.emplace(job, flags.tp);
   const auto body = [&](World& world) {

@@ -10,7 +10,7 @@
 #include "weft/base/json.h"
 #include "weft/base/os/piped_file.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 #include "cli/command.h"
 

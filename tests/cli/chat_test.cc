@@ -24,8 +24,9 @@ class ChatCommand : public ::testing::Test {
                   "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}The{% endif %}");
   }
   Ended piped(const std::string& lines, const std::string& more) {
-    return wait_for(start_program({"bash", "-c", fmt::format("printf '{}' | {} chat --model {} --max-tokens 12 {}", lines,
-                                                             WEFT_BINARY, folder_.path(), more)}));
+    return wait_for(start_program({"bash", "-c",
+                                   fmt::format("printf '{}' | {} chat --model {} --max-tokens 12 {}", lines,
+                                               WEFT_BINARY, folder_.path(), more)}));
   }
 
   ScratchFolder folder_;
@@ -40,7 +41,8 @@ TEST_F(ChatCommand, AnswersEveryLineOfAPipe) {
   EXPECT_EQ(json["messages"][1]["role"], "assistant");
   EXPECT_FALSE(json["messages"][3]["content"].get<std::string>().empty());
   for (const char* ranks : {"--ranks 2 --json", "--ranks 4 --json"})
-    EXPECT_EQ(Json::parse(piped("What is a kernel?\\nAnd a file?\\n", ranks).out)["messages"], json["messages"]) << ranks;
+    EXPECT_EQ(Json::parse(piped("What is a kernel?\\nAnd a file?\\n", ranks).out)["messages"], json["messages"])
+        << ranks;
   const Ended plain = piped("What is a kernel?\\n", "");
   EXPECT_EQ(plain.out, json["messages"][1]["content"].get<std::string>() + "\n");
 }
@@ -61,7 +63,8 @@ TEST_F(ChatCommand, RefusesInOneSentence) {
   };
   says(piped("a <|endoftext|> b\\n", "--ranks 2"), "control token");
   says(piped("a long line of words that has more tokens than eight\\n", "--context 8"), "begin anew with /new");
-  says(weft(std::vector<std::string>{"chat", "--model", std::string(WEFT_SOURCE) + "/models/weft-16"}), "has no chat template");
+  says(weft(std::vector<std::string>{"chat", "--model", std::string(WEFT_SOURCE) + "/models/weft-16"}),
+       "has no chat template");
   says(weft("chat --model Some/model"), "hf download Some/model");
 }
 

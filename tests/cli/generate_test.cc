@@ -122,7 +122,9 @@ TEST(GenerateCommand, PromptsFlowIn) {
   for (const char* ranks : {"1", "2"}) {
     const std::string words =
         fmt::format("{} generate --model {} --max-tokens 24 --json --ranks {}", WEFT_BINARY, kModel, ranks);
-    const auto by_shell = [&](const std::string& line) { return object(wait_for(start_program({"bash", "-c", line}))); };
+    const auto by_shell = [&](const std::string& line) {
+      return object(wait_for(start_program({"bash", "-c", line})));
+    };
     EXPECT_EQ(by_shell(fmt::format("printf '{}' | {} --prompt-file -", kPrompt, words))["text"], text) << ranks;
     EXPECT_EQ(by_shell(fmt::format("printf '{}' | {} --prompt -", kPrompt, words))["text"], text) << ranks;
     EXPECT_EQ(by_shell(fmt::format("{} --prompt-file <(printf '{}')", words, kPrompt))["text"], text) << ranks;
@@ -131,9 +133,9 @@ TEST(GenerateCommand, PromptsFlowIn) {
     ASSERT_EQ(batch["texts"].size(), 2u);
     EXPECT_EQ(batch["texts"][0]["text"], text);
   }
-  const Ended started =
-      wait_for(start_program({"bash", "-c", fmt::format("printf x | {0} run -n 2 -- {0} generate --model {1} --prompt-file -",
-                                                        WEFT_BINARY, kModel)}));
+  const Ended started = wait_for(start_program(
+      {"bash", "-c",
+       fmt::format("printf x | {0} run -n 2 -- {0} generate --model {1} --prompt-file -", WEFT_BINARY, kModel)}));
   EXPECT_EQ(started.code, 2) << started.err;
   EXPECT_NE(started.err.find("\"-\" can be read once"), std::string::npos) << started.err;
 }

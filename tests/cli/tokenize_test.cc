@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 const std::string kTokenizeModel = std::string(WEFT_SOURCE) + "/models/weft-16";
 
 TEST(TokenizeCommand, PrintsIdsAndTexts) {
-  const Ended plain = weft(std::vector<std::string>{"tokenize", "--model", kTokenizeModel, "--prompt", "The Linux kernel"});
+  const Ended plain =
+      weft(std::vector<std::string>{"tokenize", "--model", kTokenizeModel, "--prompt", "The Linux kernel"});
   EXPECT_EQ(plain.code, 0) << plain.err;
   EXPECT_NE(plain.out.find("  \"The\"\n"), std::string::npos) << plain.out;
   EXPECT_NE(plain.out.find("tokens: \"The Linux kernel\"\n"), std::string::npos) << plain.out;
@@ -39,8 +40,10 @@ TEST(TokenizeCommand, SpecialTokensAreTokensUnlessPlain) {
 }
 
 TEST(TokenizeCommand, TakesWhatFlowsIn) {
-  const Ended piped = wait_for(start_program(
-      {"bash", "-c", fmt::format("printf 'The kernel' | {} tokenize --model {} --prompt-file - --json", WEFT_BINARY, kTokenizeModel)}));
+  const Ended piped =
+      wait_for(start_program({"bash", "-c",
+                              fmt::format("printf 'The kernel' | {} tokenize --model {} --prompt-file - --json",
+                                          WEFT_BINARY, kTokenizeModel)}));
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_EQ(Json::parse(piped.out)["text"], "The kernel");
 }

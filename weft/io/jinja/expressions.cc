@@ -30,7 +30,8 @@ Value Interpreter::evaluate(const Expr& expr) {
   line_ = expr.line;
   Value value = value_of(expr);
   step(1 + value.text.size() / kBytesPerStep);
-  if (value.weight > options_.most_bytes || value.depth > kMostValueDepth) refuse("a value grows too large; it is refused");
+  if (value.weight > options_.most_bytes || value.depth > kMostValueDepth)
+    refuse("a value grows too large; it is refused");
   return value;
 }
 
@@ -55,7 +56,8 @@ Value Interpreter::value_of(const Expr& expr) {
     }
     case Expr::Kind::attribute: {
       const Value of = evaluate(*expr.parts[0]);
-      if (of.kind == Value::Kind::undefined) refuse(fmt::format("\"{}\" is asked of something that is undefined", expr.text));
+      if (of.kind == Value::Kind::undefined)
+        refuse(fmt::format("\"{}\" is asked of something that is undefined", expr.text));
       return attribute_of(of, expr.text);
     }
     case Expr::Kind::item: {
@@ -95,7 +97,8 @@ Value Interpreter::attribute_of(const Value& of, const std::string& name) const 
 }
 
 Value Interpreter::item(const Value& of, const Value& index) const {
-  if (of.kind == Value::Kind::undefined) refuse(fmt::format("[{}] is asked of something that is undefined", index.text_form()));
+  if (of.kind == Value::Kind::undefined)
+    refuse(fmt::format("[{}] is asked of something that is undefined", index.text_form()));
   if (of.kind == Value::Kind::dict) return index.kind == Value::Kind::text ? attribute_of(of, index.text) : Value{};
   if (of.kind != Value::Kind::list && of.kind != Value::Kind::text) return {};
   if (index.kind != Value::Kind::integer) return {};
@@ -211,7 +214,8 @@ Value Interpreter::arithmetic(const std::string& op, const Value& left, const Va
     return Value::of(std::move(both));
   }
   if (op == "*" && left.kind == Kind::text && right.kind == Kind::integer) {
-    if (right.integer > 0 && left.text.size() > kMostRepeated / num(right.integer)) refuse("a string is repeated too often");
+    if (right.integer > 0 && left.text.size() > kMostRepeated / num(right.integer))
+      refuse("a string is repeated too often");
     return Value::of(repeated(left.text, right.integer));
   }
   if (!left.is_number() || !right.is_number())

@@ -86,7 +86,8 @@ static Value text_filter(const std::string& name, const std::string& text, const
   if (name == "lower") return Value::of(lowered(text));
   if (name == "title") return Value::of(capitalised(text, true));
   if (name == "capitalize") return Value::of(capitalised(text, false));
-  if (name == "replace") return Value::of(replaced(text, arguments.get(0, "old").text_form(), arguments.get(1, "new").text_form()));
+  if (name == "replace")
+    return Value::of(replaced(text, arguments.get(0, "old").text_form(), arguments.get(1, "new").text_form()));
   if (name == "indent") return Value::of(indented(text, arguments));
   if (name == "string" || name == "safe") return Value::of(text);
   *known = false;
@@ -102,7 +103,8 @@ Value Interpreter::filter(const std::string& name, const Value& value, const Arg
   }
   if (name == "tojson") {
     const Value indent = arguments.get(0, "indent");
-    if (indent.kind == Kind::integer && (indent.integer < 0 || indent.integer > 100)) refuse("tojson has an indent out of range");
+    if (indent.kind == Kind::integer && (indent.integer < 0 || indent.integer > 100))
+      refuse("tojson has an indent out of range");
     return Value::of(value.json_form(indent.kind == Kind::integer ? static_cast<int>(indent.integer) : -1));
   }
   if (name == "length" || name == "count") {
@@ -139,8 +141,10 @@ bool Interpreter::test(const std::string& name, const Value& value, const Argume
   if (name == "none") return kind == Kind::none;
   if (name == "string") return kind == Kind::text;
   if (name == "mapping") return kind == Kind::dict;
-  if (name == "iterable") return kind == Kind::text || kind == Kind::list || kind == Kind::dict || kind == Kind::undefined;
-  if (name == "sequence") return kind == Kind::text || kind == Kind::list || kind == Kind::dict || kind == Kind::undefined;
+  if (name == "iterable")
+    return kind == Kind::text || kind == Kind::list || kind == Kind::dict || kind == Kind::undefined;
+  if (name == "sequence")
+    return kind == Kind::text || kind == Kind::list || kind == Kind::dict || kind == Kind::undefined;
   if (name == "number") return value.is_number();
   if (name == "integer") return kind == Kind::integer;
   if (name == "float") return kind == Kind::real;

@@ -68,7 +68,7 @@ class Interpreter {
 
   const std::string& where_;
   const RenderOptions& options_;
-  std::vector<Dict> scopes_;  // the first is the template's own
+  std::vector<Dict> scopes_;       // the first is the template's own
   mutable std::size_t steps_ = 0;  // what was done so far, large values weighed in
   int line_ = 1, depth_ = 0;
 };

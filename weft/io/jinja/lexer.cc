@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/io/jinja/syntax.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft::jinja {
 namespace {
@@ -52,7 +52,8 @@ class Lexer {
   }
   int line_at(std::size_t place) const {
     const auto begin = text_.begin();
-    return 1 + static_cast<int>(std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(place, text_.size())), '\n'));
+    return 1 + static_cast<int>(
+                   std::count(begin, begin + static_cast<std::ptrdiff_t>(std::min(place, text_.size())), '\n'));
   }
   void add(Token::Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
@@ -166,7 +167,8 @@ class Lexer {
         at_ += 2;
         return add(Token::Kind::symbol, std::string(pair));
       }
-    if (std::string_view("+-*/%~|.,:()[]{}=<>").find(c) == std::string_view::npos) refuse("a character that means nothing");
+    if (std::string_view("+-*/%~|.,:()[]{}=<>").find(c) == std::string_view::npos)
+      refuse("a character that means nothing");
     if (c == '(' || c == '[' || c == '{') open.push_back(c);
     if ((c == ')' || c == ']' || c == '}') && !open.empty()) open.pop_back();
     ++at_;

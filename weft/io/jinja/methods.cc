@@ -52,9 +52,11 @@ Value text_method(const Interpreter& in, const std::string& text, const std::str
   if (name == "capitalize") return Value::of(capitalised(text, false));
   if (name == "replace") return Value::of(replaced(text, first.text_form(), second.text_form(), most(third)));
   if (name == "startswith")
-    return Value::of(any_of(first, [](const std::string& t, const std::string& p) { return t.starts_with(p); }, text));
+    return Value::of(any_of(
+        first, [](const std::string& t, const std::string& p) { return t.starts_with(p); }, text));
   if (name == "endswith")
-    return Value::of(any_of(first, [](const std::string& t, const std::string& p) { return t.ends_with(p); }, text));
+    return Value::of(any_of(
+        first, [](const std::string& t, const std::string& p) { return t.ends_with(p); }, text));
   if (name == "join") return Value::of(joined(in, text, first));
   if (name == "splitlines") return text_list(split(text, "\n"));
   if (name == "split") {
@@ -64,7 +66,8 @@ Value text_method(const Interpreter& in, const std::string& text, const std::str
   }
   if (name == "find") {
     const std::size_t found = text.find(first.text_form());
-    return Value::of(found == std::string::npos ? std::int64_t{-1} : length_of(std::string_view(text).substr(0, found)));
+    return Value::of(found == std::string::npos ? std::int64_t{-1}
+                                                : length_of(std::string_view(text).substr(0, found)));
   }
   in.refuse(fmt::format("the method {} of a string is not done here", weft::quoted(name)));
 }
@@ -125,7 +128,8 @@ Value Interpreter::method(const Value& of, const std::string& name, const Argume
 }
 
 Value Interpreter::function(const std::string& name, const Arguments& arguments) {
-  if (name == "raise_exception") refuse(fmt::format("it refuses these messages: {}", arguments.get(0, "message").text_form()));
+  if (name == "raise_exception")
+    refuse(fmt::format("it refuses these messages: {}", arguments.get(0, "message").text_form()));
   if (name == "namespace" || name == "dict") {
     Dict items;
     items.is_namespace = name == "namespace";

@@ -47,7 +47,8 @@ class Parser {
     if (!take_symbol(text)) refuse(fmt::format("\"{}\" is missing", text));
   }
   void end_block() {
-    if (now().kind != Token::Kind::end_block) refuse(fmt::format("{} stands where the block should end", weft::quoted(now().text)));
+    if (now().kind != Token::Kind::end_block)
+      refuse(fmt::format("{} stands where the block should end", weft::quoted(now().text)));
     ++at_;
   }
   std::string want_name() {
@@ -118,7 +119,8 @@ class Parser {
       node.kind = word == "break" ? Node::Kind::leave : Node::Kind::next;
       if (loops_ == 0) refuse(fmt::format("{{% {} %}} stands outside of a loop", word));
     } else {
-      refuse(fmt::format("{{% {} %}} is not done here; if, for, set, macro, generation, break, continue and raw are", word));
+      refuse(fmt::format("{{% {} %}} is not done here; if, for, set, macro, generation, break, continue and raw are",
+                         word));
     }
     end_block();
   }

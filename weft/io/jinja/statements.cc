@@ -2,7 +2,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/jinja/interpreter.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft::jinja {
 namespace {
@@ -27,13 +27,15 @@ void Interpreter::refuse(std::string_view why) const {
 
 void Interpreter::step(std::size_t cost) const {
   steps_ += cost;
-  if (steps_ > options_.most_steps) refuse(fmt::format("it takes more than {} steps; it is refused", options_.most_steps));
+  if (steps_ > options_.most_steps)
+    refuse(fmt::format("it takes more than {} steps; it is refused", options_.most_steps));
 }
 
 void Interpreter::print(const std::string& text, std::string& out) {
   step(text.size() / kBytesPerStep);
   out += text;
-  if (out.size() > options_.most_bytes) refuse(fmt::format("it makes more than {} bytes; it is refused", options_.most_bytes));
+  if (out.size() > options_.most_bytes)
+    refuse(fmt::format("it makes more than {} bytes; it is refused", options_.most_bytes));
 }
 
 void Interpreter::run(const Body& body, std::string& out) { run_all(body, out); }
@@ -145,11 +147,13 @@ void Interpreter::set(const Node& node, std::string&) {
 Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
   if (++depth_ > kMostCalls) refuse("macros call each other too deep");
   const Node& node = *macro.node;
-  if (arguments.list.size() + 1 > node.names.size()) refuse(fmt::format("{} is given too many arguments", node.names[0]));
+  if (arguments.list.size() + 1 > node.names.size())
+    refuse(fmt::format("{} is given too many arguments", node.names[0]));
   Dict own;
   for (std::size_t i = 1; i < node.names.size(); ++i) {
     Value value = arguments.get(i - 1, node.names[i]);
-    if (value.kind == Value::Kind::undefined && node.conditions[i - 1] != nullptr) value = evaluate(*node.conditions[i - 1]);
+    if (value.kind == Value::Kind::undefined && node.conditions[i - 1] != nullptr)
+      value = evaluate(*node.conditions[i - 1]);
     own.set(node.names[i], std::move(value));
   }
   std::vector<Dict> inner{scopes_.front(), std::move(own)};

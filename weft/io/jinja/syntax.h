@@ -43,15 +43,15 @@ using Body = std::vector<std::unique_ptr<Node>>;
 
 struct Node {
   enum class Kind {
-    text,      // text
-    print,     // expr
-    choose,    // bodies[i] where conditions[i] holds; a last body without a condition is the else
-    loop,      // names, over expr, where conditions[0] (may be absent) holds: bodies[0]; nothing to do: bodies[1]
-    set,       // names = expr; text of bodies[0] where expr is null; attribute != "" for names[0].attribute
-    macro,     // names[0] with parameters names[1..], their defaults in conditions; bodies[0]
-    group,     // bodies[0]: {% generation %}, whose marks mean nothing here
-    leave,     // break
-    next,      // continue
+    text,    // text
+    print,   // expr
+    choose,  // bodies[i] where conditions[i] holds; a last body without a condition is the else
+    loop,    // names, over expr, where conditions[0] (may be absent) holds: bodies[0]; nothing to do: bodies[1]
+    set,     // names = expr; text of bodies[0] where expr is null; attribute != "" for names[0].attribute
+    macro,   // names[0] with parameters names[1..], their defaults in conditions; bodies[0]
+    group,   // bodies[0]: {% generation %}, whose marks mean nothing here
+    leave,   // break
+    next,    // continue
   };
   Kind kind = Kind::text;
   int line = 0;

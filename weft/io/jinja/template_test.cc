@@ -16,8 +16,9 @@ namespace weft::jinja {
 namespace {
 
 // Another folder of templates and what transformers makes of them, for whoever has some (tools/golden_chat.py FOLDER).
-const std::string kChatFolder =
-    std::getenv("WEFT_CHAT_FOLDER") != nullptr ? std::string(std::getenv("WEFT_CHAT_FOLDER")) + "/" : WEFT_SOURCE "/tests/chat/";
+const std::string kChatFolder = std::getenv("WEFT_CHAT_FOLDER") != nullptr
+                                    ? std::string(std::getenv("WEFT_CHAT_FOLDER")) + "/"
+                                    : WEFT_SOURCE "/tests/chat/";
 
 const nlohmann::ordered_json& golden_chat() {
   static const auto* const kGolden =
@@ -71,10 +72,12 @@ TEST(Jinja, WhatIsNotDoneIsRefusedWithFileAndLine) {
             "t: line 1 of the chat template: the method \"encode\" of a string is not done here");
   EXPECT_EQ(said("{{ raise_exception('Roles!') }}"),
             "t: line 1 of the chat template: it refuses these messages: Roles!");
-  EXPECT_EQ(said("{{ open('/etc/passwd') }}"), "t: line 1 of the chat template: the function \"open\" is not done here");
+  EXPECT_EQ(said("{{ open('/etc/passwd') }}"),
+            "t: line 1 of the chat template: the function \"open\" is not done here");
   EXPECT_EQ(said("{% if x %}"), "t: line 1 of the chat template: {% endif %} is missing");
-  for (const char* text : {"{{", "{{ 'a }}", "{% for %}", "{{ ( }}", "{{ [1 }}", "{{ x.__class__.mro() }}", "{% break %}",
-                           "{# a", "{% raw %}", "{{ 99999999999999999999 }}", "{{ 1 ? 2 }}", "{% set a, b = 1 %}"})
+  for (const char* text :
+       {"{{", "{{ 'a }}", "{% for %}", "{{ ( }}", "{{ [1 }}", "{{ x.__class__.mro() }}", "{% break %}", "{# a",
+        "{% raw %}", "{{ 99999999999999999999 }}", "{{ 1 ? 2 }}", "{% set a, b = 1 %}"})
     EXPECT_NE(said(text), "did not throw") << text;
 }
 
@@ -84,15 +87,18 @@ TEST(Jinja, WhatRunsAwayIsStopped) {
   };
   EXPECT_NE(said("{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}").find("steps"),
             std::string::npos);
-  const std::string twice = "{% set ns = namespace(s='xx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
+  const std::string twice =
+      "{% set ns = namespace(s='xx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
   EXPECT_NE(said(twice).find("it is refused"), std::string::npos) << said(twice);
-  const std::string nested = "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}";
+  const std::string nested =
+      "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}";
   EXPECT_NE(said(nested).find("too large"), std::string::npos);
   EXPECT_NE(said("{% set ns = namespace() %}{% set ns.self = [ns] %}").find("namespace"), std::string::npos);
   EXPECT_NE(said("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").find("too deep"), std::string::npos);
   EXPECT_NE(said("{{ range(1000000) }}").find("100000"), std::string::npos);
   EXPECT_NE(said("{{ 'x' * 99999999999 }}").find("too often"), std::string::npos);
-  EXPECT_NE(said("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("too deep"), std::string::npos);
+  EXPECT_NE(said("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("too deep"),
+            std::string::npos);
   std::string ifs;
   for (int i = 0; i < 500; ++i) ifs += "{% if true %}";
   EXPECT_NE(said(ifs).find("too deep"), std::string::npos);
@@ -113,11 +119,14 @@ TEST(Jinja, MutantsAreTakenOrRefused) {
     });
     EXPECT_GT(counts.taken + counts.refused, 300) << file.path();
   }
-  fuzz("{% set ns = namespace(a=[1]) %}{% for i in [1,2,3][::-1] if i %}{% set ns.a = ns.a + [i] %}{{ ns.a|tojson(indent=2) }}"
-       "{{ 'abc'.split('b')[0].strip()|upper ~ loop.index }}{% endfor %}{% macro m(x='y') %}{{ x }}{% endmacro %}{{ m() * 3 }}",
-       6000, [](const std::string& mutant) {
-         Template::parse(mutant, "t").render({}, {.now = 1, .most_steps = 20'000, .most_bytes = 1 << 20});
-       });
+  fuzz(
+      "{% set ns = namespace(a=[1]) %}{% for i in [1,2,3][::-1] if i %}{% set ns.a = ns.a + [i] %}{{ "
+      "ns.a|tojson(indent=2) }}"
+      "{{ 'abc'.split('b')[0].strip()|upper ~ loop.index }}{% endfor %}{% macro m(x='y') %}{{ x }}{% endmacro %}{{ m() "
+      "* 3 }}",
+      6000, [](const std::string& mutant) {
+        Template::parse(mutant, "t").render({}, {.now = 1, .most_steps = 20'000, .most_bytes = 1 << 20});
+      });
 }
 
 TEST(ChatTemplate, IsFoundInAFolder) {

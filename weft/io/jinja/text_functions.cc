@@ -1,6 +1,6 @@
 #include "weft/io/jinja/text_functions.h"
 
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft::jinja {
 namespace {
@@ -27,15 +27,13 @@ char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) :
 
 std::string stripped(std::string_view text, Ends ends) {
   // Python's space has four separators of ASCII that Unicode's has not.
-  return stripped_where(text, ends, [](std::string_view, char32_t point) {
-    return is_space(point) || (point >= 0x1C && point <= 0x1F);
-  });
+  return stripped_where(
+      text, ends, [](std::string_view, char32_t point) { return is_space(point) || (point >= 0x1C && point <= 0x1F); });
 }
 
 std::string stripped(std::string_view text, Ends ends, std::string_view of) {
-  return stripped_where(text, ends, [&](std::string_view character, char32_t) {
-    return of.find(character) != std::string_view::npos;
-  });
+  return stripped_where(
+      text, ends, [&](std::string_view character, char32_t) { return of.find(character) != std::string_view::npos; });
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to, std::int64_t most) {

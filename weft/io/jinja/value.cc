@@ -253,7 +253,7 @@ std::string Value::json_form(int indent) const {
 }
 
 std::string_view Value::kind_name() const {
-  constexpr std::string_view kNames[] = {"undefined", "none", "a boolean", "a number", "a number",
+  constexpr std::string_view kNames[] = {"undefined", "none",   "a boolean",    "a number", "a number",
                                          "a string",  "a list", "a dictionary", "a macro"};
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -37,9 +37,9 @@ struct Value {
   bool truthy() const;
   bool operator==(const Value& other) const;
 
-  std::string text_form() const;              // as {{ x }} prints it, Python's str()
-  std::string json_form(int indent) const;    // as the filter tojson prints it; indent below 0: in one line
-  std::string_view kind_name() const;         // for messages
+  std::string text_form() const;            // as {{ x }} prints it, Python's str()
+  std::string json_form(int indent) const;  // as the filter tojson prints it; indent below 0: in one line
+  std::string_view kind_name() const;       // for messages
 
   Kind kind = Kind::undefined;
   bool boolean = false;

@@ -2,7 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {

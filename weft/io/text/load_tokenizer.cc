@@ -3,7 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/io/model_folder.h"
-#include "weft/io/text/sentencepiece.h"
+#include "weft/io/sentencepiece/sentencepiece.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/io/text/tokenizer_config.h"
 #include "weft/io/text/tokenizer_json.h"
@@ -35,8 +35,9 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
     loaded = load_tokenizer_json(folder + "/tokenizer.json");
     own = {loaded.template_bos, "", !loaded.template_bos.empty()};
   } else if (has("tokenizer.model")) {
-    LoadedSentencePiece pieces = load_sentencepiece(folder + "/tokenizer.model", config.added(kVocabGuess),
-                                                    config.legacy() ? SpaceBefore::every_stretch : SpaceBefore::the_first);
+    LoadedSentencePiece pieces =
+        load_sentencepiece(folder + "/tokenizer.model", config.added(kVocabGuess),
+                           config.legacy() ? SpaceBefore::every_stretch : SpaceBefore::the_first);
     loaded.tokenizer = std::move(pieces.tokenizer);
     own = {pieces.bos, pieces.eos, !pieces.bos.empty()};
   } else if (has("vocab.json") && has("merges.txt")) {

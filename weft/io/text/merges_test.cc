@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
+#include "weft/io/sentencepiece/sentencepiece_search.h"
 #include "weft/io/text/piece_trie.h"
-#include "weft/io/text/sentencepiece_search.h"
 
 namespace weft {
 namespace {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/io/text/composition.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/composition.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {

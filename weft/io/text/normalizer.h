@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/base/json.h"
-#include "weft/io/text/pattern.h"
+#include "weft/io/pattern/pattern.h"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 std::string with_spaces(std::string_view text) {
@@ -31,7 +31,10 @@ std::optional<unsigned char> byte_of_piece(std::string_view text) {
 
 PieceBpe::PieceBpe(Vocabulary vocabulary, Merges merges, std::vector<AddedToken> added, const PieceOptions& options,
                    TextPipeline pipeline, std::string_view where)
-    : PipelineTokenizer(std::move(pipeline)), options_(options), vocabulary_(std::move(vocabulary)), merges_(std::move(merges)) {
+    : PipelineTokenizer(std::move(pipeline)),
+      options_(options),
+      vocabulary_(std::move(vocabulary)),
+      merges_(std::move(merges)) {
   byte_tokens_.fill(-1);
   pieces_.resize(vocabulary_.texts.size());
   for (int id = 0; id < int_size(pieces_); ++id) {

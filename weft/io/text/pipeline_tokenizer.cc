@@ -1,7 +1,7 @@
 #include "weft/io/text/pipeline_tokenizer.h"
 
 #include "weft/base/index.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/io/text/normalizer.h"
 #include "weft/io/text/piece_bpe.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -116,14 +116,15 @@ void apply(const SplitStage& stage, std::string_view text, bool, Words& out) {
 
 void apply(const ByteLevelStage& stage, std::string_view text, bool, Words& out) {
   const std::string spaced = stage.prefix_space && text[0] != ' ' ? " " + std::string(text) : std::string();
-  add_by_rule(spaced.empty() ? text : std::string_view(spaced), stage.use_regex ? SplitRule::gpt2 : SplitRule::none, out);
+  add_by_rule(spaced.empty() ? text : std::string_view(spaced), stage.use_regex ? SplitRule::gpt2 : SplitRule::none,
+              out);
 }
 
 void apply(const MetaspaceStage& stage, std::string_view text, bool first, Words& out) {
   std::string marked;
   for (const char c : text) marked += c == ' ' ? std::string(kSpaceMark) : std::string(1, c);
-  const bool wanted = stage.prepend == MetaspaceStage::Prepend::always ||
-                      (stage.prepend == MetaspaceStage::Prepend::first && first);
+  const bool wanted =
+      stage.prepend == MetaspaceStage::Prepend::always || (stage.prepend == MetaspaceStage::Prepend::first && first);
   if (wanted && !marked.starts_with(kSpaceMark)) marked.insert(0, kSpaceMark);
   std::string_view rest = marked;
   while (!rest.empty()) {
@@ -154,9 +155,8 @@ SplitBehavior parse_behavior(const std::string& name, const std::string& where) 
   if (name == "MergedWithPrevious") return SplitBehavior::merged_with_previous;
   if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
   if (name == "Contiguous") return SplitBehavior::contiguous;
-  bad_input(
-      "{}: \"behavior\" is {}; give Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous", where,
-      weft::quoted(name));
+  bad_input("{}: \"behavior\" is {}; give Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous", where,
+            weft::quoted(name));
 }
 
 SplitStage read_split(const Json& json, const std::string& where) {
@@ -186,7 +186,9 @@ MetaspaceStage read_metaspace(const Json& json, const std::string& where) {
   if (scheme != "always" && scheme != "first" && scheme != "never")
     bad_input("{}: \"prepend_scheme\" is {}; give \"always\", \"first\" or \"never\"", where, weft::quoted(scheme));
   using Prepend = MetaspaceStage::Prepend;
-  return {.prepend = scheme == "never" ? Prepend::never : scheme == "first" ? Prepend::first : Prepend::always,
+  return {.prepend = scheme == "never"   ? Prepend::never
+                     : scheme == "first" ? Prepend::first
+                                         : Prepend::always,
           .split = stage_flag(json, "split", true, where)};
 }
 
@@ -194,7 +196,8 @@ ClassStage read_class(ClassStage::Class of, const Json& json, const char* key, c
   const Json* value = find_field(json, key, where);
   if (of == ClassStage::Class::number)
     return {of, stage_flag(json, key, false, where) ? SplitBehavior::isolated : SplitBehavior::contiguous};
-  return {of, value && !value->is_null() ? parse_behavior(get_string(json, key, where), where) : SplitBehavior::isolated};
+  return {of,
+          value && !value->is_null() ? parse_behavior(get_string(json, key, where), where) : SplitBehavior::isolated};
 }
 
 }  // namespace
@@ -206,7 +209,8 @@ PreTokenizer PreTokenizer::read(const Json& tokenizer, const std::string& path) 
   for (const Json* json : stages_of(tokenizer, "pre_tokenizer", "pretokenizers", path)) {
     const std::string type = get_string(*json, "type", where);
     if (!stages.empty() && std::holds_alternative<ByteLevelStage>(stages.back()))
-      bad_input("{}: {} behind ByteLevel is not done here; ByteLevel must be the last stage", where, weft::quoted(type));
+      bad_input("{}: {} behind ByteLevel is not done here; ByteLevel must be the last stage", where,
+                weft::quoted(type));
     if (type == "Split") {
       stages.emplace_back(read_split(*json, where));
     } else if (type == "ByteLevel") {

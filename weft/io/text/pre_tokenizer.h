@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "weft/base/json.h"
-#include "weft/io/text/pattern.h"
-#include "weft/io/text/split.h"
+#include "weft/io/pattern/pattern.h"
+#include "weft/io/pattern/split.h"
 
 namespace weft {
 

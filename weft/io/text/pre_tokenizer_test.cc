@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/io/scratch_folder_test.h"
-#include "weft/io/text/composition.h"
 #include "weft/io/text/normalizer.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/composition.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -51,13 +51,18 @@ TEST(Composition, FormsAreStable) {
 
 TEST(Normalizer, StepsInTheirOrder) {
   EXPECT_EQ(normal_by(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},
-      {"type":"Replace","pattern":{"String":" "},"content":"_"}]})", "a b"), "_a_b");
+      {"type":"Replace","pattern":{"String":" "},"content":"_"}]})",
+                      "a b"),
+            "_a_b");
   EXPECT_EQ(normal_by(R"({"type":"Prepend","prepend":"_"})", ""), "");
   EXPECT_EQ(normal_by(R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "})", "a   b c"), "a b c");
   EXPECT_EQ(normal_by(R"({"type":"Strip","strip_left":false,"strip_right":true})", " a \u3000"), " a");
   EXPECT_EQ(normal_by(R"({"type":"Lowercase"})", "ÀΣÇ\u0130\u01c4X"), "àσçi\u0307\u01c6x");
-  EXPECT_EQ(normal_by(R"({"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true})",
-                      "H\u00e9llo\t\u4e2d\u6587\x01!"), "hello  \u4e2d  \u6587 !");
+  EXPECT_EQ(
+      normal_by(
+          R"({"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true})",
+          "H\u00e9llo\t\u4e2d\u6587\x01!"),
+      "hello  \u4e2d  \u6587 !");
 }
 
 TEST(PreTokenizer, SplitsBehaveAsNamed) {
@@ -78,7 +83,9 @@ TEST(PreTokenizer, StagesFollowOneAnother) {
   EXPECT_EQ(words_by(R"({"type":"Digits","individual_digits":false})", "ab12c"), (Words{"ab", "12", "c"}));
   EXPECT_EQ(words_by(R"({"type":"BertPreTokenizer"})", " Hi, you$ "), (Words{"Hi", ",", "you", "$"}));
   EXPECT_EQ(words_by(R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},
-      {"type":"ByteLevel","add_prefix_space":false,"use_regex":true}]})", "a 12 b"), (Words{"a", " ", "1", "2", " b"}));
+      {"type":"ByteLevel","add_prefix_space":false,"use_regex":true}]})",
+                     "a 12 b"),
+            (Words{"a", " ", "1", "2", " b"}));
   EXPECT_EQ(words_by(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true})", "a  b"),
             (Words{"▁a", "▁", "▁b"}));
 }

@@ -29,7 +29,8 @@ struct AddedToken {
   std::string text;
   bool special = false;  // control: begins and ends texts, turns of a chat
   bool strip_left = false, strip_right = false;
-  bool normalized = false;  // looked for in the text as normalised, which its own text is too; else in the text as it is
+  bool normalized =
+      false;  // looked for in the text as normalised, which its own text is too; else in the text as it is
 };
 
 // Finds the tokens of a list in a text: the leftmost, of those the longest.

@@ -89,7 +89,8 @@ TEST_F(TokenizerFiles, TheSmallOnesAreRead) {
 TEST_F(TokenizerFiles, TheOtherModelsAreRead) {
   folder_.write("tokenizer.json", kUnigram);
   const auto unigram = Tokenizer::load(folder_.path());
-  EXPECT_EQ(unigram->encode("a  abzzb"), (std::vector<int>{4, 1, 5, 0, 3})) << "unknown characters side by side are one";
+  EXPECT_EQ(unigram->encode("a  abzzb"), (std::vector<int>{4, 1, 5, 0, 3}))
+      << "unknown characters side by side are one";
   EXPECT_EQ(unigram->decode(std::vector<int>{4, 1, 5}), "a ab");
   folder_.write("tokenizer.json", kWordPiece);
   const auto words = Tokenizer::load(folder_.path());
@@ -98,7 +99,8 @@ TEST_F(TokenizerFiles, TheOtherModelsAreRead) {
 }
 
 TEST_F(TokenizerFiles, ModelsThatAreDamagedAreRefusedNamingTheField) {
-  EXPECT_EQ(said(kUnigram, R"("unk_id":0)", R"("unk_id":6)"), "\"model\": \"unk_id\" is 6; give a whole number from 0 to 5");
+  EXPECT_EQ(said(kUnigram, R"("unk_id":0)", R"("unk_id":6)"),
+            "\"model\": \"unk_id\" is 6; give a whole number from 0 to 5");
   EXPECT_EQ(said(kUnigram, R"("unk_id":0,)", ""),
             "\"model\": there is neither \"unk_id\" nor \"byte_fallback\" for unknown characters; give one");
   EXPECT_EQ(said(kUnigram, R"(["a",-3.5])", R"(["a"])"),
@@ -122,17 +124,18 @@ TEST_F(TokenizerFiles, WhatIsNotDoneIsRefusedNamingTheField) {
                  R"({"type":"Split","behavior":"Isolated","pattern":{"Regex":"\\w+?"},"add)"),
             "\"pre_tokenizer\": the splitting pattern \"\\\\w+?\" is not read here: repeats that take as little as "
             "possible are not done");
-  EXPECT_EQ(said(kByteLevel, R"({"type":"ByteLevel","add)", R"({"type":"Split","behavior":"Apart","pattern":{"String":"x"},"add)"),
-            "\"pre_tokenizer\": \"behavior\" is \"Apart\"; give Isolated, Removed, MergedWithPrevious, MergedWithNext or "
-            "Contiguous");
+  EXPECT_EQ(
+      said(kByteLevel, R"({"type":"ByteLevel","add)",
+           R"({"type":"Split","behavior":"Apart","pattern":{"String":"x"},"add)"),
+      "\"pre_tokenizer\": \"behavior\" is \"Apart\"; give Isolated, Removed, MergedWithPrevious, MergedWithNext or "
+      "Contiguous");
   EXPECT_EQ(said(kByteLevel, R"("dropout":null)", R"("dropout":0.1)"),
             "\"model\": \"dropout\" is not 0; tokens would depend on chance");
   EXPECT_EQ(said(kByteLevel, R"("dropout":null)", R"("end_of_word_suffix":"</w>")"),
             "\"model\": \"end_of_word_suffix\" is \"</w>\", which is not done here; only \"\" is");
   EXPECT_EQ(said(kByteLevel, R"("lstrip":false)", R"("single_word":true)"),
             "\"added_tokens\": added token \"<end>\" is \"single_word\", which is not done here; make it false");
-  EXPECT_EQ(said(kPieces, R"("type":"Prepend")", R"("type":"Nmt")")
-                .find("\"normalizer\": \"Nmt\" is not done here"),
+  EXPECT_EQ(said(kPieces, R"("type":"Prepend")", R"("type":"Nmt")").find("\"normalizer\": \"Nmt\" is not done here"),
             0u);
 }
 
@@ -234,7 +237,9 @@ TEST_F(TokenizerFiles, WrongModelsAreRefusedNamingTheField) {
 TEST_F(TokenizerFiles, AListOfTiktokenIsNamed) {
   const std::string path = folder_.write("tokenizer.model", "IQ== 0\nIg== 1\nIw== 2\n");
   EXPECT_EQ(refusal([&] { Tokenizer::load(folder_.path()); }),
-            path + ": this is a list of ranks of tiktoken, not a sentencepiece model; take the tokenizer.json of the same model");
+            path +
+                ": this is a list of ranks of tiktoken, not a sentencepiece model; take the tokenizer.json of the same "
+                "model");
 }
 
 // "legacy" of tokenizer_config.json: whether a space goes before the text behind a special token.

@@ -8,8 +8,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/text/piece_bpe.h"
-#include "weft/io/text/unicode.h"
 #include "weft/io/text/vocabulary.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {

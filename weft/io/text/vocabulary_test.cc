@@ -6,8 +6,8 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
-#include "weft/io/text/charsmap.h"
-#include "weft/io/text/split.h"
+#include "weft/io/pattern/split.h"
+#include "weft/io/sentencepiece/charsmap.h"
 
 namespace weft {
 namespace {

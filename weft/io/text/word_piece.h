@@ -10,10 +10,10 @@
 namespace weft {
 
 struct WordPieceOptions {
-  std::string prefix = "##";    // of pieces that go on
-  std::size_t longest = 100;    // characters of a word; longer ones are unknown
+  std::string prefix = "##";  // of pieces that go on
+  std::size_t longest = 100;  // characters of a word; longer ones are unknown
   int unknown = 0;
-  bool cleanup = false;         // of the decoder: no space before ".", "n't" and their like
+  bool cleanup = false;  // of the decoder: no space before ".", "n't" and their like
 };
 
 // What the "model" of a tokenizer.json says beside its vocabulary. Throws bad_input.

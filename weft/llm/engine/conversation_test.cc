@@ -23,7 +23,8 @@ class ConversationTest : public ::testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_ = Tokenizer::load(WEFT_SOURCE "/models/weft-16");
 };
 
-constexpr const char* kChat = "{% for m in messages %}<|endoftext|>{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
+constexpr const char* kChat =
+    "{% for m in messages %}<|endoftext|>{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
 
 TEST_F(ConversationTest, TurnsBecomeTokensOfTheWholeConversation) {
   Conversation talk = with(kChat, "Be brief.");
@@ -32,9 +33,10 @@ TEST_F(ConversationTest, TurnsBecomeTokensOfTheWholeConversation) {
   talk.answer("Hi");
   const std::vector<int> tokens = talk.ask("And now?");
   EXPECT_EQ(tokens[0], *tokenizer_->find_token("<|endoftext|>")) << "the template's own tokens are tokens";
-  EXPECT_EQ(tokenizer_->decode(tokens),
-            "<|endoftext|>system: Be brief.\n<|endoftext|>user: Hello\n<|endoftext|>assistant: Hi\n<|endoftext|>user: And "
-            "now?\nassistant:");
+  EXPECT_EQ(
+      tokenizer_->decode(tokens),
+      "<|endoftext|>system: Be brief.\n<|endoftext|>user: Hello\n<|endoftext|>assistant: Hi\n<|endoftext|>user: And "
+      "now?\nassistant:");
   talk.begin_anew();
   ASSERT_EQ(talk.messages().size(), 1u);
   EXPECT_EQ(talk.messages()[0].role, "system");

@@ -23,7 +23,8 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& wh
   if (is_given(json, "eos_token_id", where)) {
     out.eos.emplace();
     if (json["eos_token_id"].is_array())
-      for (const std::int64_t id : get_ints(json, "eos_token_id", where, 0, vocab - 1)) out.eos->push_back(static_cast<int>(id));
+      for (const std::int64_t id : get_ints(json, "eos_token_id", where, 0, vocab - 1))
+        out.eos->push_back(static_cast<int>(id));
     else
       out.eos->push_back(get_small(json, "eos_token_id", where, 0, vocab - 1));
   }

@@ -27,7 +27,8 @@ class InOrder {
   void end(std::size_t which) {
     texts_[which].ended = true;
     while (turn_ < texts_.size() && texts_[turn_].ended)
-      if (++turn_ < texts_.size() && !texts_[turn_].waiting.empty()) out_(turn_, std::exchange(texts_[turn_].waiting, {}));
+      if (++turn_ < texts_.size() && !texts_[turn_].waiting.empty())
+        out_(turn_, std::exchange(texts_[turn_].waiting, {}));
   }
 
  private:

@@ -40,8 +40,9 @@ struct SpdFile {
   std::string weights_path() const;  // "" where there are none
 };
 
-// Each throws bad_input naming the file, the field and the remedy. A weights' file is looked for where the
-// spd file says, then beside it, as whoever moves both leaves them. That it is there is checked, not what is in it: that takes reading it, which check_spd_weights() does.
+// Each throws bad_input naming the file, the field and the remedy. A weights' file is looked for where the spd file
+// says, then beside it, as whoever moves both leaves them. That it is there is checked, not what is in it: that takes
+// reading it, which check_spd_weights() does.
 SpdFile load_spd(const std::string& path);
 SpdFile parse_spd(std::string_view text, const std::string& path);
 

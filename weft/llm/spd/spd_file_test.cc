@@ -97,7 +97,10 @@ TEST(SpdFile, WeightsThatWentOrChangedAreRefused) {
   std::ofstream(folder / "repaired.safetensors") << "abd";
   EXPECT_NE(refusal([&] { check_spd_weights(load_spd(path)); }).find("have changed since"), std::string::npos);
   std::filesystem::remove(folder / "repaired.safetensors");
-  EXPECT_NE(refusal([&] { load_spd(path); }).find("are not there; they are a file of their own, so move repaired.safetensors"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              load_spd(path);
+            }).find("are not there; they are a file of their own, so move repaired.safetensors"),
+            std::string::npos);
   std::filesystem::remove_all(folder);
 }
 

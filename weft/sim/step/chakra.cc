@@ -9,7 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
-#include "weft/io/text/protobuf.h"
+#include "weft/io/sentencepiece/protobuf.h"
 
 namespace weft::netsim {
 namespace {

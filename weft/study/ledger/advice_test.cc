@@ -89,8 +89,9 @@ TEST(Advice, TheAnalysisIsSuggestedWithItsText) {
   };
   EXPECT_FALSE(says(words(), "spd analyze")) << words();
   ledger.calibration = "models/some/calibration.txt";
-  EXPECT_TRUE(says(words(), "build/weft spd analyze --model models/some --tp 2 --text models/some/calibration.txt "
-                            "--quick --max-loss 1%\n"))
+  EXPECT_TRUE(says(words(),
+                   "build/weft spd analyze --model models/some --tp 2 --text models/some/calibration.txt "
+                   "--quick --max-loss 1%\n"))
       << words();
 }
 

@@ -1,4 +1,4 @@
-#include "weft/io/text/composition.h"
+#include "weft/io/unicode/composition.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -20,7 +20,7 @@ struct ClassRange {
   int order;  // canonical combining class: marks behind a letter are sorted by it
 };
 
-#include "weft/io/text/composition_tables.inc"
+#include "weft/io/unicode/composition_tables.inc"
 
 constexpr char32_t kSyllables = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTail = 0x11A7;  // Hangul is by arithmetic
 constexpr char32_t kNumLeads = 19, kNumVowels = 21, kNumTails = 28, kNumSyllables = kNumLeads * kNumVowels * kNumTails;
@@ -35,8 +35,9 @@ struct Unit {
 
 int order_of(char32_t point) {
   if (point < 0x300) return 0;
-  const ClassRange* found = std::lower_bound(std::begin(kClasses), std::end(kClasses), point,
-                                             [](const ClassRange& range, char32_t wanted) { return range.last < wanted; });
+  const ClassRange* found =
+      std::lower_bound(std::begin(kClasses), std::end(kClasses), point,
+                       [](const ClassRange& range, char32_t wanted) { return range.last < wanted; });
   return found != std::end(kClasses) && found->first <= point ? found->order : 0;
 }
 
@@ -48,9 +49,10 @@ void decompose(char32_t point, std::vector<Unit>& out) {
     if (index % kNumTails > 0) out.push_back({kTail + index % kNumTails, 0});
     return;
   }
-  const Parts* found = point < 0xC0 ? std::end(kParts)
-                                    : std::lower_bound(std::begin(kParts), std::end(kParts), point,
-                                                       [](const Parts& p, char32_t wanted) { return p.whole < wanted; });
+  const Parts* found = point < 0xC0
+                           ? std::end(kParts)
+                           : std::lower_bound(std::begin(kParts), std::end(kParts), point,
+                                              [](const Parts& p, char32_t wanted) { return p.whole < wanted; });
   if (found == std::end(kParts) || found->whole != point) {
     out.push_back({point, order_of(point)});
     return;

@@ -1,4 +1,4 @@
-#include "weft/io/text/sentencepiece_model.h"
+#include "weft/io/sentencepiece/sentencepiece_model.h"
 
 #include <array>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/io/sentencepiece/protobuf.h"
 #include "weft/io/text/piece_bpe.h"
-#include "weft/io/text/protobuf.h"
 
 namespace weft {
 namespace {

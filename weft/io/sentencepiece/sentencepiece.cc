@@ -1,4 +1,4 @@
-#include "weft/io/text/sentencepiece.h"
+#include "weft/io/sentencepiece/sentencepiece.h"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/io/mapped_file.h"
+#include "weft/io/sentencepiece/sentencepiece_model.h"
+#include "weft/io/sentencepiece/sentencepiece_search.h"
 #include "weft/io/text/piece_bpe.h"
-#include "weft/io/text/sentencepiece_model.h"
-#include "weft/io/text/sentencepiece_search.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -118,8 +118,9 @@ LoadedSentencePiece load_sentencepiece(const std::string& path, const std::vecto
   const MappedFile file = MappedFile::open(path);
   const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   if (is_tiktoken(bytes))
-    bad_input("{}: this is a list of ranks of tiktoken, not a sentencepiece model; take the tokenizer.json of the same model",
-              path);
+    bad_input(
+        "{}: this is a list of ranks of tiktoken, not a sentencepiece model; take the tokenizer.json of the same model",
+        path);
   SentencePieceModel model = parse_sentencepiece(bytes, path);
   const std::string bos = model.bos, eos = model.eos;
   return {std::make_unique<SentencePieceTokenizer>(std::move(model), added, space_before), bos, eos};

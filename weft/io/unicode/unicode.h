@@ -38,7 +38,38 @@ bool is_number(char32_t point);  // \p{N}
 bool is_space(char32_t point);   // \s: Unicode's White_Space
 
 // General categories, as \p{Lu} names them. Cn: no character has this code point.
-enum class Category { Lu, Ll, Lt, Lm, Lo, Mn, Mc, Me, Nd, Nl, No, Pc, Pd, Ps, Pe, Pi, Pf, Po, Sm, Sc, Sk, So, Zs, Zl, Zp, Cc, Cf, Cs, Co, Cn };
+enum class Category {
+  Lu,
+  Ll,
+  Lt,
+  Lm,
+  Lo,
+  Mn,
+  Mc,
+  Me,
+  Nd,
+  Nl,
+  No,
+  Pc,
+  Pd,
+  Ps,
+  Pe,
+  Pi,
+  Pf,
+  Po,
+  Sm,
+  Sc,
+  Sk,
+  So,
+  Zs,
+  Zl,
+  Zp,
+  Cc,
+  Cf,
+  Cs,
+  Co,
+  Cn
+};
 Category category_of(char32_t point);
 bool is_mark(char32_t point);         // \p{M}
 bool is_punctuation(char32_t point);  // \p{P}

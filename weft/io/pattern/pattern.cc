@@ -1,12 +1,12 @@
-#include "weft/io/text/pattern.h"
+#include "weft/io/pattern/pattern.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
-#include "weft/io/text/pattern_program.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/pattern/pattern_program.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -90,8 +90,8 @@ bool PointSet::contains(char32_t point) const {
     return point >= range.first && point <= range.second;
   };
   const auto has = [&](const Property& property) { return property.has(point) != property.negated; };
-  const bool in = std::any_of(ranges.begin(), ranges.end(), in_range) ||
-                  std::any_of(properties.begin(), properties.end(), has);
+  const bool in =
+      std::any_of(ranges.begin(), ranges.end(), in_range) || std::any_of(properties.begin(), properties.end(), has);
   return in != negated;
 }
 

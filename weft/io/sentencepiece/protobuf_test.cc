@@ -1,5 +1,5 @@
 // Fields of every type, and lengths that lie.
-#include "weft/io/text/protobuf.h"
+#include "weft/io/sentencepiece/protobuf.h"
 
 #include <cstring>
 

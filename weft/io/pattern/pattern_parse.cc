@@ -4,8 +4,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
-#include "weft/io/text/pattern_program.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/pattern/pattern_program.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {
@@ -19,9 +19,7 @@ bool is_of(char32_t point) {
   const Category category = category_of(point);
   return ((category == wanted) || ...);
 }
-bool is_word(char32_t point) {
-  return is_letter(point) || is_mark(point) || is_of<Category::Nd, Category::Pc>(point);
-}
+bool is_word(char32_t point) { return is_letter(point) || is_mark(point) || is_of<Category::Nd, Category::Pc>(point); }
 
 struct NamedProperty {
   std::string_view name;
@@ -237,7 +235,9 @@ class PatternParser {
     std::size_t count = 0;
     for (; count < digits && !at_end() && text_[at_] != '}'; ++count, ++at_) {
       const char c = text_[at_];
-      const int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'                     ? c - '0'
+                        : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                 : -1;
       if (digit < 0) refuse("a code point is not in hexadecimal digits");
       value = value * 16 + static_cast<char32_t>(digit);
     }

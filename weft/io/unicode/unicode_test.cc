@@ -1,4 +1,4 @@
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 #include <random>
 #include <regex>
@@ -7,7 +7,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
-#include "weft/io/text/split.h"
+#include "weft/io/pattern/split.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ struct CodeRange {
   char32_t first, last;
 };
 
-#include "weft/io/text/unicode_tables.inc"
+#include "weft/io/unicode/unicode_tables.inc"
 
 struct CategoryRange {
   char32_t first, last;
@@ -24,7 +24,7 @@ struct CaseRange {  // every `step`-th character from `first` to `last` has its 
 };
 using enum Category;
 
-#include "weft/io/text/category_tables.inc"
+#include "weft/io/unicode/category_tables.inc"
 
 template <std::size_t n>
 bool is_in(const CodeRange (&ranges)[n], char32_t point) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/io/text/charsmap.h"
+#include "weft/io/sentencepiece/charsmap.h"
 
 namespace weft {
 

@@ -18,7 +18,7 @@ namespace weft {
 
 class Pattern {
  public:
-  Pattern() = default;  // matches nothing
+  Pattern() = default;                                                  // matches nothing
   static Pattern parse(std::string_view text, std::string_view where);  // throws bad_input
 
   // Bytes of the match that begins at text[at]; 0 where none does, or it is empty. Malformed bytes are U+FFFD each.

@@ -1,11 +1,11 @@
-#include "weft/io/text/sentencepiece_search.h"
+#include "weft/io/sentencepiece/sentencepiece_search.h"
 
 #include <algorithm>
 #include <limits>
 #include <queue>
 
 #include "weft/base/index.h"
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {

@@ -1,6 +1,6 @@
-#include "weft/io/text/split.h"
+#include "weft/io/pattern/split.h"
 
-#include "weft/io/text/unicode.h"
+#include "weft/io/unicode/unicode.h"
 
 namespace weft {
 namespace {

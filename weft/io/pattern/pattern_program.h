@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/io/text/pattern.h"
+#include "weft/io/pattern/pattern.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/io/text/protobuf.h"
+#include "weft/io/sentencepiece/protobuf.h"
 
 #include "weft/base/error.h"
 

@@ -1,5 +1,5 @@
 // The regular expressions of tokenizers: what is read, what is refused, and that hand-written scanners are the same.
-#include "weft/io/text/pattern.h"
+#include "weft/io/pattern/pattern.h"
 
 #include <chrono>
 #include <random>
@@ -9,7 +9,7 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/io/fuzz_test.h"
-#include "weft/io/text/split.h"
+#include "weft/io/pattern/split.h"
 
 namespace weft {
 namespace {
@@ -41,7 +41,10 @@ TEST(Pattern, MatchesAsItsPartsSay) {
   EXPECT_EQ(match("(?i:'ReS)", "'rE\u017f"), 5u);
   EXPECT_EQ(match("(?>a+)a", "aaa"), 0u);
   EXPECT_EQ(match(".", "\n"), 0u);
-  EXPECT_EQ(match("\\x{4e2d}\\u6587\\x41", "\u4e2d\u6587" "A"), 7u);
+  EXPECT_EQ(match("\\x{4e2d}\\u6587\\x41",
+                  "\u4e2d\u6587"
+                  "A"),
+            7u);
   EXPECT_EQ(match("[\u4e00-\u9fa5]+", "\u4e2d\u6587x"), 6u);
   EXPECT_EQ(match("a*", "b"), 0u) << "an empty match is none";
 }
@@ -69,8 +72,9 @@ TEST(Pattern, WhatIsNotReadIsQuoted) {
 }
 
 std::string random_text(std::mt19937& random) {
-  static const std::vector<std::string> kParts = {"a", "Z", "s", "'", "re", "LL", "0", "12", " ", "  ", "\t", "\n", "\r\n",
-                                                  ".", "-", "\u00e9", "\u0301", "\u4e2d", "\u00a0", "\u00bd", "\U0001f600", "'\u017f", "\xff"};
+  static const std::vector<std::string> kParts = {
+      "a",    "Z", "s", "'",      "re",     "LL",     "0",      "12",     " ",          "  ",      "\t",  "\n",
+      "\r\n", ".", "-", "\u00e9", "\u0301", "\u4e2d", "\u00a0", "\u00bd", "\U0001f600", "'\u017f", "\xff"};
   std::string text;
   for (auto left = 1 + random() % 16; left > 0; --left) text += kParts[random() % kParts.size()];
   return text;

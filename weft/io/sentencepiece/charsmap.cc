@@ -1,4 +1,4 @@
-#include "weft/io/text/charsmap.h"
+#include "weft/io/sentencepiece/charsmap.h"
 
 #include "weft/base/error.h"
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weft/io/sentencepiece/sentencepiece_model.h"
 #include "weft/io/text/piece_trie.h"
-#include "weft/io/text/sentencepiece_model.h"
 
 namespace weft {
 
