@@ -32,6 +32,8 @@ struct GgufValue {
   std::vector<std::string_view> texts;  // an array of texts
 };
 
+bool is_gguf(std::string_view path);  // whether the name says so
+
 class GgufFile {
  public:
   static GgufFile open(const std::string& path);

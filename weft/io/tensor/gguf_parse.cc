@@ -253,6 +253,8 @@ class GgufParser {
   std::size_t at_ = 0, alignment_ = 32;
 };
 
+bool is_gguf(std::string_view path) { return path.ends_with(".gguf"); }
+
 GgufFile GgufFile::open(const std::string& path) {
   GgufFile result;
   result.path_ = path;

@@ -2,8 +2,10 @@
 #include <filesystem>
 
 #include "weft/base/error.h"
+#include "weft/io/gguf_tokenizer.h"
 #include "weft/io/model_folder.h"
 #include "weft/io/sentencepiece/sentencepiece.h"
+#include "weft/io/tensor/gguf.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/io/text/tokenizer_config.h"
 #include "weft/io/text/tokenizer_json.h"
@@ -21,11 +23,13 @@ bool is_there(const std::string& folder, const char* name) {
 }  // namespace
 
 bool Tokenizer::is_in(const std::string& folder) {
+  if (is_gguf(folder)) return has_gguf_tokenizer(folder);
   return is_there(folder, "tokenizer.json") || is_there(folder, "tokenizer.model") ||
          (is_there(folder, "vocab.json") && is_there(folder, "merges.txt"));
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
+  if (is_gguf(folder)) return load_gguf_tokenizer(folder);
   const auto has = [&](const char* name) { return is_there(folder, name); };
   check_model_folder(folder);
   const TokenizerConfig config = TokenizerConfig::load(folder);

@@ -129,7 +129,10 @@ std::unique_ptr<Tokenizer> bpe_of(const Json& json, const Json& model, const std
 }  // namespace
 
 LoadedTokenizer load_tokenizer_json(const std::string& path) {
-  const Json json = load_json(path, kTokenizerLimits);
+  return read_tokenizer_json(load_json(path, kTokenizerLimits), path);
+}
+
+LoadedTokenizer read_tokenizer_json(const Json& json, const std::string& path) {
   const std::string where = path + ": \"model\"";
   const Json& model = get_object(json, "model", path);
   const ModelKind kind = kind_of(model, where);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "weft/base/json.h"
 #include "weft/io/text/tokenizer.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ struct LoadedTokenizer {
 };
 
 LoadedTokenizer load_tokenizer_json(const std::string& path);
+LoadedTokenizer read_tokenizer_json(const Json& json, const std::string& path);  // `path`: for messages
 
 // `added` are tokens that tokenizer_config.json adds.
 LoadedTokenizer load_vocab_and_merges(const std::string& vocab_path, const std::string& merges_path, bool prefix_space,
