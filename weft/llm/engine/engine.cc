@@ -101,26 +101,28 @@ void Engine::State::set_modes(std::span<const BlockMode> given) {
     if (given[at(b)].drop && !why.empty())
       bad_input("{}: the synchronisation of block {} cannot be dropped: {}", config().file, b, why);
     if (given[at(b)].drop || design.parallel) {
-      compile(Projection::joined, given[at(b)].wire, w.down.dtype);
+      compile(Projection::joined, given[at(b)].wire, w.down);
     } else {
-      compile(Projection::attention, given[at(b)].wire, w.o.dtype);
-      compile(Projection::mlp, given[at(b)].wire, w.down.dtype);
+      compile(Projection::attention, given[at(b)].wire, w.o);
+      compile(Projection::mlp, given[at(b)].wire, w.down);
     }
   }
   modes.assign(given.begin(), given.end());
 }
 
-void Engine::State::compile(Projection projection, BlockWire wire, Dtype weight) {
+void Engine::State::compile(Projection projection, BlockWire wire, const Weight& weight) {
   const bool of_attention = projection == Projection::attention, joined_sum = projection == Projection::joined;
   const Design& d = config().design;
   for (const bool decode : {true, false}) {
     if (!decode && few == options.rows) continue;
-    auto& slot = reductions[{projection, wire, weight, decode}];
+    auto& slot = reductions[{projection, wire, weight.dtype, decode}];
     if (slot != nullptr) continue;
     const ReductionShape shape{.rows = decode ? few : options.rows,
                                .n = config().hidden,
                                .k = of_attention ? shard().attention_width : shard().mlp_width,
-                               .weight = weight,
+                               .weight = weight.dtype,
+                               .first = weight.first,
+                               .ldw = weight.ld,
                                .wire = wire,
                                .bias = (d.output_bias && (of_attention || joined_sum)) || (d.mlp_bias && !of_attention),
                                .addend = joined_sum,

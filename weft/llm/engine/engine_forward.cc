@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/epilogue.h"
@@ -19,6 +20,11 @@ namespace {
 void widen_row(const Weight& table, std::int64_t row, float* out) {
   if (table.dtype == Dtype::f32) {
     std::copy_n(static_cast<const float*>(table.data) + row * table.ld, table.cols, out);
+    return;
+  }
+  if (is_blocked(table.dtype)) {
+    const auto* from = static_cast<const std::byte*>(table.data) + row * row_bytes(table.dtype, table.ld);
+    dequantise(table.dtype, from, table.first, table.cols, out);
     return;
   }
   if (table.dtype == Dtype::f16) {
@@ -35,7 +41,13 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
 void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
   if (weight.empty()) return;
   matmul(threads, rows,
-         {.n = weight.rows, .k = weight.cols, .w = weight.data, .dtype = weight.dtype, .ldw = weight.ld, .bias = bias},
+         {.n = weight.rows,
+          .k = weight.cols,
+          .w = weight.data,
+          .dtype = weight.dtype,
+          .ldw = weight.ld,
+          .bias = bias,
+          .first = weight.first},
          x, weight.cols, y, ldy);
 }
 

@@ -40,7 +40,7 @@ struct Engine::State {
   // engine.cc
   void allot_memory();
   void set_modes(std::span<const BlockMode> modes);
-  void compile(Projection projection, BlockWire wire, Dtype weight);
+  void compile(Projection projection, BlockWire wire, const Weight& weight);
   ReducedProduct& reduction(Projection projection, BlockWire wire, Dtype weight, std::int64_t rows);
   KvCache cache(std::int64_t block, int sequence);
   void check_sequence(int sequence) const;

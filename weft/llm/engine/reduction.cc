@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/collective/build.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/epilogue.h"
@@ -73,8 +74,7 @@ class Product {
   Product(const ReductionShape& shape, ThreadPool& threads) : shape_(shape), threads_(threads) {}
 
   void run(const ReductionInputs& in, std::int64_t rows, float* y) const {
-    matmul(threads_, rows, {.n = shape_.n, .k = shape_.k, .w = in.w, .dtype = shape_.weight}, in.x, shape_.k, y,
-           shape_.n);
+    matmul(threads_, rows, linear_of(shape_, in.w), in.x, shape_.k, y, shape_.n);
     if (shape_.addend) add_rows(threads_, rows, shape_.n, in.addend, y);
   }
 
@@ -136,6 +136,10 @@ class Sequential final : public ReducedProduct {
 
 }  // namespace
 
+Linear linear_of(const ReductionShape& shape, const void* w) {
+  return {.n = shape.n, .k = shape.k, .w = w, .dtype = shape.weight, .ldw = shape.ldw, .first = shape.first};
+}
+
 SpaceOptions sync_options(BlockWire wire) {
   SpaceOptions options;
   options.wire = dtype_of(wire);
@@ -159,7 +163,9 @@ std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShap
                                                const ReductionOptions& options) {
   if (world.size() == 1 || options.style == Style::compute) return std::make_unique<Alone>(shape, *options.threads);
   if (options.style == Style::panels) return make_panel_reduction(world, shape, options);
-  if (options.style == Style::sequential) return std::make_unique<Sequential>(world, shape, options);
+  // Ops have no weights in blocks yet: their product is made before its all_reduce.
+  if (options.style == Style::sequential || is_blocked(shape.weight))
+    return std::make_unique<Sequential>(world, shape, options);
   return std::make_unique<Fused>(world, shape, options);
 }
 

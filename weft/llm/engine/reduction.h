@@ -13,11 +13,13 @@
 namespace weft {
 
 class ThreadPool;
+struct Linear;
 
 struct ReductionShape {
   std::int64_t rows = 0;  // most rows of a run
   std::int64_t n = 0, k = 0;
   Dtype weight = Dtype::f32;
+  std::int64_t first = 0, ldw = 0;  // of weights in blocks, as in Linear
   BlockWire wire = BlockWire::f32;
   bool bias = false, addend = false, residual = true;
 };
@@ -56,6 +58,8 @@ std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShap
 // The style `panels`, of rows. Of the library: make_reduction calls it.
 std::unique_ptr<ReducedProduct> make_panel_reduction(World& world, const ReductionShape& shape,
                                                      const ReductionOptions& options);
+
+Linear linear_of(const ReductionShape& shape, const void* w);  // the product alone
 
 // y = sum + bias + residual, rows shared by the threads; bias and residual may be null, and y may be sum.
 void finish_rows(ThreadPool& threads, std::int64_t rows, std::int64_t n, const float* bias, const float* residual,

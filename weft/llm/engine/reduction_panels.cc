@@ -65,8 +65,7 @@ class PanelledProduct final : public ReducedProduct {
 
   void make(const ReductionInputs& in, std::int64_t begin, std::int64_t rows, Step& step) const {
     const std::int64_t count = std::min(panel_rows_, rows - begin);
-    matmul(threads_, count, {.n = shape_.n, .k = shape_.k, .w = in.w, .dtype = shape_.weight}, in.x + begin * shape_.k,
-           shape_.k, step.made.data(), shape_.n);
+    matmul(threads_, count, linear_of(shape_, in.w), in.x + begin * shape_.k, shape_.k, step.made.data(), shape_.n);
     if (shape_.addend) add_rows(threads_, count, shape_.n, in.addend + begin * shape_.n, step.made.data());
   }
 

@@ -6,7 +6,9 @@
 
 #include "weft/base/error.h"
 #include "weft/io/model_folder.h"
+#include "weft/io/tensor/gguf.h"
 #include "weft/llm/model/families.h"
+#include "weft/llm/model/gguf_model.h"
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
@@ -56,6 +58,7 @@ ModelConfig parse_config(const Json& json, const std::string& where) {
 }
 
 ModelConfig load_config(const std::string& folder) {
+  if (is_gguf(folder)) return parse_config(gguf_config(GgufFile::open(folder)), folder);
   const std::string path = folder + "/config.json";
   check_model_folder(folder);
   return parse_config(load_json(path, {.bytes = std::size_t{1} << 20}), path);

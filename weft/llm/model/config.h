@@ -35,7 +35,7 @@ struct ModelConfig {
   std::int64_t positions_rows() const { return max_positions + design.learned_positions; }  // of learned positions
 };
 
-// The file `folder`/config.json. Throws bad_input.
+// The file `folder`/config.json, or the settings of a GGUF file. Throws bad_input.
 ModelConfig load_config(const std::string& folder);
 // The same from its text; `where` begins every message.
 ModelConfig parse_config(const Json& json, const std::string& where);

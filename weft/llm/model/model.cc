@@ -6,7 +6,10 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/pages.h"
+#include "weft/base/quant/blocks.h"
+#include "weft/io/tensor/gguf.h"
 #include "weft/io/tensor/safetensors.h"
+#include "weft/llm/model/gguf_model.h"
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
@@ -15,11 +18,19 @@ namespace {
 constexpr std::size_t kLine = 64;  // copies begin on a cache line
 
 Dtype kept_dtype(StoredDtype dtype) {
+  if (is_blocked(dtype)) return blocked_dtype(dtype);
   if (dtype == StoredDtype::f16) return Dtype::f16;
   return dtype == StoredDtype::bf16 ? Dtype::bf16 : Dtype::f32;
 }
 
-std::size_t stored_size(StoredDtype dtype) { return dtype == StoredDtype::f32 ? 4 : 2; }
+// To which kernels need it aligned; blocks are bytes.
+std::size_t stored_size(StoredDtype dtype) { return is_blocked(dtype) ? 1 : num(size_of(dtype)); }
+
+// Where output `i` of a part lies in its tensor.
+std::int64_t stored_row(const StoredTensor& tensor, const PartPlace& place, std::int64_t i) {
+  const std::int64_t row = place.stored(i);
+  return tensor.paired_rows == 0 ? row : gguf_row(row, tensor.paired_rows);
+}
 
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string out;
@@ -58,6 +69,7 @@ std::shared_ptr<const TensorSource> folder_source(const std::string& folder) {
 std::shared_ptr<const TensorSource> file_source(const std::string& path) { return std::make_shared<FileSource>(path); }
 
 ModelSource open_model(const std::string& folder) {
+  if (is_gguf(folder)) return {load_config(folder), gguf_source(folder), nullptr};
   ModelSource source{load_config(folder), folder_source(folder), nullptr};
   ModelConfig& config = source.config;
   const auto has = [&](const std::string& name) { return source.tensors->find(name) != nullptr; };
@@ -125,7 +137,7 @@ class ModelLoader {
   }
 
   static Weight part_of(const Weight& whole, const IndexRange& rows) {
-    const std::int64_t offset = rows.begin * whole.ld * size_of(whole.dtype);
+    const std::int64_t offset = rows.begin * row_bytes(whole.dtype, whole.ld);
     return {static_cast<const std::byte*>(whole.data) + offset, whole.dtype, rows.size(), whole.cols, whole.ld};
   }
 
@@ -137,7 +149,8 @@ class ModelLoader {
     if (readable_in_place(tensor)) return part_of(weight, rows);
     weight.rows = rows.size();
     if (weight.empty()) return weight;
-    std::byte* out = allot(num(rows.size() * cols) * size_of(weight.dtype));
+    std::byte* out =
+        allot(num(row_bytes(weight.dtype, rows.size() * cols)));  // never in blocks, which any address does for
     take(tensor, rows.begin * cols, rows.size() * cols, out);
     weight.data = out;
     return weight;
@@ -150,10 +163,12 @@ class ModelLoader {
     Weight weight{tensor.data, kept_dtype(tensor.dtype), rows.size(), width, width};
     if (weight.empty()) return weight;
     const bool whole_rows = cols.size() == inputs && width == inputs;
-    if (whole_rows && !place.transposed && place.contiguous() && readable_in_place(tensor)) {
-      weight.data = tensor.data + (place.first + rows.begin) * inputs * size_of(weight.dtype);
+    const bool in_order = !place.transposed && place.contiguous() && tensor.paired_rows == 0;
+    if (whole_rows && in_order && readable_in_place(tensor)) {
+      weight.data = tensor.data + (place.first + rows.begin) * row_bytes(weight.dtype, inputs);
       return weight;
     }
+    if (is_blocked(weight.dtype)) return cut_blocks(tensor, place, rows, cols, width);
     const std::size_t row = num(width) * size_of(weight.dtype);
     std::byte* out = allot(row * num(rows.size()));
     std::memset(out, 0, row * num(rows.size()));
@@ -161,7 +176,30 @@ class ModelLoader {
       take_transposed(tensor, place, rows, cols, row, out);
     else
       for (std::int64_t r = 0; r < rows.size(); ++r)
-        take(tensor, place.stored(rows.begin + r) * inputs + cols.begin, cols.size(), out + num(r) * row);
+        take(tensor, stored_row(tensor, place, rows.begin + r) * inputs + cols.begin, cols.size(), out + num(r) * row);
+    weight.data = out;
+    return weight;
+  }
+
+  // The same of weights in blocks: whole blocks are copied, those at both ends with the columns of other ranks, for
+  // which x has zeros; and blocks of zeros up to `width`.
+  Weight cut_blocks(const StoredTensor& tensor, const PartPlace& place, const IndexRange& rows, const IndexRange& cols,
+                    std::int64_t width) {
+    const DtypeBlock block = block_shape(tensor.dtype);
+    const std::int64_t inputs = place.shape[1], before = cols.begin / block.values;
+    if (place.transposed || inputs % block.values != 0)
+      bad_input("{}: tensor \"{}\" has no whole rows of {} blocks; use the model's folder", config_.file, tensor.name,
+                to_string(tensor.dtype));
+    const std::int64_t taken = cols.size() == 0 ? 0 : (cols.end + block.values - 1) / block.values - before;
+    Weight weight{nullptr, kept_dtype(tensor.dtype), rows.size(), width, 0, cols.begin % block.values};
+    const std::int64_t blocks = (weight.first + width + block.values - 1) / block.values;
+    weight.ld = blocks * block.values;
+    std::byte* out = allot(num(rows.size() * blocks * block.bytes));
+    std::memset(out, 0, num(rows.size() * blocks * block.bytes));
+    for (std::int64_t r = 0; r < rows.size(); ++r) {
+      const std::int64_t from = stored_row(tensor, place, rows.begin + r) * (inputs / block.values) + before;
+      std::memcpy(out + r * blocks * block.bytes, tensor.data + from * block.bytes, num(taken * block.bytes));
+    }
     weight.data = out;
     return weight;
   }
@@ -214,8 +252,9 @@ class ModelLoader {
     if (of.size() == 0) return nullptr;
     auto* out = reinterpret_cast<float*>(allot(num(of.size()) * sizeof(float)));
     for (std::int64_t i = 0; i < of.size();) {
-      const std::int64_t count = std::min(of.size() - i, place.group - (of.begin + i) % place.group);
-      widen(tensor, place.stored(of.begin + i), count, out + i);
+      const std::int64_t group = std::min(of.size() - i, place.group - (of.begin + i) % place.group);
+      const std::int64_t count = tensor.paired_rows == 0 ? group : 1;
+      widen(tensor, stored_row(tensor, place, of.begin + i), count, out + i);
       i += count;
     }
     return out;
@@ -288,7 +327,9 @@ Model::~Model() = default;
 Model Model::load(const std::string& folder, int rank, int ranks) { return Model(open_model(folder), rank, ranks); }
 
 std::int64_t Model::bytes_per_token() const {
-  const auto bytes = [](const Weight& w) { return w.rows * w.cols * size_of(w.dtype); };
+  const auto bytes = [](const Weight& w) {
+    return w.rows * (is_blocked(w.dtype) ? row_bytes(w.dtype, w.ld) : w.cols * size_of(w.dtype));
+  };
   std::int64_t total = bytes(head_);
   for (const BlockWeights& b : blocks_)
     for (const Weight* w : {&b.q, &b.k, &b.v, &b.o, &b.gate, &b.up, &b.down}) total += bytes(*w);

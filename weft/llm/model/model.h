@@ -20,7 +20,7 @@ namespace weft {
 
 struct StoredTensor;
 
-// Where tensors come from: a folder (io/safetensors.h), or random values (random_model.h).
+// Where tensors come from: a folder (io/safetensors.h), a GGUF file (gguf_model.h), or random values (random_model.h).
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -30,11 +30,12 @@ class TensorSource {
 std::shared_ptr<const TensorSource> folder_source(const std::string& folder);
 std::shared_ptr<const TensorSource> file_source(const std::string& path);  // one .safetensors file
 
-// A matrix of weights, (rows, cols) row-major, f32, bf16 or f16.
+// A matrix of weights, (rows, cols) row-major, f32, bf16 or f16, or in blocks, of which rows are a whole number.
 struct Weight {
   const void* data = nullptr;
   Dtype dtype = Dtype::f32;
   std::int64_t rows = 0, cols = 0, ld = 0;  // ld: elements from row to row
+  std::int64_t first = 0;                   // in blocks: columns of a row's first block that come before its own
 
   bool empty() const { return rows == 0 || cols == 0; }
 };
@@ -66,8 +67,8 @@ struct ModelSource {
   // named "rank<i>.NAME" is for rank i alone.
   std::shared_ptr<const TensorSource> repaired;
 };
-// The folder's config and tensors. Where the files differ from what the config leads to expect, the files are right: a
-// head beside a tied one, and the several spellings of GPT-2 and GPT-NeoX.
+// The config and tensors of a folder, or of a GGUF file. Where the files differ from what the config leads to expect,
+// the files are right: a head beside a tied one, and the several spellings of GPT-2 and GPT-NeoX.
 ModelSource open_model(const std::string& folder);
 
 class Model {

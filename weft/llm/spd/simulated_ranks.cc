@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/names.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/elementwise.h"
@@ -22,6 +23,13 @@ constexpr Names<BlockOrder, 4> kOrders{{{BlockOrder::sync, "sync"},
                                         {BlockOrder::bias_before, "bias_before"}}};
 
 void add_table_row(const Weight& table, std::int64_t row, float* out) {
+  if (is_blocked(table.dtype)) {
+    std::vector<float> wide(num(table.cols));
+    const auto* from = static_cast<const std::byte*>(table.data) + row * row_bytes(table.dtype, table.ld);
+    dequantise(table.dtype, from, table.first, table.cols, wide.data());
+    for (std::size_t i = 0; i < wide.size(); ++i) out[i] += wide[i];
+    return;
+  }
   for (std::int64_t i = 0; i < table.cols; ++i) {
     const std::int64_t at = row * table.ld + i;
     if (table.dtype == Dtype::f32) out[i] += static_cast<const float*>(table.data)[at];
@@ -84,7 +92,13 @@ void SimulatedRanks::multiply(const Weight& weight, const float* bias, const flo
                               std::int64_t ldy) const {
   if (weight.empty()) return;
   matmul(*threads_, rows_,
-         {.n = weight.rows, .k = weight.cols, .w = weight.data, .dtype = weight.dtype, .ldw = weight.ld, .bias = bias},
+         {.n = weight.rows,
+          .k = weight.cols,
+          .w = weight.data,
+          .dtype = weight.dtype,
+          .ldw = weight.ld,
+          .bias = bias,
+          .first = weight.first},
          x, ldx, y, ldy);
 }
 
