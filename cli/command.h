@@ -26,6 +26,7 @@ void add_train(CLI::App& app, Run* run);
 void add_sim(CLI::App& app, Run* run);
 void add_eval(CLI::App& app, Run* run);
 void add_generate(CLI::App& app, Run* run);
+void add_quantize(CLI::App& app, Run* run);
 void add_spd(CLI::App& app, Run* run);
 void add_tokenize(CLI::App& app, Run* run);
 void add_chat(CLI::App& app, Run* run);

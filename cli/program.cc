@@ -133,6 +133,7 @@ int parse_and_run(int argc, char** argv) {
   add_chat(app, &run);
   add_tokenize(app, &run);
   add_eval(app, &run);
+  add_quantize(app, &run);
   add_spd(app, &run);
   add_schedule(app, &run);
   add_train(app, &run);

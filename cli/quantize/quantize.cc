@@ -1,0 +1,83 @@
+// `weft quantize`: a model's folder to a GGUF file of 4 to 8 bits per weight.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/names.h"
+#include "weft/llm/model/quantise_model.h"
+
+#include "cli/command.h"
+#include "cli/out_file.h"
+#include "cli/progress.h"
+
+namespace weft::cli {
+namespace quantize {
+namespace {
+
+struct Flags {
+  std::string model, type = "q8_0", out;
+  int threads = 0;
+  bool json = false;
+};
+
+Dtype parse_type(const std::string& type) {
+  constexpr Names<Dtype, 4> kTypes{
+      {{Dtype::q8_0, "q8_0"}, {Dtype::q4_0, "q4_0"}, {Dtype::q4_k, "q4_k"}, {Dtype::q6_k, "q6_k"}}};
+  return parse_name(kTypes, "type", type);
+}
+
+int run(const Flags& flags) {
+  QuantiseReport report;
+  {
+    Progress progress(Progress::Who::speaks);
+    QuantiseOptions options{.type = parse_type(flags.type), .threads = flags.threads};
+    if (flags.threads < 0 || flags.threads > 4096) bad_input("--threads is {}; use 1 to 4096", flags.threads);
+    if (flags.threads == 0) options.threads = std::max(1, static_cast<int>(usable_cores()));
+    options.progress = [&](std::int64_t done, std::int64_t of) { progress.show("tensors", done, of); };
+    report = quantise_model(flags.model, flags.out, options);
+  }
+  if (flags.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out},
+                                              {"type", flags.type},
+                                              {"tensors", report.tensors},
+                                              {"bytes_read", report.bytes_read},
+                                              {"bytes_written", report.bytes_written},
+                                              {"has_tokenizer", report.has_tokenizer}}
+                           .dump());
+    return 0;
+  }
+  std::string types;
+  for (const auto& [type, count] : report.tensors)
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
+  fmt::print("{}: {:.1f} MB of tensors from {:.1f} MB ({})\n", flags.out,
+             1e-6 * static_cast<double>(report.bytes_written), 1e-6 * static_cast<double>(report.bytes_read), types);
+  if (!report.has_tokenizer)
+    fmt::print("  its tokenizer is none that llama.cpp has lists for: Weft reads texts, it does not\n");
+  fmt::print("  try it: weft generate --model {} --prompt 'Once'\n", flags.out);
+  return 0;
+}
+
+}  // namespace
+}  // namespace quantize
+
+void add_quantize(CLI::App& app, Run* chosen) {
+  auto* command = app.add_subcommand("quantize", "write a model's folder as a GGUF file of 4 to 8 bits per weight");
+  auto flags = std::make_shared<quantize::Flags>();
+  command->add_option("model", flags->model, "the model's folder, with config.json and safetensors")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--type", flags->type, "q8_0 (8.5 bits), q6_k (6.6), q4_k (4.5) or q4_0 (4.5)")
+      ->capture_default_str();
+  add_out_file(*command, "--out", &flags->out, "the file to write")->required();
+  command->add_option("--threads", flags->threads, "threads (all cores)");
+  command->add_flag("--json", flags->json, "one JSON object on standard output");
+  command->footer("Example:\n  weft quantize models/weft-16 --type q4_k --out weft-16-q4_k.gguf");
+  command->callback([=] { *chosen = [flags] { return quantize::run(*flags); }; });
+}
+
+}  // namespace weft::cli
