@@ -11,9 +11,9 @@
 #include "weft/base/json.h"
 #include "weft/base/refusal_test.h"
 #include "weft/io/scratch_folder_test.h"
+#include "weft/io/sentencepiece/sentencepiece_model.h"
 #include "weft/io/tensor/gguf.h"
 #include "weft/io/tensor/write_gguf.h"
-#include "weft/io/sentencepiece/sentencepiece_model.h"
 
 namespace weft {
 namespace {
