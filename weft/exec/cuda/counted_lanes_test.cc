@@ -39,12 +39,34 @@ TEST(CountedLanes, PeersArePairedSoThatLittleIsMultipliedForNothing) {
       std::int64_t made = 0, needed = 0, apart = 0;
       for (const std::int64_t of_cluster : tiles) made += of_cluster;
       for (int s = 0; s < 4; ++s) needed += ceil_div(rows[at(s)], 128) * 16;
-      // Peers are paired in the order of sending: r + 1 with r + 2, r + 3 with r.
-      for (const int first : {r + 1, r + 3})
-        apart += std::abs(ceil_div(rows[at(first % 4)], 128) - ceil_div(rows[at((first + 1) % 4)], 128)) * 16;
+      // Peers are paired in the order of sending, r + 1 with r + 2; r + 3 has no other, and what stays is made last.
+      const auto tile_rows = [&](int rank) { return ceil_div(rows[at(rank % 4)], 128); };
+      apart += std::abs(tile_rows(r + 1) - tile_rows(r + 2)) * 16;
+      apart += (tile_rows(r + 3) % 2 + tile_rows(r) % 2) * 16;
       EXPECT_EQ(made, needed + apart) << "rank " << r;
-      EXPECT_LE(*most - *least, 4) << "rank " << r;  // a tile of every column that a group has begun, in pairs
+      EXPECT_LE(*most - *least, 4) << "rank " << r;
     }
+  }
+}
+
+// A link that got its first tile when those of all peers before are made would end as much later.
+TEST(CountedLanes, EveryPeerGetsTilesInEveryTurnAndWhatStaysIsMadeLast) {
+  const CudaCase c{"", 8192, 1024, 8, {128, 256}, 8, Route::direct, WeightLayout::nk, SpaceKind::all_to_all};
+  const Plan plan = testing_cuda::plan_of(c);
+  const DevicePlan device = device_plan(plan, Expander(plan));
+  for (int r = 0; r < 8; ++r) {
+    const LaneTable& table = device.tables[at(r)];
+    std::vector<int> peers;  // as their turns begin
+    for (const DeviceLane& lane : table.lanes) {
+      const int peer = table.targets[at(lane.first_target)].rank;
+      if (std::find(peers.end() - std::min<std::ptrdiff_t>(std::ssize(peers), 2), peers.end(), peer) == peers.end())
+        peers.push_back(peer);
+    }
+    std::vector<int> expected;  // 8 rows of tiles for each, two at a time
+    for (int turn = 0; turn < 4; ++turn)
+      for (int away = 1; away < 8; ++away) expected.push_back((r + away) % 8);
+    expected.push_back(r);
+    EXPECT_EQ(peers, expected) << "rank " << r;
   }
 }
 

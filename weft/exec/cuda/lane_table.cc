@@ -23,38 +23,46 @@ struct TileOf {
 };
 using LanePairs = std::vector<std::array<TileOf, 2>>;
 
+// Which rows of pairs a group takes, column by column. A cluster takes every 8th or 16th pair, and would get the same
+// rows of every group; where a run's counts leave out the last of them, they change places every few columns.
+enum class PairRows { all, counted };
+std::vector<std::array<std::int64_t, 2>> places_of(std::int64_t group, std::int64_t height, std::int64_t cols,
+                                                   PairRows which) {
+  std::vector<std::array<std::int64_t, 2>> out;
+  for (std::int64_t col = 0; col < cols; ++col)
+    for (std::int64_t i = 0; i < height; ++i)
+      out.push_back({group + (which == PairRows::counted ? (i + col / 4 + col / 8) % height : i), col});
+  return out;
+}
+
 // The order in which the lanes of an action are made, two by two. `group_rows` pairs of tile rows share columns of w:
 // 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4: those that come first are taken first.
-std::vector<LanePairs> groups_of(std::int32_t action, const Grid& grid, std::int64_t group_rows) {
+std::vector<LanePairs> groups_of(std::int32_t action, const Grid& grid, std::int64_t group_rows,
+                                 PairRows which = PairRows::all) {
   const std::int64_t rows = ceil_div(grid.rows, 2);
   std::vector<LanePairs> out;
   for (std::int64_t group = 0; group < rows; group += group_rows) {
     LanePairs& pairs = out.emplace_back();
-    for (std::int64_t col = 0; col < grid.cols; ++col)
-      for (std::int64_t row = group; row < std::min(rows, group + group_rows); ++row) {
-        const std::int64_t upper = 2 * row * grid.cols + col;
-        pairs.push_back({TileOf{action, upper}, {action, 2 * row + 1 < grid.rows ? upper + grid.cols : -1}});
-      }
+    for (const auto& [row, col] : places_of(group, std::min(rows - group, group_rows), grid.cols, which)) {
+      const std::int64_t upper = 2 * row * grid.cols + col;
+      pairs.push_back({TileOf{action, upper}, {action, 2 * row + 1 < grid.rows ? upper + grid.cols : -1}});
+    }
   }
   return out;
 }
 
-// The same of two actions at once, a tile of each. A cluster takes every 16th pair, or so, and would get the same rows
-// of every group; a run's counts leave out the last of them, so the group begins one row further down every 4 columns.
-LanePairs pairs_of(const std::array<std::int32_t, 2>& actions, const std::array<Grid, 2>& grids) {
-  constexpr std::int64_t kGroupRows = 4;
-  const std::int64_t rows = std::max(grids[0].rows, grids[1].rows), cols = std::max(grids[0].cols, grids[1].cols);
+// The same of two actions at once, a tile of each.
+constexpr std::int64_t kTurnRows = 2;  // of a peer's tiles at a time
+std::vector<LanePairs> groups_of_two(const std::array<std::int32_t, 2>& actions, const std::array<Grid, 2>& grids) {
+  const std::int64_t rows = std::max(grids[0].rows, grids[1].rows);
   const auto tile = [&](std::size_t which, std::int64_t row, std::int64_t col) {
     return TileOf{actions[which], row < grids[which].rows ? row * grids[which].cols + col : -1};
   };
-  LanePairs out;
-  for (std::int64_t group = 0; group < rows; group += kGroupRows) {
-    const std::int64_t height = std::min(rows - group, kGroupRows);
-    for (std::int64_t col = 0; col < cols; ++col)
-      for (std::int64_t i = 0; i < height; ++i) {
-        const std::int64_t row = group + (i + col / 4) % height;
-        out.push_back({tile(0, row, col), tile(1, row, col)});
-      }
+  std::vector<LanePairs> out;
+  for (std::int64_t group = 0; group < rows; group += kTurnRows) {
+    LanePairs& pairs = out.emplace_back();
+    for (const auto& [row, col] : places_of(group, std::min(rows - group, kTurnRows), grids[0].cols, PairRows::counted))
+      pairs.push_back({tile(0, row, col), tile(1, row, col)});
   }
   return out;
 }
@@ -136,15 +144,25 @@ class TableMaker {
   // Rows for a peer, of which a run's counts leave some out.
   static bool is_counted(const Action& action) { return action.limit == Limit::peer && action.reads.size() == 0; }
 
+  // Some tiles for each peer in turn, so that all links have something to carry from the beginning: one peer's after
+  // another's, a link as long as the product ended after twice that time. What stays here comes last: while it is made,
+  // the rest of the others' travels.
   void add_two_by_two(const std::vector<std::int32_t>& indices) {
-    std::vector<std::int32_t> some;
-    for (const std::int32_t index : indices)
-      if (const Action& action = program_.actions[at(index)]; action.lanes > 0 && !action.box.empty())
-        check_tiles(action), some.push_back(index);
-    for (std::size_t i = 0; i < some.size(); i += 2) {
-      if (i + 1 == some.size()) return add_tiles(program_.actions[at(some[i])], some[i]);
-      add_pairs(pairs_of({some[i], some[i + 1]}, {grid_of_action(some[i]), grid_of_action(some[i + 1])}));
+    std::vector<std::int32_t> others, own;
+    for (const std::int32_t index : indices) {
+      const Action& action = program_.actions[at(index)];
+      if (action.lanes == 0 || action.box.empty()) continue;
+      check_tiles(action);
+      (program_.targets(action)[0].rank == program_.rank ? own : others).push_back(index);
     }
+    std::vector<std::vector<LanePairs>> groups;
+    for (std::size_t i = 0; i + 1 < others.size(); i += 2)
+      groups.push_back(
+          groups_of_two({others[i], others[i + 1]}, {grid_of_action(others[i]), grid_of_action(others[i + 1])}));
+    if (others.size() % 2 != 0)
+      groups.push_back(groups_of(others.back(), grid_of_action(others.back()), kTurnRows / 2, PairRows::counted));
+    add_turns(groups);
+    for (const std::int32_t index : own) add_turns({groups_of(index, grid_of_action(index), 4, PairRows::counted)});
   }
 
   Grid grid_of_action(std::int32_t index) const {
@@ -163,13 +181,15 @@ class TableMaker {
       check_tiles(action);
       groups.back() = groups_of(index, grid_of_action(index), 2);
     }
+    add_turns(groups);
+  }
+
+  // The first group of each, then the second, ...
+  void add_turns(const std::vector<std::vector<LanePairs>>& groups) {
     for (std::size_t turn = 0, left = 1; left > 0; ++turn) {
       left = 0;
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        if (turn >= groups[i].size()) continue;
-        add_pairs(groups[i][turn]);
-        ++left;
-      }
+      for (const std::vector<LanePairs>& of_one : groups)
+        if (turn < of_one.size()) add_pairs(of_one[turn]), ++left;
     }
   }
 

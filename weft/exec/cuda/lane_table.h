@@ -18,7 +18,8 @@
 //   counts    rows that count in a run, in the rank's device memory: of all rows, then for each peer
 //
 // Order. Lanes of an action are permuted: pairs for the cluster, and groups of pairs that share columns of w in L2.
-// Steps that multiply rows which all peers send at once take turns. Triggers that sum come last. A plan promises
+// Steps that multiply rows which all peers send at once take turns, and so do those that make rows for all peers.
+// Triggers that sum come last. A plan promises
 // something for steps in listed order only, so an executor asks HostLanes whether its order ends.
 #pragma once
 
