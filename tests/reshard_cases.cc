@@ -95,8 +95,8 @@ void put_value(std::byte* out, std::uint64_t value, Dtype from, Dtype to) {
       return put(out, value);
     case Dtype::u8:
       return put(out, static_cast<std::uint8_t>(value));
-    case Dtype::int8:
-      break;  // a format of sums between ranks; no tensor of a reshard has it
+    default:
+      break;  // formats of sums between ranks and of weights: no tensor of a reshard has them
   }
 }
 

@@ -10,11 +10,11 @@
 namespace weft::testing {
 namespace {
 
-const std::string kModel = std::string(WEFT_SOURCE) + "/models/weft-16";
+const std::string kQuantised = std::string(WEFT_SOURCE) + "/models/weft-16";
 
 TEST(QuantizeCommand, WritesAFileThatGeneratesText) {
   const std::string file = ::testing::TempDir() + "/weft_16.gguf";
-  const Ended made = weft({"quantize", kModel, "--type", "q8_0", "--out", file, "--json"});
+  const Ended made = weft({"quantize", kQuantised, "--type", "q8_0", "--out", file, "--json"});
   ASSERT_EQ(made.code, 0) << made.err;
   const nlohmann::json report = nlohmann::json::parse(made.out);
   EXPECT_EQ(report["tensors"]["q8_0"], 16 * 7 + 1);
@@ -27,7 +27,7 @@ TEST(QuantizeCommand, WritesAFileThatGeneratesText) {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return ended.code == 0 ? nlohmann::json::parse(ended.out)["text"].get<std::string>() : "";
   };
-  const std::string wanted = text(kModel, "1");
+  const std::string wanted = text(kQuantised, "1");
   EXPECT_EQ(text(file, "1"), wanted);  // six tokens, none of them a near tie
   EXPECT_EQ(text(file, "2"), wanted);
   std::remove(file.c_str());
@@ -35,13 +35,13 @@ TEST(QuantizeCommand, WritesAFileThatGeneratesText) {
 
 TEST(QuantizeCommand, RefusesInASentence) {
   const std::string file = ::testing::TempDir() + "/weft_none.gguf";
-  const Ended type = weft({"quantize", kModel, "--type", "q3_k", "--out", file});
+  const Ended type = weft({"quantize", kQuantised, "--type", "q3_k", "--out", file});
   EXPECT_EQ(type.code, 2);
   EXPECT_NE(type.err.find("unknown type \"q3_k\"; use one of q8_0, q4_0, q4_k, q6_k"), std::string::npos) << type.err;
   const Ended model = weft({"quantize", "/no/such/model", "--out", file});
   EXPECT_EQ(model.code, 2);
   EXPECT_NE(model.err.find("/no/such/model"), std::string::npos);
-  EXPECT_EQ(weft({"quantize", kModel}).code, 2);
+  EXPECT_EQ(weft({"quantize", kQuantised}).code, 2);
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
