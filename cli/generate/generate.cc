@@ -15,7 +15,7 @@
 #include "weft/base/os/read_rate.h"
 #include "weft/io/tensor/npy.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/llm/engine/in_order.h"
+#include "weft/llm/engine/texts_in_turn.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 
@@ -37,7 +37,7 @@ void stream(std::string_view text) {
 void stream_texts(Task* task) {
   const bool several = task->prompts.size() > 1;
   auto in_order =
-      std::make_shared<InOrder>(task->prompts.size(), [](std::size_t, std::string_view text) { stream(text); });
+      std::make_shared<TextsInTurn>(task->prompts.size(), [](std::size_t, std::string_view text) { stream(text); });
   for (std::size_t i = 0; i < task->prompts.size(); ++i)
     in_order->add(i, several ? fmt::format("[{}] {}", i, task->prompt_texts[i]) : task->prompt_texts[i]);
   task->generate.on_text = [=](int i, std::string_view text) { in_order->add(num(i), text); };

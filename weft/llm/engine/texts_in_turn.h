@@ -11,10 +11,10 @@
 
 namespace weft {
 
-class InOrder {
+class TextsInTurn {
  public:
   using Out = std::function<void(std::size_t which, std::string_view text)>;
-  InOrder(std::size_t count, Out out) : out_(std::move(out)), texts_(count) {}
+  TextsInTurn(std::size_t count, Out out) : out_(std::move(out)), texts_(count) {}
 
   void add(std::size_t which, std::string_view text) {
     if (which == turn_)

@@ -1,4 +1,4 @@
-#include "weft/llm/engine/in_order.h"
+#include "weft/llm/engine/texts_in_turn.h"
 
 #include <random>
 
@@ -7,9 +7,9 @@
 namespace weft {
 namespace {
 
-TEST(InOrder, TheFirstStreamsAndTheOthersWaitForTheirTurn) {
+TEST(TextsInTurn, TheFirstStreamsAndTheOthersWaitForTheirTurn) {
   std::string seen;
-  InOrder texts(3, [&](std::size_t, std::string_view text) { seen += text; });
+  TextsInTurn texts(3, [&](std::size_t, std::string_view text) { seen += text; });
   texts.add(0, "a");
   texts.add(1, "1");
   EXPECT_EQ(seen, "a");
@@ -25,14 +25,14 @@ TEST(InOrder, TheFirstStreamsAndTheOthersWaitForTheirTurn) {
   EXPECT_EQ(seen, "ab12x");
 }
 
-TEST(InOrder, AnyOrderOfComingAndEndingGivesTheTextsJoined) {
+TEST(TextsInTurn, AnyOrderOfComingAndEndingGivesTheTextsJoined) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     const std::size_t count = 1 + random() % 6;
     std::string seen, wanted;
     std::vector<std::string> texts(count);
     std::vector<bool> ended(count, false);
-    InOrder in_order(count, [&](std::size_t, std::string_view text) { seen += text; });
+    TextsInTurn in_order(count, [&](std::size_t, std::string_view text) { seen += text; });
     for (std::size_t left = count; left > 0;) {
       const std::size_t i = random() % count;
       if (ended[i]) continue;
