@@ -12,6 +12,7 @@
 #include "weft/transport/join/launch.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/shm.h"
+#include "weft/world/trace.h"
 
 namespace weft::cli {
 namespace {
@@ -58,6 +59,7 @@ int on_threads(const RankFlags& flags, const RankBody& body, const WorldOptions&
 
 int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& around) {
   const auto options = [&] { return around.options ? around.options() : world_options(flags); };
+  if (!launched() && !flags.trace.empty()) check_trace(flags.trace);
   if (!launched() && flags.transport == "threads") {
     if (around.before) around.before();
     return on_threads(flags, body, options());

@@ -26,10 +26,14 @@ std::string lost;  // the first that was
 
 }  // namespace
 
+void check_trace(const std::string& path) {
+  if (is_written_in_place(path))
+    bad_input("the trace \"{}\" is no plain file, and every rank writes a part beside it; name a plain file", path);
+}
+
 TraceFile::TraceFile(std::string path, int rank, int num_ranks)
     : path_(std::move(path)), rank_(rank), num_ranks_(num_ranks) {
-  if (is_written_in_place(path_))
-    bad_input("the trace \"{}\" is no plain file, and every rank writes a part beside it; name a plain file", path_);
+  check_trace(path_);
   std::remove(part(rank).c_str());
   if (rank == 0) std::remove(lock().c_str());
   check_writable(part(rank));

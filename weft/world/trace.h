@@ -8,6 +8,10 @@
 
 namespace weft {
 
+// Throws bad_input where no timeline can be written. Whoever starts ranks asks before: of ranks that find out by
+// themselves one may end before another has said why.
+void check_trace(const std::string& path);
+
 class TraceFile {
  public:
   // Removes what an earlier run may have left; all ranks have to be done with that before one finishes. Throws
