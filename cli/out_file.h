@@ -13,4 +13,7 @@ namespace weft::cli {
 
 CLI::Option* add_out_file(CLI::App& app, const std::string& flag, std::string* path, const std::string& help);
 
+// The folder of --out, made where it is not there. Throws bad_input.
+void make_out_folder(const std::string& path);
+
 }  // namespace weft::cli

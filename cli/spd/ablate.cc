@@ -8,23 +8,19 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/io/text/tokenizer.h"
-#include "weft/llm/eval/eval.h"
 #include "weft/llm/spd/ablation.h"
 
 #include "cli/flag_values.h"
 #include "cli/progress.h"
-#include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
+#include "cli/spd/windowed_text.h"
 #include "cli/table.h"
 
 namespace weft::cli::spd {
 namespace {
 
-struct AblateFlags {
-  std::string model, text;
-  int tp = 4, threads = 0;
-  std::int64_t block = 0, samples = 8, window = 0;
+struct AblateFlags : TextFlags {
+  std::int64_t block = 0;
   bool all = false, json = false;
 };
 
@@ -63,13 +59,9 @@ std::string rows_text(const std::vector<AblationRow>& rows, bool of_bias) {
 }
 
 int run(AblateFlags flags) {
-  if (flags.tp < 2 || flags.tp > 64) bad_input("--tp is {}; use 2 to 64", flags.tp);
-  if (flags.samples < 1) bad_input("--samples is {}; use 1 or more", flags.samples);
-  if (flags.threads == 0) flags.threads = threads_sharing_cores(1);
+  check_text_flags(&flags);
   const ModelSource source = open_model(flags.model);
-  const std::vector<int> stream = read_stream(*Tokenizer::load(flags.model), flags.text);
-  const std::int64_t window = window_length(source.config, flags.window);
-  const std::vector<TokenWindow> windows = cut_windows(stream, window, flags.samples);
+  const auto [stream, window, windows] = read_windows(flags, source.config);
   Progress progress(Progress::Who::speaks);
   const AblationOptions options{flags.tp, flags.threads, flags.all ? kAllBlocks : flags.block};
   const Ablation found =

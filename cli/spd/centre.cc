@@ -8,36 +8,27 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/error.h"
-#include "weft/io/text/tokenizer.h"
-#include "weft/llm/eval/eval.h"
-
 #include "cli/flag_values.h"
+#include "cli/out_file.h"
 #include "cli/progress.h"
-#include "cli/rank_flags.h"
 #include "cli/spd/spd.h"
+#include "cli/spd/windowed_text.h"
 
 namespace weft::cli::spd {
 namespace {
 
-struct CentreFlags {
-  std::string model, text, out;
-  int tp = 0, threads = 0;
-  std::int64_t samples = 16, window = 0;
+struct CentreFlags : TextFlags {
+  CentreFlags() { samples = 16; }
+
+  std::string out;
   bool json = false;
 };
 
 int run(CentreFlags flags) {
-  if (flags.tp < 2 || flags.tp > 64) bad_input("--tp is {}; use 2 to 64", flags.tp);
-  if (flags.samples < 1) bad_input("--samples is {}; use 1 or more", flags.samples);
-  if (flags.threads == 0) flags.threads = threads_sharing_cores(1);
+  check_text_flags(&flags);
   const ModelSource source = open_model(flags.model);
-  const std::vector<int> stream = read_stream(*Tokenizer::load(flags.model), flags.text);
-  const std::int64_t window = window_length(source.config, flags.window);
-  const std::vector<TokenWindow> windows = cut_windows(stream, window, flags.samples);
-  std::error_code error;
-  std::filesystem::create_directories(flags.out, error);
-  if (error) bad_input("cannot make the folder \"{}\": {}; give another --out", flags.out, error.message());
+  const auto [stream, window, windows] = read_windows(flags, source.config);
+  make_out_folder(flags.out);
   Progress progress(Progress::Who::speaks);
   const auto means = measure_head_means(
       source, windows, flags.threads,

@@ -2,7 +2,6 @@
 // this process and share their activations; under mpirun or `weft run` the ranks are those there are, and rank 0
 // writes.
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -21,6 +20,7 @@
 
 #include "cli/flag_values.h"
 #include "cli/interrupt.h"
+#include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/spd/spd.h"
@@ -112,12 +112,6 @@ void show(Progress& progress, const DistillFlags& flags, const DistillProgress& 
                             time_text(at.seconds_left)));
 }
 
-void make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) bad_input("cannot make the folder \"{}\": {}; give another --out", path, error.message());
-}
-
 int run(DistillFlags flags) {
   const std::int64_t start = now_ns();
   const ModelSource model = open_model(flags.model);
@@ -132,7 +126,7 @@ int run(DistillFlags flags) {
   flags.samples = int_size(job.samples);
   job.about = model_hash(flags.model);
   const bool speaks = !launched() || launched_rank() == 0;
-  if (speaks) make_folder(job.folder);
+  if (speaks) make_out_folder(job.folder);
   Progress progress(speaks ? Progress::Who::speaks : Progress::Who::is_silent);
   std::vector<DistilledBlock> blocks;
   const SayWhenInterrupted say(

@@ -13,6 +13,7 @@
 #include "weft/kernel/rows/norm.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/llm/engine/parallel_rows.h"
+#include "weft/llm/model/linear_of.h"
 
 namespace weft {
 namespace {
@@ -40,15 +41,7 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
 
 void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
   if (weight.empty()) return;
-  matmul(threads, rows,
-         {.n = weight.rows,
-          .k = weight.cols,
-          .w = weight.data,
-          .dtype = weight.dtype,
-          .ldw = weight.ld,
-          .bias = bias,
-          .first = weight.first},
-         x, weight.cols, y, ldy);
+  matmul(threads, rows, linear_of(weight, bias), x, weight.cols, y, ldy);
 }
 
 void Engine::State::check(std::span<const Feed> feeds) const {

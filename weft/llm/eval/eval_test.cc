@@ -9,6 +9,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
+#include "weft/llm/eval/random_tokens_test.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -16,13 +17,6 @@ namespace {
 
 const std::string kGqa = std::string(WEFT_SOURCE) + "/tests/models/llama-gqa";
 const std::string kOpt = std::string(WEFT_SOURCE) + "/tests/models/opt-bias";
-
-std::vector<int> random_tokens(std::size_t count, std::int64_t vocab, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<int> tokens(count);
-  for (int& token : tokens) token = static_cast<int>(random() % static_cast<unsigned>(vocab));
-  return tokens;
-}
 
 // The log-probability of each token but the first, and whether it was the largest, from whole rows of logits.
 std::vector<TokenScore> plainly(Engine& engine, const std::vector<int>& tokens) {

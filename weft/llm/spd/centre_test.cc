@@ -3,7 +3,6 @@
 #include "weft/llm/spd/centre.h"
 
 #include <cmath>
-#include <random>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "weft/base/refusal_test.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/llm/engine/engine.h"
+#include "weft/llm/eval/random_tokens_test.h"
 #include "weft/llm/eval/statistics.h"
 #include "weft/llm/spd/simulated_ranks.h"
 #include "weft/llm/spd/spd_model.h"
@@ -22,18 +22,11 @@ namespace {
 const std::string kSmallModels = std::string(WEFT_SOURCE) + "/tests/models/";
 constexpr std::int64_t kWindow = 16;
 
-std::vector<int> tokens_of(const ModelConfig& config, std::int64_t count) {
-  std::mt19937 random(5);
-  std::vector<int> out(num(count));
-  for (int& token : out) token = static_cast<int>(random() % static_cast<unsigned>(config.vocab));
-  return out;
-}
-
 class Centred : public ::testing::TestWithParam<const char*> {
  protected:
   const std::string folder_ = kSmallModels + GetParam();
   const ModelSource source_ = open_model(folder_);
-  const std::vector<int> stream_ = tokens_of(source_.config, 4 * kWindow);
+  const std::vector<int> stream_ = random_tokens(4 * kWindow, source_.config.vocab, 5);
   const std::vector<TokenWindow> windows_ = cut_windows(stream_, kWindow);
   const std::vector<NamedBias> biases_ = centred_biases(source_, measure_head_means(source_, windows_, 1));
 };

@@ -3,7 +3,6 @@
 #include "weft/llm/spd/sensitivity.h"
 
 #include <cmath>
-#include <random>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "weft/base/sha256.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/tensor/safetensors.h"
+#include "weft/llm/eval/random_tokens_test.h"
 #include "weft/llm/spd/simulated_ranks.h"
 #include "weft/llm/spd/spd_model.h"
 #include "weft/world/world.h"
@@ -19,13 +19,6 @@ namespace weft {
 namespace {
 
 const std::string kModels = std::string(WEFT_SOURCE) + "/tests/models/";
-
-std::vector<int> random_tokens(std::size_t count, std::int64_t vocab) {
-  std::mt19937 random(11);
-  std::vector<int> tokens(count);
-  for (int& token : tokens) token = static_cast<int>(random() % static_cast<unsigned>(vocab));
-  return tokens;
-}
 
 std::vector<BlockOrder> orders_of(const Modes& modes) {
   std::vector<BlockOrder> orders;
@@ -48,7 +41,7 @@ class Dropped : public ::testing::TestWithParam<std::string> {};
 TEST_P(Dropped, EngineAndSimulatedRanksAgreeOnEveryChoice) {
   for (const int ranks : {2, 3}) {
     const ModelSource source = open_model(kModels + GetParam());
-    const std::vector<int> stream = random_tokens(3 * 16, source.config.vocab);
+    const std::vector<int> stream = random_tokens(3 * 16, source.config.vocab, 11);
     const auto windows = cut_windows(stream, 16);
     const auto choices = all_choices(source.config.blocks);
     std::vector<std::vector<WindowScore>> found;
@@ -87,7 +80,7 @@ TEST(Sensitivity, IsTheDifferenceOfSuffixes) {
   World::local(2, [](World& world) {
     const Model model = Model::load(kModels + "llama-gqa", world.rank(), world.size());
     const std::int64_t blocks = model.config().blocks;
-    const std::vector<int> stream = random_tokens(2 * 16, model.config().vocab);
+    const std::vector<int> stream = random_tokens(2 * 16, model.config().vocab, 11);
     const auto windows = cut_windows(stream, 16);
     Engine engine(world, model, {.sequences = 2, .capacity = 16, .rows = 30});
     BlockEngines engines{engine, nullptr, {}};
@@ -135,7 +128,7 @@ TEST(Repaired, WeightsAreUsedWhereABlockIsDropped) {
   spd.path = scratch.file("x.spd");
   EXPECT_EQ(repaired_blocks(spd, source.config)[0], true);
   EXPECT_EQ(repaired_blocks(spd, source.config)[1], false);
-  const std::vector<int> stream = random_tokens(2 * 16, source.config.vocab);
+  const std::vector<int> stream = random_tokens(2 * 16, source.config.vocab, 11);
   World::local(2, [&](World& world) {
     const auto windows = cut_windows(stream, 16);
     const EngineOptions options{.sequences = 2, .capacity = 16, .rows = 30};

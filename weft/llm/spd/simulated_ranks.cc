@@ -12,6 +12,7 @@
 #include "weft/kernel/rows/elementwise.h"
 #include "weft/kernel/rows/epilogue.h"
 #include "weft/kernel/rows/norm.h"
+#include "weft/llm/model/linear_of.h"
 #include "weft/llm/model/model_attention.h"
 
 namespace weft {
@@ -91,15 +92,7 @@ SimulatedRanks::~SimulatedRanks() = default;
 void SimulatedRanks::multiply(const Weight& weight, const float* bias, const float* x, std::int64_t ldx, float* y,
                               std::int64_t ldy) const {
   if (weight.empty()) return;
-  matmul(*threads_, rows_,
-         {.n = weight.rows,
-          .k = weight.cols,
-          .w = weight.data,
-          .dtype = weight.dtype,
-          .ldw = weight.ld,
-          .bias = bias,
-          .first = weight.first},
-         x, ldx, y, ldy);
+  matmul(*threads_, rows_, linear_of(weight, bias), x, ldx, y, ldy);
 }
 
 void SimulatedRanks::norm(const NormWeight& weight, const float* x, float* y) const {
