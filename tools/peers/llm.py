@@ -91,16 +91,15 @@ def weft(options, model):
 
 
 def llama_cpp(options):
-    """llama-bench's own repetitions are one: rounds are ours."""
-    words = [options.llama_bench, "-m", options.gguf, "-p", options.prompt, "-n", options.tokens, "-t", options.threads,
-             "-r", 1, "-o", "json"]
+    """llama-bench's own repetitions are one: rounds are ours. Its tokens come after a prompt (-d), as everybody's do."""
+    words = [options.llama_bench, "-m", options.gguf, "-t", options.threads, "-r", 1, "-o", "json"]
     ports = [free_port() for _ in range(options.ranks - 1)] if options.rpc_server else []
-    with Servers([[options.rpc_server, "-H", "127.0.0.1", "-p", port] for port in ports]):
+    with Servers([[options.rpc_server, "-H", "127.0.0.1", "-p", port, "-t", options.threads] for port in ports]):
         if ports:
             words += ["--rpc", ",".join(f"127.0.0.1:{port}" for port in ports), "-ngl", 99]
-        tests = json.loads(run(words))
-    rates = {("prompt" if test["n_prompt"] else "token"): test["avg_ts"] for test in tests}
-    return {"prompt_s": options.prompt / rates["prompt"], "token_s": 1 / rates["token"]}
+        prompt = json.loads(run(words + ["-p", options.prompt, "-n", 0]))[0]["avg_ts"]
+        token = json.loads(run(words + ["-p", 0, "-n", options.tokens, "-d", options.prompt]))[0]["avg_ts"]
+    return {"prompt_s": options.prompt / prompt, "token_s": 1 / token}
 
 
 def distributed_llama(options):
