@@ -120,6 +120,11 @@ void add_eval(CLI::App& app, Run* chosen) {
       ->type_name("FILE");
   add_out_file(*command, "--save", &flags->save, "keep what every window and item gave, for a later --against")
       ->type_name("FILE.json");
+  command
+      ->add_option_function<std::string>(
+          "--activations", [flags](const std::string& name) { flags->options.activations = parse_activations(name); },
+          "f32, or bf16 where the processor multiplies that twice as fast (weights of bf16)")
+      ->default_str("f32");
   add_threads_flag(*command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_transport_flag(*command, &flags->ranks);
   command->add_flag("--json", flags->json, "one JSON object on standard output");

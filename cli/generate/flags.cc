@@ -72,6 +72,7 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
   task.engine = prompts.engine_options(flags.options.max_tokens, flags.rows);
   task.engine.sync = parse_style(flags.sync);
   task.engine.panels = flags.panels;
+  task.engine.activations = parse_activations(flags.activations);
   task.generate = flags.options;
   task.generate.prompt_logits = !flags.logits.empty();
   const GenerationConfig own =
@@ -119,6 +120,7 @@ void check_flags(const Flags& flags) {
     bad_input("--spd says what every block does; leave out --wire and --drop");
   if (!flags.spd.empty() && flags.model.empty()) bad_input("--spd is for a model with files; use --model");
   parse_style(flags.sync);
+  parse_activations(flags.activations);
   check_sampler(flags.options.sampler);
 }
 

@@ -143,6 +143,10 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
       ->capture_default_str();
   add_number(command, "--panels", &flags->panels, "of --sync panels")->capture_default_str();
   add_number(command, "--rows", &flags->rows, "most tokens of prompts in one pass")->capture_default_str();
+  command
+      .add_option("--activations", flags->activations,
+                  "of prompts: f32, or bf16 where the processor multiplies that twice as fast (weights of bf16)")
+      ->capture_default_str();
   add_trace_flag(command, &flags->ranks);
   command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");
 }

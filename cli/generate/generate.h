@@ -28,6 +28,7 @@ struct Flags {
   std::string spd, wire, drop;
   std::string sync = "fused";
   int panels = 4;
+  std::string activations = "f32";
   std::int64_t rows = 512;
   std::string logits;
   bool bandwidth = false, json = false;

@@ -86,7 +86,7 @@ def weft(options, model):
     draw = random.Random(7)
     ids = ",".join(str(draw.randrange(1, 1000)) for _ in range(options.prompt))
     out = json.loads(run([options.weft, "generate", "--model", model, "--prompt-ids", ids, "--max-tokens", options.tokens,
-                          "--ignore-eos", "--ranks", options.ranks, "--threads", options.threads, "--json"]))
+                          "--ignore-eos", "--activations", options.activations, "--ranks", options.ranks, "--threads", options.threads, "--json"]))
     return {"prompt_s": out["ttft_ms"] / 1e3, "token_s": out["ms_per_token"] / 1e3}
 
 
@@ -203,6 +203,7 @@ def main():
         parser.add_argument("--" + name, default="build/weft" if name == "weft" else "")
     for name, value in (("prompt", 512), ("tokens", 64), ("threads", 2), ("ranks", 1), ("rounds", 5)):
         parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--activations", default="f32", help="of Weft's prompts with bf16 weights: bf16 as llama.cpp has them")
     options = parser.parse_args()
     there, times, missing = measure(options)
     rows = rows_of(there, times)

@@ -13,6 +13,14 @@ const Variant& variant(Isa isa) {
   return kBaselineVariant;
 }
 
+const PairVariant* pair_variant(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512 && __builtin_cpu_supports("avx512bf16")) return &kAvx512Pairs;
+#endif
+  (void)isa;
+  return nullptr;
+}
+
 const Variant& variant() {
   static const Variant& best = variant(best_isa());
   return best;

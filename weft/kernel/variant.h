@@ -84,15 +84,24 @@ struct Variant {
   void (*apply)(std::int64_t rows, std::int64_t cols, const Epilogue& epilogue, float* tile, std::int64_t ld);
 };
 
+// Products of bf16: `gemm` has the functions of a product alone, and takes pairs of bf16, two neighbours in k, where
+// floats are otherwise, in rows of a and in panels of b.
+struct PairVariant {
+  Variant gemm;
+  void (*round)(std::int64_t count, const float* x, bf16* out);  // to nearest, ties to even
+};
+
 extern const Variant kBaselineVariant;
 #if defined(__x86_64__)
+extern const PairVariant kAvx512Pairs;
 extern const Variant kAvx2Variant;
 extern const Variant kAvx512Variant;
 #elif defined(__aarch64__)
 extern const Variant kNeonVariant;
 #endif
 
-const Variant& variant(Isa isa);  // of one of reachable_isas()
-const Variant& variant();         // of best_isa()
+const Variant& variant(Isa isa);           // of one of reachable_isas()
+const Variant& variant();                  // of best_isa()
+const PairVariant* pair_variant(Isa isa);  // null where this machine has no such products
 
 }  // namespace weft

@@ -41,6 +41,15 @@ void check(const GemmShape& shape) {
     bad_input("gemm: b is {}; use f32, bf16 or f16", to_string(shape.b_dtype));
 }
 
+const Variant& variant_of(const GemmShape& shape, Isa isa) {
+  if (!shape.pairs) return variant(isa);
+  const PairVariant* pairs = pair_variant(isa);
+  if (pairs == nullptr || shape.b_dtype != Dtype::f32)
+    bad_input("gemm: pairs of bf16 on {} with b as {}; use them where the processor multiplies them, with b as f32",
+              to_string(isa), to_string(shape.b_dtype));
+  return pairs->gemm;
+}
+
 const void* element(const void* b, Dtype dtype, std::int64_t index) {
   return static_cast<const char*>(b) + num(index) * size_of(dtype);
 }
@@ -72,9 +81,11 @@ void no_products(std::int64_t rows, std::int64_t cols, const GemmTarget& c) {
 
 }  // namespace
 
+bool has_bf16_products(Isa isa) { return pair_variant(isa) != nullptr; }
+
 GemmKernel::GemmKernel(const GemmShape& shape, Isa isa)
     : shape_(shape),
-      variant_(&variant(isa)),
+      variant_(&variant_of(shape, isa)),
       k_block_(even_block(shape.k, shape.k_block > 0 ? shape.k_block : usual_k_block())) {
   check(shape);
   scratch_bytes_ = num(group_cols() * std::min(k_block_, shape.k)) * sizeof(float);

@@ -30,7 +30,12 @@ struct GemmShape {
   // Rows of b at a time; 0: what suits the processor. Partial sums wait in the target meanwhile: a target that is its
   // own addend needs a block of all k.
   std::int64_t k_block = 0;
+  // Elements of a and b are pairs of bf16, two neighbours in k, and k, lda and ldb count pairs; b_dtype is f32, as large.
+  // Only where has_bf16_products().
+  bool pairs = false;
 };
+
+bool has_bf16_products(Isa isa = best_isa());  // at twice the rate of f32; both factors are bf16
 
 // Where a tile goes, and what is added to it on the way: c = addend + (a * b), in this order, rounded once
 // more. A second place may get the same, from registers too.

@@ -4,13 +4,16 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/quant/blocks.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/gemm/gemv.h"
 #include "weft/kernel/quant/quant_rows.h"
+#include "weft/kernel/variant.h"
 
 namespace weft {
 namespace {
@@ -70,15 +73,37 @@ void* scratch_of(std::size_t bytes) {
 
 constexpr std::int64_t kColumns = 64;  // of y at a time: one panel
 
+bool takes_pairs(const Linear& l) {
+  return l.activations == Dtype::bf16 && l.dtype == Dtype::bf16 && has_bf16_products() && l.k % 2 == 0 &&
+         l.ldw % 2 == 0 && reinterpret_cast<std::uintptr_t>(l.w) % alignof(float) == 0;
+}
+
+// x as pairs of bf16, each where a float would be: by all threads, into memory that the caller's thread keeps.
+Rows rounded(ThreadPool& threads, std::int64_t k, const Rows& rows) {
+  thread_local std::vector<float> kept;
+  kept.resize(std::max(kept.size(), num(rows.m * k / 2)));
+  float* pairs = kept.data();
+  const auto round = pair_variant(best_isa())->round;
+  threads.run([&](int thread) {
+    for (std::int64_t r = rows.m * thread / threads.size(); r < rows.m * (thread + 1) / threads.size(); ++r)
+      round(k, rows.x + r * rows.ldx, reinterpret_cast<bf16*>(pairs + r * k / 2));
+  });
+  return {rows.m, pairs, k / 2, rows.y, rows.ldy};
+}
+
 // Threads take columns as they come free; a panel packed from w meets all rows of x.
-void many_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
+void many_rows(ThreadPool& threads, const Linear& l, const Rows& given) {
+  const bool pairs = takes_pairs(l);
+  const std::int64_t per = pairs ? 2 : 1;  // values to an element
+  const Rows rows = pairs ? rounded(threads, l.k, given) : given;
   const GemmKernel kernel({.tile_rows = rows.m,
                            .tile_cols = kColumns,
-                           .k = l.k,
+                           .k = l.k / per,
                            .lda = rows.ldx,
-                           .ldb = l.ldw,
-                           .b_dtype = l.dtype,
-                           .b_transposed = true});
+                           .ldb = l.ldw / per,
+                           .b_dtype = pairs ? Dtype::f32 : l.dtype,
+                           .b_transposed = true,
+                           .pairs = pairs});
   std::atomic<std::int64_t> next{0};
   threads.run([&](int) {
     void* scratch = scratch_of(kernel.scratch_bytes());

@@ -19,6 +19,9 @@ struct Linear {
   Dtype dtype = Dtype::f32;     // of w: f32, bf16 or f16, or one of blocks
   std::int64_t ldw = 0;         // elements from row to row of w; 0: k
   const float* bias = nullptr;  // (n), added to the finished sum; null: none
+  // What more rows than gemv takes are rounded to before they are multiplied. bf16: where w is bf16 too, k and ldw are
+  // even and has_bf16_products(), which doubles the rate; elsewhere, and with f32, nothing is rounded.
+  Dtype activations = Dtype::f32;
   std::int64_t first = 0;  // of weights in blocks: columns of a row's first block that come before x's (quant_rows.h)
 };
 

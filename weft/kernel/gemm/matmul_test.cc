@@ -7,6 +7,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/thread_pool.h"
+#include "weft/kernel/gemm/gemm.h"
+#include "weft/kernel/gemm/gemv.h"
 #include "weft/kernel/random_test.h"
 #include "weft/kernel/reference.h"
 
@@ -17,21 +19,37 @@ struct Case {
   std::int64_t m, n, k;
   Dtype dtype;
   bool bias;
+  Dtype activations = Dtype::f32;
+  std::int64_t gap = 5;  // from the end of a row of w to the next
+
+  // Whether x is rounded before it is multiplied.
+  bool rounds() const {
+    return activations == Dtype::bf16 && dtype == Dtype::bf16 && m > most_gemv_rows() && k % 2 == 0 &&
+           (k + gap) % 2 == 0 && has_bf16_products();
+  }
 };
 
 // Rows further apart than they are long, so that a wrong leading dimension shows.
 std::vector<float> product(ThreadPool& threads, const Case& c, double* error) {
-  const std::int64_t ldw = c.k + 5, ldx = c.k + 2, ldy = c.n + 3;
+  const std::int64_t ldw = c.k + c.gap, ldx = c.k + 2, ldy = c.n + 3;
   const std::vector<char> w = random_bytes(c.n * ldw, c.dtype, 1);
   const std::vector<float> x = random_floats(c.m * ldx, 2), bias = random_floats(c.n, 3);
   std::vector<float> y(num(c.m * ldy), 9.0f);
-  const Linear linear{
-      .n = c.n, .k = c.k, .w = w.data(), .dtype = c.dtype, .ldw = ldw, .bias = c.bias ? bias.data() : nullptr};
+  const Linear linear{.n = c.n,
+                      .k = c.k,
+                      .w = w.data(),
+                      .dtype = c.dtype,
+                      .ldw = ldw,
+                      .bias = c.bias ? bias.data() : nullptr,
+                      .activations = c.activations};
   matmul(threads, c.m, linear, x.data(), ldx, y.data(), ldy);
   *error = 0;
+  std::vector<float> taken = x;  // as the product takes it
+  if (c.rounds())
+    for (float& value : taken) value = to_float(to_bf16(value));
   for (std::int64_t i = 0; i < c.m; ++i) {
     std::vector<double> exact(num(c.n));
-    gemv_f64(c.n, c.k, {w.data(), ldw, c.dtype}, x.data() + i * ldx, exact.data());
+    gemv_f64(c.n, c.k, {w.data(), ldw, c.dtype}, taken.data() + i * ldx, exact.data());
     for (std::int64_t j = 0; j < c.n; ++j) {
       const double want = exact[at(j)] + (c.bias ? bias[at(j)] : 0.0f);
       *error = std::max(*error, std::abs(y[at(i * ldy + j)] - want));
@@ -54,6 +72,31 @@ TEST(Matmul, AgreesWithTheReferenceWithTheSameBitsOnAnyNumberOfThreads) {
           ASSERT_TRUE(same_bits(y, product(two, c, &error))) << m << " x " << n << " x " << k;
           ASSERT_TRUE(same_bits(y, product(five, c, &error))) << m << " x " << n << " x " << k;
         }
+}
+
+TEST(Matmul, RoundsActivationsWhereThatIsAskedForAndFaster) {
+  ThreadPool one(1), three(3);
+  for (const std::int64_t m : {1, 17, 131})
+    for (const std::int64_t n : {15, 64, 200})
+      for (const std::int64_t k : {2, 30, 31, 258, 2300})
+        for (const std::int64_t gap : {5, 6}) {
+          const Case c{m, n, k, Dtype::bf16, n % 2 == 0, Dtype::bf16, gap};
+          double error = 0, unrounded = 0;
+          const std::vector<float> y = product(one, c, &error);
+          ASSERT_LT(error, 4e-6 * std::sqrt(static_cast<double>(k) + 1)) << m << " x " << n << " x " << k;
+          ASSERT_TRUE(same_bits(y, product(three, c, &error))) << m << " x " << n << " x " << k;
+          const std::vector<float> exact =
+              product(one, {m, n, k, Dtype::bf16, n % 2 == 0, Dtype::f32, gap}, &unrounded);
+          EXPECT_EQ(same_bits(y, exact), !c.rounds()) << m << " x " << n << " x " << k;
+        }
+}
+
+TEST(Matmul, PairsOfBf16AreRefusedWhereTheyCannotBe) {
+  const GemmShape pairs{.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .pairs = true};
+  EXPECT_THROW(GemmKernel(pairs, Isa::baseline), Error);
+  GemmShape wide = pairs;
+  wide.b_dtype = Dtype::bf16;
+  EXPECT_THROW(GemmKernel{wide}, Error);
 }
 
 TEST(Matmul, RefusesWhatCannotBe) {

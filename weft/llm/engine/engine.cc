@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/names.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/mesh/box.h"
 
@@ -121,6 +122,7 @@ void Engine::State::compile(Projection projection, BlockWire wire, const Weight&
                                .n = config().hidden,
                                .k = of_attention ? shard().attention_width : shard().mlp_width,
                                .weight = weight.dtype,
+                               .activations = options.activations,
                                .first = weight.first,
                                .ldw = weight.ld,
                                .wire = wire,
@@ -172,6 +174,11 @@ EngineTraffic with_all_bytes(World& world, EngineTraffic traffic) {
     traffic.head_bytes += static_cast<std::int64_t>(row[2]) * kHalf + static_cast<std::int64_t>(row[3]);
   }
   return traffic;
+}
+
+Dtype parse_activations(std::string_view name) {
+  constexpr Names<Dtype, 2> kNames{{{Dtype::f32, "f32"}, {Dtype::bf16, "bf16"}}};
+  return parse_name(kNames, "activations", name);
 }
 
 Engine::Engine(World& world, const Model& model, const EngineOptions& options)

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "weft/base/dtype.h"
 #include "weft/llm/model/block_mode.h"
 #include "weft/llm/model/model.h"
 #include "weft/world/style.h"
@@ -24,7 +26,12 @@ struct EngineOptions {
   std::int64_t rows = 512;    // most rows of a forward
   Style sync = Style::fused;
   int panels = 4;  // of the style `panels`
+  // Of prompts, where weights are bf16. bf16: rounded where the processor multiplies pairs of bf16, at twice the rate
+  // (Linear::activations); fused products keep f32.
+  Dtype activations = Dtype::f32;
 };
+
+Dtype parse_activations(std::string_view name);  // f32 or bf16; throws bad_input
 
 // Tokens to append to a sequence.
 struct Feed {

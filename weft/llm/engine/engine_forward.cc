@@ -41,7 +41,9 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
 
 void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
   if (weight.empty()) return;
-  matmul(threads, rows, linear_of(weight, bias), x, weight.cols, y, ldy);
+  Linear linear = linear_of(weight, bias);
+  linear.activations = options.activations;
+  matmul(threads, rows, linear, x, weight.cols, y, ldy);
 }
 
 void Engine::State::check(std::span<const Feed> feeds) const {

@@ -11,6 +11,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
+#include "weft/kernel/gemm/gemm.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/spd/simulated_ranks.h"
 #include "weft/world/world.h"
@@ -122,6 +123,23 @@ TEST(Engine, CountsTheSynchronisationsOfAFamily) {
     EXPECT_GT(olmo.block_bytes, serial.block_bytes);
     EXPECT_LT(olmo.block_bytes, 2 * serial.block_bytes);
   });
+}
+
+// A prompt whose activations are rounded to bf16 stays near the one whose are not; a token alone is never rounded.
+TEST(Engine, RoundsActivationsOfPromptsWhereThatIsAskedFor) {
+  for (const int ranks : {1, 2})
+    World::local(ranks, [&](World& world) {
+      const Model model = Model::load(kWeft16, world.rank(), world.size());
+      std::vector<int> ids(40);
+      std::iota(ids.begin(), ids.end(), 5);
+      Engine exact(world, model, {.rows = 64}), rounded(world, model, {.rows = 64, .activations = Dtype::bf16});
+      const double far = largest_difference(logits_of(exact, ids), logits_of(rounded, ids));
+      EXPECT_LT(far, 2e-2);
+      EXPECT_EQ(far > 0, has_bf16_products());
+      const std::span<const int> one(ids.data(), 1);
+      EXPECT_EQ(logits_of(exact, one), logits_of(rounded, one));
+    });
+  expect_refused([] { parse_activations("int4"); }, "int4");
 }
 
 // Against blocks computed rank after rank with plain loops (spd/simulated_ranks.h).

@@ -137,7 +137,13 @@ class Sequential final : public ReducedProduct {
 }  // namespace
 
 Linear linear_of(const ReductionShape& shape, const void* w) {
-  return {.n = shape.n, .k = shape.k, .w = w, .dtype = shape.weight, .ldw = shape.ldw, .first = shape.first};
+  return {.n = shape.n,
+          .k = shape.k,
+          .w = w,
+          .dtype = shape.weight,
+          .ldw = shape.ldw,
+          .activations = shape.activations,
+          .first = shape.first};
 }
 
 SpaceOptions sync_options(BlockWire wire) {

@@ -18,8 +18,8 @@ struct Linear;
 struct ReductionShape {
   std::int64_t rows = 0;  // most rows of a run
   std::int64_t n = 0, k = 0;
-  Dtype weight = Dtype::f32;
-  std::int64_t first = 0, ldw = 0;  // of weights in blocks, as in Linear
+  Dtype weight = Dtype::f32, activations = Dtype::f32;  // as in Linear
+  std::int64_t first = 0, ldw = 0;                      // of weights in blocks, as in Linear
   BlockWire wire = BlockWire::f32;
   bool bias = false, addend = false, residual = true;
 };

@@ -37,6 +37,7 @@ void check_same(const std::string& path, std::string_view what, const std::strin
 
 EvalInputs read_eval_inputs(const EvalOptions& options, const Tokenizer& tokenizer, const ModelConfig& config) {
   EvalInputs inputs;
+  inputs.activations = options.activations;
   if (!options.text.empty()) {
     const std::string text = read_text_file(options.text, kMostTextBytes);
     inputs.text_sha256 = to_hex(sha256(text));
@@ -69,7 +70,8 @@ Evaluation evaluate(World& world, const ModelSource& source, std::span<const Blo
   const Model model(source, world.rank(), world.size());
   Evaluation found;
   // Runs `score` on an engine of its own and returns the seconds that it took.
-  const auto on_engine = [&](const EngineOptions& options, const auto& score) {
+  const auto on_engine = [&](EngineOptions options, const auto& score) {
+    options.activations = inputs.activations;
     Engine engine(world, model, options);
     if (!modes.empty()) engine.set_modes(modes);
     const std::int64_t start = now_ns();

@@ -13,15 +13,17 @@ namespace weft {
 class World;
 
 struct EvalOptions {
-  std::string text, tasks;  // files; either may be empty
-  std::int64_t window = 0;  // as window_length() takes it
-  std::int64_t limit = 0;   // windows, and items of each task; 0: all
+  std::string text, tasks;         // files; either may be empty
+  std::int64_t window = 0;         // as window_length() takes it
+  std::int64_t limit = 0;          // windows, and items of each task; 0: all
+  Dtype activations = Dtype::f32;  // of EngineOptions
 };
 
 // The text and the items, read once for all configurations. Windows refer to the stream.
 struct EvalInputs {
   std::string text_sha256, tasks_sha256;
   std::int64_t text_bytes = 0, window = 0;
+  Dtype activations = Dtype::f32;
   std::vector<int> stream;
   std::vector<TokenWindow> windows;
   std::vector<TaskItem> items;
