@@ -3,17 +3,20 @@
 
 The peers are not here: have them outside the tree, as their projects say, and name what you have.
   --llama-bench FILE      llama.cpp's llama-bench; reads --gguf
-  --rpc-server FILE       llama.cpp's rpc-server: with --ranks N, N - 1 servers on this machine beside llama-bench
+  --rpc-server FILE       its ggml-rpc-server: with several ranks one server per rank, each with its part of the blocks
   --dllama FILE           distributed-llama's dllama; reads --dllama-model and --dllama-tokenizer (its own format);
-                          with --ranks N, N - 1 workers on this machine
+                          with several ranks one worker per rank but the first
   --transformers PYTHON   a Python that has torch and transformers; reads --folder, as f32
 
 usage: tools/peers/llm.py --weft build/weft [--gguf FILE.gguf] [--folder DIR] [--prompt 512] [--tokens 64]
                           [--threads 2] [--ranks 1] [--rounds 5] [--out TABLE.md] [--json FILE] [PEERS]
+       tools/peers/llm.py --ranks 2 --threads 1 --rate 1gbit ...         one rank on each of 2 virtual hosts (root)
+       tools/peers/llm.py --ranks 4 --threads 1 --rate 250mbit --cpus 0.5 ...
 
 Weft runs what is given: the GGUF file, the folder, or both. Prompts are random tokens of equal number; each round runs
 every program once, in order, and the table has medians, their spread and the ratio to Weft with the same weights.
 Threads are those of one rank. Whoever is not there is named under the table, with the reason. Run it on a quiet machine.
+tools/peers/random_model.py writes a model where none is at hand.
 """
 
 import argparse
@@ -21,10 +24,12 @@ import json
 import pathlib
 import random
 import re
+import shlex
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 TRANSFORMERS = r"""
@@ -57,67 +62,135 @@ def run(words, timeout=1800):
     return done.stdout
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def quoted(words):
+    return " ".join(shlex.quote(str(word)) for word in words)
 
 
-class Servers:
-    """Programs that serve while a peer is measured; ended by their own process objects."""
+class Machine:
+    """Ranks as processes of this machine: servers on free ports of the loopback."""
 
-    def __init__(self, commands):
-        self.started = [subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                        for words in commands]
-        if commands:
-            time.sleep(2)
+    def __init__(self, options):
+        self.options = options
+        self.ports = []
+        for _ in range(options.ranks):
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", 0))
+                self.ports.append(listener.getsockname()[1])
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for server in self.started:
-            server.terminate()
-        for server in self.started:
-            server.wait(timeout=20)
+        pass
+
+    def address(self, rank):
+        return f"127.0.0.1:{self.ports[rank]}"
+
+    def weft(self, words):
+        return run([self.options.weft, *words, "--ranks", self.options.ranks])
+
+    def served(self, first, server, words):
+        """What `words` print while server(rank) runs for every rank from `first` on."""
+        started = [subprocess.Popen([str(word) for word in server(rank)], stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL) for rank in range(first, self.options.ranks)]
+        try:
+            time.sleep(2 if started else 0)
+            return run(words)
+        finally:
+            for process in started:
+                process.terminate()
+            for process in started:
+                process.wait(timeout=20)
 
 
-def weft(options, model):
+class Hosts(Machine):
+    """Ranks on virtual hosts (weft cluster): what serves and what asks are ranks of one `weft cluster run`."""
+
+    NAME = "llm"
+
+    def __enter__(self):
+        shape = ["--cpus", self.options.cpus] if self.options.cpus else ["--pin"]
+        run([self.options.weft, "cluster", "up", "--name", self.NAME, "--hosts", self.options.ranks, "--rate",
+             self.options.rate, *shape])
+        listed = json.loads(run([self.options.weft, "cluster", "list", "--json"]))
+        own = f"weft-{self.NAME}-"
+        self.hosts = [host["address"] for host in listed["hosts"] if host["name"].startswith(own)]
+        return self
+
+    def __exit__(self, *_):
+        run([self.options.weft, "cluster", "down", "--name", self.NAME])
+
+    def address(self, rank):
+        return f"{self.hosts[rank]}:{self.ports[rank]}"
+
+    def on_hosts(self, words):
+        return run([self.options.weft, "cluster", "run", "--name", self.NAME, "-n", self.options.ranks, "--", *words])
+
+    def weft(self, words):
+        return self.on_hosts([pathlib.Path(self.options.weft).resolve(), *words])
+
+    def served(self, first, server, words):
+        """Rank 0 asks, ranks from `first` on serve, until a file says that the answer is there."""
+        with tempfile.TemporaryDirectory() as folder:
+            lines = [f"cd {folder}", "case $OMPI_COMM_WORLD_RANK in"]
+            for rank in range(first, self.options.ranks):
+                lines.append(f"{rank}) {quoted(server(rank))} > server{rank} 2>&1 & server=$!;;")
+            lines += ["esac", "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then",
+                      f"sleep 2; {quoted(words)} > out 2> err; code=$?; touch done; fi",
+                      "while [ ! -e done ]; do sleep 0.1; done", "[ -z $server ] || kill $server", "exit ${code:-0}"]
+            try:
+                self.on_hosts(["bash", "-c", "\n".join(lines)])
+            except RuntimeError:
+                said = (pathlib.Path(folder) / "err").read_text().strip().splitlines()
+                raise RuntimeError(said[-1] if said else "it failed without a word") from None
+            return (pathlib.Path(folder) / "out").read_text()
+
+
+def weft(options, place, model):
     draw = random.Random(7)
     ids = ",".join(str(draw.randrange(1, 1000)) for _ in range(options.prompt))
-    out = json.loads(run([options.weft, "generate", "--model", model, "--prompt-ids", ids, "--max-tokens", options.tokens,
-                          "--ignore-eos", "--activations", options.activations, "--ranks", options.ranks, "--threads", options.threads, "--json"]))
-    return {"prompt_s": out["ttft_ms"] / 1e3, "token_s": out["ms_per_token"] / 1e3}
+    out = place.weft(["generate", "--model", pathlib.Path(model).resolve(), "--prompt-ids", ids, "--max-tokens",
+                      options.tokens, "--ignore-eos", "--activations", options.activations, "--threads",
+                      options.threads, "--json"])
+    told = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+    return {"prompt_s": told["ttft_ms"] / 1e3, "token_s": told["ms_per_token"] / 1e3}
 
 
-def llama_cpp(options):
+def llama_cpp(options, place):
     """llama-bench's own repetitions are one: rounds are ours. Its tokens come after a prompt (-d), as everybody's do."""
     words = [options.llama_bench, "-m", options.gguf, "-t", options.threads, "-r", 1, "-o", "json"]
-    ports = [free_port() for _ in range(options.ranks - 1)] if options.rpc_server else []
-    with Servers([[options.rpc_server, "-H", "127.0.0.1", "-p", port, "-t", options.threads] for port in ports]):
-        if ports:
-            words += ["--rpc", ",".join(f"127.0.0.1:{port}" for port in ports), "-ngl", 99]
-        prompt = json.loads(run(words + ["-p", options.prompt, "-n", 0]))[0]["avg_ts"]
-        token = json.loads(run(words + ["-p", 0, "-n", options.tokens, "-d", options.prompt]))[0]["avg_ts"]
-    return {"prompt_s": options.prompt / prompt, "token_s": 1 / token}
+    first = options.ranks  # nobody serves
+    if options.ranks > 1:
+        first = 0
+        words += ["--rpc", ",".join(place.address(rank) for rank in range(options.ranks)), "-ngl", 99]
+
+    def server(rank):
+        host, port = place.address(rank).split(":")
+        return [options.rpc_server, "-H", host, "-p", port, "-t", options.threads]
+
+    def rate(flags):
+        return json.loads(place.served(first, server, words + flags))[0]["avg_ts"]
+
+    return {"prompt_s": options.prompt / rate(["-p", options.prompt, "-n", 0]),
+            "token_s": 1 / rate(["-p", 0, "-n", options.tokens, "-d", options.prompt])}
 
 
-def distributed_llama(options):
-    ports = [free_port() for _ in range(options.ranks - 1)]
-    text = " ".join(["word"] * options.prompt)
+def distributed_llama(options, place):
+    """Its prompts are texts: four letters are as many of its tokens, and each part's tokens are counted by itself."""
     words = [options.dllama, "inference", "--model", options.dllama_model, "--tokenizer", options.dllama_tokenizer,
-             "--prompt", text, "--steps", options.prompt + options.tokens, "--nthreads", options.threads]
-    with Servers([[options.dllama, "worker", "--port", port, "--nthreads", options.threads] for port in ports]):
-        if ports:
-            words += ["--workers"] + [f"127.0.0.1:{port}" for port in ports]
-        out = run(words)
+             "--buffer-float-type", "q80", "--max-seq-len", 2 * options.prompt, "--prompt", " the" * (options.prompt // 4),
+             "--steps", options.prompt + options.tokens, "--nthreads", options.threads]
+    if options.ranks > 1:
+        words += ["--workers", *[place.address(rank) for rank in range(1, options.ranks)]]
+    out = place.served(1, lambda rank: [options.dllama, "worker", "--port", place.address(rank).split(":")[1], "--nthreads",
+                                        options.threads], words)
     parts = {}
     for name in ("Evaluation", "Prediction"):
-        found = re.search(name + r".*?nTokens:\s*(\d+).*?tokens/s:\s*([0-9.]+)", out, re.DOTALL)
+        found = re.search(name + r"\s.*?nTokens:\s*(\d+).*?tokens/s:\s*([0-9.]+)", out, re.DOTALL)
         if not found:
             raise RuntimeError(f"dllama printed no \"{name}\"; is this a version with the command inference?")
-        parts[name] = (int(found[1]), float(found[2]))
-    return {"prompt_s": parts["Evaluation"][0] / parts["Evaluation"][1], "token_s": 1 / parts["Prediction"][1]}
+        parts[name] = float(found[2])
+    return {"prompt_s": options.prompt / parts["Evaluation"], "token_s": 1 / parts["Prediction"]}
 
 
 def transformers(options):
@@ -125,47 +198,44 @@ def transformers(options):
                            options.threads * options.ranks]))
 
 
-def contestants(options):
+def contestants(options, place):
     """Name, the weights it reads, what runs it; and who is not there, with the reason."""
     there, missing = [], []
-    if options.gguf:
-        there.append(("Weft", options.gguf, lambda: weft(options, options.gguf)))
-    if options.folder:
-        there.append(("Weft", options.folder, lambda: weft(options, options.folder)))
+    for model in filter(None, (options.gguf, options.folder)):
+        there.append(("Weft", model, lambda model=model: weft(options, place, model)))
     if options.llama_bench and options.gguf and (options.ranks == 1 or options.rpc_server):
         name = "llama.cpp" if options.ranks == 1 else "llama.cpp RPC"
-        there.append((name, options.gguf, lambda: llama_cpp(options)))
+        there.append((name, options.gguf, lambda: llama_cpp(options, place)))
     else:
         missing.append("llama.cpp: give --llama-bench and --gguf" + (", and --rpc-server for ranks" if options.ranks > 1 else ""))
     if options.dllama and options.dllama_model and options.dllama_tokenizer:
-        there.append(("distributed-llama", options.dllama_model, lambda: distributed_llama(options)))
+        there.append(("distributed-llama", options.dllama_model, lambda: distributed_llama(options, place)))
     else:
         missing.append("distributed-llama: give --dllama, --dllama-model and --dllama-tokenizer")
-    if options.transformers and options.folder:
+    if options.transformers and options.folder and options.ranks == 1:
         there.append(("transformers f32", options.folder, lambda: transformers(options)))
     else:
-        missing.append("transformers: give --transformers PYTHON and --folder")
+        missing.append("transformers: give --transformers PYTHON and --folder, with one rank")
     return there, missing
 
 
-def measure(options):
-    there, missing = contestants(options)
-    if not there:
+def measure(options, place):
+    there, missing = contestants(options, place)
+    if not options.gguf and not options.folder:
         raise SystemExit("llm.py: nothing to run; give --gguf FILE or --folder DIR")
-    times = [[] for _ in there]
+    times = {index: [] for index in range(len(there))}
     for number in range(options.rounds):
-        for index, (name, _, go) in enumerate(there):
+        for index in list(times):
+            name, _, go = there[index]
             try:
                 times[index].append(go())
-            except (RuntimeError, OSError, subprocess.TimeoutExpired, json.JSONDecodeError, KeyError) as error:
+            except (RuntimeError, OSError, subprocess.TimeoutExpired, json.JSONDecodeError, KeyError, StopIteration) as error:
                 if name == "Weft":
                     raise SystemExit(f"llm.py: {error}") from error
                 missing.append(f"{name}: {error}")
-                times[index] = []
-        there, times = zip(*[(t, s) for t, s in zip(there, times) if s]) if any(times) else ((), ())
-        there, times = list(there), list(times)
+                del times[index]
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-    return there, times, missing
+    return [there[index] for index in times], list(times.values()), missing
 
 
 def rows_of(there, times):
@@ -186,7 +256,8 @@ def rows_of(there, times):
 
 
 def table_of(options, rows, missing):
-    lines = [f"Prompt of {options.prompt} tokens, then {options.tokens}; {options.ranks} rank(s) of {options.threads} thread(s); "
+    hosts = f" on virtual hosts, {options.rate}" + (f", {options.cpus} cores each" if options.cpus else "") if options.rate else ""
+    lines = [f"Prompt of {options.prompt} tokens, then {options.tokens}; {options.ranks} rank(s) of {options.threads} thread(s){hosts}; "
              f"medians of {options.rounds} rounds in turns. Ratios: times Weft's time.", "",
              "| program | weights | prompt, ms | ratio | ms per token | ratio | spread |", "|---|---|---|---|---|---|---|"]
     for row in rows:
@@ -199,13 +270,16 @@ def table_of(options, rows, missing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("weft", "gguf", "folder", "llama-bench", "rpc-server", "dllama", "dllama-model", "dllama-tokenizer",
-                 "transformers", "out", "json"):
+                 "transformers", "rate", "cpus", "out", "json"):
         parser.add_argument("--" + name, default="build/weft" if name == "weft" else "")
     for name, value in (("prompt", 512), ("tokens", 64), ("threads", 2), ("ranks", 1), ("rounds", 5)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--activations", default="f32", help="of Weft's prompts with bf16 weights: bf16 as llama.cpp has them")
     options = parser.parse_args()
-    there, times, missing = measure(options)
+    if options.cpus and not options.rate:
+        raise SystemExit("llm.py: --cpus is for virtual hosts; give --rate")
+    with (Hosts if options.rate else Machine)(options) as place:
+        there, times, missing = measure(options, place)
     rows = rows_of(there, times)
     table = table_of(options, rows, missing)
     print(table, end="")
