@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Models beside other programs: writes the tables of docs/results/models.md. Peers are named, not fetched (tools/peers/llm.py).
+
+Models are of random weights, as speed does not ask what they say: written once into --work (tools/peers/random_model.py, weft quantize;
+bf16 GGUF files by llama.cpp's llama-quantize). distributed-llama's own file is made by its converter from WORK/1.1b, as q40.
+`quality` needs models/weft-16 alone.
+
+usage: tools/page_models.py [--build build] [--only TABLE ...] [--work build/models] [--llama BIN_FOLDER] [--dllama FILE]
+                            [--dllama-model FILE] [--dllama-tokenizer FILE] [--transformers PYTHON] [--quick]
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+from page import ROOT, Page, ratio
+
+PEERS = ROOT / "tools" / "peers"
+
+
+class Models:
+    """Files that are made once and kept in WORK."""
+
+    def __init__(self, weft):
+        self.weft, self.work, self.options = weft, pathlib.Path(weft.options.work), weft.options
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def folder(self, shape):
+        if not (self.work / shape / "model.safetensors").exists():
+            self.weft.call([sys.executable, PEERS / "random_model.py", shape, self.work / shape])
+        return self.work / shape
+
+    def gguf(self, shape, kind):
+        path = self.work / f"{shape}-{kind}.gguf"
+        if path.exists():
+            return path
+        if kind != "bf16":
+            self.weft.call(["weft", "quantize", self.folder(shape), "--type", kind, "--out", path])
+        elif self.options.llama:
+            quantize = pathlib.Path(self.options.llama) / "llama-quantize"
+            self.weft.call([quantize, "--allow-requantize", self.gguf(shape, "q8_0"), path, "BF16"])
+        return path if path.exists() else None
+
+    def beside(self, ranks, threads, *words):
+        """The rows that tools/peers/llm.py gives, by program; its peers are those that were named."""
+        o, told = self.options, self.work / "told.json"
+        flags = ["--ranks", ranks, "--threads", threads, "--rounds", 1 if self.weft.quick else o.rounds, "--tokens", 32, "--json", told]
+        if o.llama:
+            flags += ["--llama-bench", pathlib.Path(o.llama) / "llama-bench", "--rpc-server", pathlib.Path(o.llama) / "ggml-rpc-server"]
+        self.weft.call([PEERS / "llm.py", "--weft", self.weft.build / "weft", *flags, *words])
+        return {row["name"]: row for row in json.loads(told.read_text())["rows"]}
+
+
+def ms(row, part):
+    return f"{1e3 * row[part]:.0f}" if row and part == "prompt_s" else f"{1e3 * row[part]:.1f}" if row else "–"
+
+
+def over(row, own, part):
+    """How many times Weft's time the other needs."""
+    return ratio(row[part], own[part]) if row else "–"
+
+
+def decode(weft):
+    models, rows = Models(weft), []
+    for kind in ("bf16", "q8_0", "q4_k"):
+        for threads in (1, 2):
+            path = models.gguf("1.1b", kind)
+            if path is None:
+                continue
+            seen = models.beside(1, threads, "--gguf", path)
+            own, other = seen["Weft"], seen.get("llama.cpp")
+            words = f"generate --model {path} --prompt-ids {','.join(map(str, range(1, 513)))} --max-tokens 32 --ignore-eos"
+            share = statistics.median(weft.json(f"{words} --threads {threads} --bandwidth")["read_share"] for _ in range(3))
+            rows.append([kind, threads, ms(own, "token_s"), f"{share:.2f}", ms(other, "token_s"), over(other, own, "token_s"),
+                         ms(own, "prompt_s"), ms(other, "prompt_s"), over(other, own, "prompt_s")])
+    return ["weights", "threads:", "ms per token:", "of read bandwidth:", "llama.cpp:", "x:", "prompt, ms:", "llama.cpp:", "x:"], rows
+
+
+def prompt(weft):
+    models, rows = Models(weft), []
+    for shape in ("134m", "1.2b"):
+        for activations in ("f32", "bf16"):
+            gguf = models.gguf(shape, "bf16")
+            words = ["--folder", models.folder(shape), "--activations", activations]
+            if weft.options.transformers and activations == "f32":
+                words += ["--transformers", weft.options.transformers]
+            if gguf is not None and activations == "bf16":
+                words += ["--gguf", gguf]
+            seen = models.beside(1, 2, *words)
+            own, torch, llama = seen["Weft"], seen.get("transformers f32"), seen.get("llama.cpp")
+            rows.append([shape, activations, ms(own, "prompt_s"), ms(torch, "prompt_s"), over(torch, own, "prompt_s"),
+                         ms(llama, "prompt_s"), over(llama, own, "prompt_s")])
+    return ["model", "activations", "Weft, ms:", "transformers f32:", "x:", "llama.cpp bf16:", "x:"], rows
+
+
+def hosts(weft):
+    models, rows, o = Models(weft), [], weft.options
+    peer = ["--dllama", o.dllama, "--dllama-model", o.dllama_model, "--dllama-tokenizer", o.dllama_tokenizer] if o.dllama else []
+    for count, link in ((2, ["--rate", "1gbit"]), (4, ["--rate", "250mbit", "--cpus", "0.5"])):
+        seen = models.beside(count, 1, "--gguf", models.gguf("1.1b", "q4_0"), *link, *peer)
+        own = seen["Weft"]
+        for name in ("Weft", "llama.cpp RPC", "distributed-llama"):
+            row = seen.get(name)
+            rows.append([f"{count}, {link[1]}", name, ms(row, "token_s"), over(row, own, "token_s"), ms(row, "prompt_s"), over(row, own, "prompt_s")])
+    return ["hosts", "program", "ms per token:", "x:", "prompt, ms:", "x:"], rows
+
+
+def ranks(weft):
+    """2 ranks of a thread against a rank of 2 threads, in turns."""
+    models, rows = Models(weft), []
+    for kind in ("bf16", "q8_0", "q4_k"):
+        path = models.gguf("1.1b", kind) or models.folder("1.1b")
+        words = f"generate --model {path} --prompt-ids {','.join(map(str, range(1, 513)))} --max-tokens 32 --ignore-eos"
+        seen = {1: [], 2: []}
+        for _ in range(1 if weft.quick else weft.options.rounds):
+            for count in seen:
+                seen[count].append(weft.json(f"{words} --ranks {count} --threads {3 - count}"))
+        token, first = ([statistics.median(s[part] for s in seen[count]) for count in (1, 2)] for part in ("ms_per_token", "ttft_ms"))
+        rows.append([kind, f"{token[0]:.1f}", f"{token[1]:.1f}", ratio(*token), f"{first[0]:.0f}", f"{first[1]:.0f}", ratio(*first)])
+    return ["weights", "1 x 2, ms per token:", "2 x 1:", "rate of 2 x 1:", "1 x 2, prompt ms:", "2 x 1:", "rate of 2 x 1:"], rows
+
+
+def quality(weft):
+    model, rows = ROOT / "models/weft-16", []
+    models = Models(weft)
+    limit = "--limit 8" if weft.quick else ""
+
+    def perplexity(path, words=""):
+        return weft.json(f"eval --model {path} --text {model / 'heldout.txt'} {limit} {words}")["perplexity"]
+
+    plain = perplexity(model)
+    rows.append(["bf16, as it is", "16.0", f"{plain:.3f}", ""])
+    rounded = perplexity(model, "--activations bf16")
+    rows.append(["bf16, activations bf16", "16.0", f"{rounded:.3f}", f"{100 * (rounded / plain - 1):+.3f} %"])
+    weights = sum(p.stat().st_size for p in model.glob("*.safetensors")) / 2
+    for kind in ("q8_0", "q6_k", "q4_k", "q4_0"):
+        path = models.work / f"weft-16-{kind}.gguf"
+        weft.call(["weft", "quantize", model, "--type", kind, "--out", path])
+        seen = perplexity(path)
+        rows.append([kind, f"{8 * path.stat().st_size / weights:.1f}", f"{seen:.3f}", f"{100 * (seen / plain - 1):+.2f} %"])
+    return ["weights", "bits per weight:", "perplexity:", "change:"], rows
+
+
+def flags(parser):
+    parser.add_argument("--work", default="build/models")
+    parser.add_argument("--rounds", type=int, default=3)
+    for name in ("llama", "dllama", "dllama-model", "dllama-tokenizer", "transformers"):
+        parser.add_argument("--" + name, default="")
+
+
+if __name__ == "__main__":
+    Page("models", __doc__, {"decode": decode, "prompt": prompt, "hosts": hosts, "ranks": ranks, "quality": quality}).main(flags)
