@@ -8,6 +8,7 @@ Every entry is a torch op of one library that needs torch's stable ABI alone. do
 """
 
 from weft import _backend  # noqa: F401 (registers torch.distributed's backend "weft")
+from weft import _cuda  # noqa: F401 (refuses tensors on GPUs)
 from weft._join import init, leave
 from weft._ops import (
     all_gather,

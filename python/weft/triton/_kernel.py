@@ -1,0 +1,302 @@
+"""What a kernel calls: @triton.jit functions over the tables of a plan, which _op.py lays out.
+
+A program is one of those that share a rank's tiles. All of its threads take the same branches: whatever decides one is
+read by one thread and handed to all, as Triton does for atomics. A clock is not, so it goes through a word of the
+program's own (_time).
+
+Ordering. `put` stores, a barrier follows, and one thread raises the counter with release at system scope: what all
+threads of the program stored comes before it. `wait` reads the counter with acquire at system scope by one thread, and
+its value reaches the others through a barrier: what they load comes after it. A store by a tensor descriptor (TMA) would
+need a wait for its completion in between, which Triton 3.6 does not make: so `put` stores by threads.
+"""
+
+import time
+
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import globaltimer
+
+# Words of a rank's head (i64), and of its state. _op.py fills them in.
+HEAD = tl.constexpr(16)
+# A lane has row, col, rows, cols; first of and how many waits, sources, targets, signals; and a copy of the first of each:
+# what most tiles have one of is then there after one load.
+WAIT = tl.constexpr(5)  # counter, at, total, lag, stamp
+PLACE = tl.constexpr(4)  # first element, stride, copy, each in 16 bytes, the first from the plan's address; depth - 1
+SIGNAL = tl.constexpr(4)  # counter, stamp, link, bytes
+FIRST = tl.constexpr(12)  # where the copies begin in a lane
+LANE = tl.constexpr(12 + 5 + 4 + 4 + 4)
+STATE = tl.constexpr(8)  # run, ended, failed, then rank, lane, wait, seen, ns of the failure; then a clock per program
+STRIPS = tl.constexpr(2)  # halvings of a tile that has several sources
+MOVED = tl.constexpr(64)  # rows and columns that a trigger moves at a time
+
+BETWEEN_LOOKS_NS = tl.constexpr(100000)  # of a wait that has not been given up, at whether another was
+
+
+def clock_ns(_semantic=None):
+    """Nanoseconds of one clock for all ranks of a machine; of each thread by itself."""
+    if _semantic is None:  # the interpreter calls it as Python
+        return time.monotonic_ns()
+    return globaltimer(_semantic=_semantic)
+
+
+def barrier(_semantic=None):
+    """Of a program's threads. Triton's own, tl.debug_barrier, keeps a loop that it stands in from being pipelined."""
+    if _semantic is not None:
+        tl.core.inline_asm_elementwise(
+            "bar.sync 0; mov.u32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1, _semantic=_semantic
+        )
+
+
+clock_ns.__triton_builtin__ = True
+barrier.__triton_builtin__ = True
+
+
+@triton.jit
+def begin(plan):
+    """me, which of the launch's ranks this is, the first of this program's tiles, their distance, and the rank's tiles."""
+    heads = plan.to(tl.pointer_type(tl.int64), bitcast=True)
+    programs = tl.load(heads + 1)
+    here = (tl.program_id(0) // programs).to(tl.int32)
+    first = (tl.program_id(0) % programs).to(tl.int32)
+    head = heads + here * HEAD
+    lanes = tl.load(head + 2).to(tl.pointer_type(tl.int64))
+    waits = tl.load(head + 3).to(tl.pointer_type(tl.int64))
+    places = tl.load(head + 4).to(tl.pointer_type(tl.int64))
+    signals = tl.load(head + 5).to(tl.pointer_type(tl.int64))
+    state = tl.load(head + 9).to(tl.pointer_type(tl.int64))
+    run = tl.load(state)
+    me = (plan, head, lanes, waits, places, signals, state, run, first, tl.load(head + 11))
+    tiles = tl.load(head + 6).to(tl.int32)
+    opening = tl.load(head + 7).to(tl.int32)
+    for i in range(tiles + first, tiles + opening, programs.to(tl.int32)):
+        _fire(me, i)
+    return me, here, first, programs.to(tl.int32), tiles
+
+
+@triton.jit
+def tile(me, index):
+    """Tile `index` of this rank, and the row and column of the output where it begins.
+
+    The first wait, source, target and signal are loaded too, and not looked at before the product is made.
+    """
+    lane = me[2] + index * LANE
+    row, col = tl.load(lane).to(tl.int32), tl.load(lane + 1).to(tl.int32)
+    rows, cols = tl.load(lane + 2), tl.load(lane + 3)
+    waits = (tl.load(lane + 4), tl.load(lane + 5).to(tl.int32), _wait(lane + FIRST))
+    sources = (tl.load(lane + 6), tl.load(lane + 7).to(tl.int32), _place(lane + FIRST + WAIT))
+    targets = (tl.load(lane + 8), tl.load(lane + 9).to(tl.int32), _place(lane + FIRST + WAIT + PLACE))
+    signals = (tl.load(lane + 10), tl.load(lane + 11).to(tl.int32), _signal(lane + FIRST + WAIT + 2 * PLACE))
+    return (index, rows, cols, waits, sources, targets, signals), row, col
+
+
+@triton.jit
+def wait(me, tile):
+    """Until all that the tile needs of other ranks is there. Given up after the op's deadline, which names the wait."""
+    first, count, inline = tile[3]
+    if count > 0:
+        _await(me, tile[0], 0, inline)
+    i = 1
+    while i < count:
+        _await(me, tile[0], i, _wait(me[3] + (first + i) * WAIT))
+        i += 1
+
+
+@triton.jit
+def put(me, tile, value):
+    """((source + source) + ...) + value, in f32, rounded once, to every place that the tile has."""
+    if tile[4][1] > 1:
+        _put_strips(me, tile, value.to(tl.float32), 0, STRIPS)
+    else:
+        _put_whole(me, tile, value.to(tl.float32))
+
+
+@triton.jit
+def signal(me, tile):
+    """What this program has put is there for whoever waits for it."""
+    first, count, inline = tile[6]
+    barrier()
+    if count > 0:
+        _raise(me, inline)
+    i = 1
+    while i < count:
+        _raise(me, _signal(me[5] + (first + i) * SIGNAL))
+        i += 1
+
+
+@triton.jit
+def end(me):
+    """What is left of the run: signals that could wait, triggers; by the last program of the rank, the next run's number."""
+    head, state, first = me[1], me[6], me[8]
+    programs = tl.load(head + 1).to(tl.int32)
+    barrier()
+    late = tl.load(head + 13).to(tl.pointer_type(tl.int64))
+    i = 0
+    while i < tl.load(head + 14):
+        entry = late + i * (programs + 1)
+        counter = tl.load(entry).to(tl.pointer_type(tl.int32))
+        tl.atomic_add(counter, tl.load(entry + 1 + first).to(tl.int32), sem="release", scope="sys")
+        i += 1
+    before = (tl.load(head + 6) + tl.load(head + 7)).to(tl.int32)
+    closing = tl.load(head + 8).to(tl.int32)
+    for i in range(before + first, before + closing, programs):
+        _fire(me, i)
+    barrier()
+    ended = tl.atomic_add(state + 1, 1, sem="acq_rel", scope="gpu")
+    if (ended + 1) % programs == 0:
+        tl.atomic_add(state, 1, sem="relaxed", scope="gpu")
+
+
+@triton.jit
+def _wait(words):
+    return (tl.load(words), tl.load(words + 1), tl.load(words + 2), tl.load(words + 3), tl.load(words + 4))
+
+
+@triton.jit
+def _place(words):
+    return (tl.load(words), tl.load(words + 1), tl.load(words + 2), tl.load(words + 3))
+
+
+@triton.jit
+def _signal(words):
+    return (tl.load(words), tl.load(words + 1), tl.load(words + 2), tl.load(words + 3))
+
+
+@triton.jit
+def _fire(me, index):
+    """One lane of a trigger: its sources added up, in parts, as many as it has."""
+    lane, row, col = tile(me, index)
+    wait(me, lane)
+    if lane[5][1] > 0:
+        for i in range(0, lane[1].to(tl.int32), MOVED):
+            for j in range(0, lane[2].to(tl.int32), MOVED):
+                _store(me, lane, _summed(me, lane, MOVED, MOVED, i, j), i, j)
+    signal(me, lane)
+
+
+@triton.jit
+def _await(me, lane, number, wait):
+    address, at, total, lag, stamp = wait
+    run, state = me[7], me[6]
+    counter = address.to(tl.pointer_type(tl.int32))
+    need = ((run - lag) * total + at).to(tl.int32)  # modulo 2^32, as counters are
+    if run >= lag:
+        seen = tl.atomic_add(counter, 0, sem="acquire", scope="sys")
+        if seen - need < 0:
+            deadline = tl.load(me[1] + 10)
+            _time(me)
+            began = _time(me)
+            failed = 0
+            while (seen - need < 0) & (failed == 0):
+                seen = tl.atomic_add(counter, 0, sem="acquire", scope="sys")
+                waited = _time(me) - began
+                if waited > deadline:
+                    _give_up(me, lane, number, seen - (need - at.to(tl.int32)), waited)
+                if waited > BETWEEN_LOOKS_NS:
+                    failed = tl.atomic_add(state + 2, 0, sem="relaxed", scope="gpu").to(tl.int32)
+        if me[9] > 0:
+            _await_link(me, stamp.to(tl.pointer_type(tl.int64)))
+
+
+@triton.jit
+def _await_link(me, stamp):
+    """Of a paced link: until what was signalled has passed it. The stamp was raised before the counter was."""
+    due = tl.atomic_add(stamp, 0, sem="relaxed", scope="sys")
+    now = _time(me)
+    while now < due:
+        now = _time(me)
+
+
+@triton.jit
+def _time(me):
+    """The clock at the last call, the same for all threads: what one of them leaves here, all of them are handed."""
+    return tl.atomic_xchg(me[6] + STATE + me[8], clock_ns(), sem="relaxed", scope="gpu")
+
+
+@triton.jit
+def _give_up(me, lane, number, seen, waited):
+    state = me[6]
+    if tl.atomic_xchg(state + 2, 1, sem="relaxed", scope="gpu") == 0:
+        tl.store(state + 3, tl.load(me[1]))
+        tl.store(state + 4, lane)
+        tl.store(state + 5, number)
+        tl.store(state + 6, seen)
+        tl.store(state + 7, waited)
+
+
+@triton.jit
+def _raise(me, signal):
+    address, stamp, link, size = signal
+    if (me[9] > 0) & (link != 0):
+        # The next free time of the link: a clock that is behind is brought up to now, then moved on by what the bytes take.
+        took = size * me[9] // 1000
+        free = link.to(tl.pointer_type(tl.int64))
+        tl.atomic_max(free, clock_ns(), sem="relaxed", scope="sys")
+        due = tl.atomic_add(free, took, sem="relaxed", scope="sys") + took + tl.load(me[1] + 12)
+        tl.atomic_max(stamp.to(tl.pointer_type(tl.int64)), due, sem="relaxed", scope="sys")
+    tl.atomic_add(address.to(tl.pointer_type(tl.int32)), 1, sem="release", scope="sys")
+
+
+@triton.jit
+def _pointers(me, place, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
+    """Of a part of a place in this run. It and its rows begin at multiples of 16 bytes from the plan's own address: told in
+    such units, so that the compiler knows, and moves 16 bytes at a time."""
+    first, stride, copy, mask = place
+    UNIT: tl.constexpr = 128 // me[0].dtype.element_ty.primitive_bitwidth
+    rows = (tl.arange(0, ROWS) + row)[:, None] * (stride * UNIT)
+    return me[0] + (first + (me[7] & mask) * copy) * UNIT + rows + (tl.arange(0, COLS) + col)[None, :]
+
+
+@triton.jit
+def _inside(tile, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
+    rows, cols = tile[1].to(tl.int32), tile[2].to(tl.int32) // 8 * 8  # a multiple of 8 anyhow, said to the compiler
+    return ((tl.arange(0, ROWS) + row)[:, None] < rows) & ((tl.arange(0, COLS) + col)[None, :] < cols)
+
+
+@triton.jit
+def _load(me, tile, place, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
+    inside = _inside(tile, ROWS, COLS, row, col)
+    return tl.load(_pointers(me, place, ROWS, COLS, row, col), mask=inside, other=0).to(tl.float32)
+
+
+@triton.jit
+def _summed(me, tile, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
+    first, count, inline = tile[4]
+    total = _load(me, tile, inline, ROWS, COLS, row, col)
+    i = 1
+    while i < count:
+        total = total + _load(me, tile, _place(me[4] + (first + i) * PLACE), ROWS, COLS, row, col)
+        i += 1
+    return total
+
+
+@triton.jit
+def _store(me, tile, total, row, col):
+    first, count, inline = tile[5]
+    inside = _inside(tile, total.shape[0], total.shape[1], row, col)
+    made = total.to(me[0].dtype.element_ty)
+    tl.store(_pointers(me, inline, total.shape[0], total.shape[1], row, col), made, mask=inside)
+    i = 1
+    while i < count:
+        place = _place(me[4] + (first + i) * PLACE)
+        tl.store(_pointers(me, place, total.shape[0], total.shape[1], row, col), made, mask=inside)
+        i += 1
+
+
+@triton.jit
+def _put_whole(me, tile, total):
+    """At most one source, which crosses to the product's layout in its own type."""
+    if tile[4][1] == 1:
+        total = _load(me, tile, tile[4][2], total.shape[0], total.shape[1], 0, 0) + total
+    _store(me, tile, total, 0, 0)
+
+
+@triton.jit
+def _put_strips(me, tile, value, col, HALVINGS: tl.constexpr):
+    """Several sources: half of the columns after the other, again and again, since their sum needs registers of its own."""
+    if HALVINGS == 0:
+        _store(me, tile, _summed(me, tile, value.shape[0], value.shape[1], 0, col) + value, 0, col)
+    else:
+        HALF: tl.constexpr = value.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(value, (value.shape[0], 2, HALF)), (0, 2, 1)))
+        _put_strips(me, tile, left, col, HALVINGS - 1)
+        _put_strips(me, tile, right, col + HALF, HALVINGS - 1)
