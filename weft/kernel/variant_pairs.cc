@@ -1,6 +1,6 @@
 // Products of bf16 pairs: avx512 with an instruction that adds two products of bf16 to a float, twice the rate of f32.
-// The blocks are those of f32 (gemm/variant_gemm.inc): a pair, two neighbours in k, lies where a float would, so rows of
-// bf16 weights need no widening when they are packed, and one multiply-add takes two k.
+// The blocks are those of f32 (gemm/variant_gemm.inc): a pair, two neighbours in k, lies where a float would, so rows
+// of bf16 weights need no widening when they are packed, and one multiply-add takes two k.
 #if defined(__x86_64__)
 #include <immintrin.h>
 

@@ -30,7 +30,7 @@ struct GemmShape {
   // Rows of b at a time; 0: what suits the processor. Partial sums wait in the target meanwhile: a target that is its
   // own addend needs a block of all k.
   std::int64_t k_block = 0;
-  // Elements of a and b are pairs of bf16, two neighbours in k, and k, lda and ldb count pairs; b_dtype is f32, as large.
+  // Elements of a and b are pairs of bf16, two neighbours in k; k, lda and ldb count pairs; b_dtype is f32, as large.
   // Only where has_bf16_products().
   bool pairs = false;
 };
