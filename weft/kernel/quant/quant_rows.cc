@@ -15,8 +15,9 @@ namespace weft {
 namespace {
 
 // Rows of x up to which w is read in one go, each thread its own stretch; beyond, threads take tiles of rows of w that
-// stay in the second-level cache while all rows of x pass by, four of them in the first.
-constexpr std::int64_t kOnePass = 4, kTileRows = 64;
+// stay in the second-level cache while all rows of x pass by, four of them in the first. With kPanelFrom rows it pays to
+// unpack a tile into a panel.
+constexpr std::int64_t kOnePass = 4, kTileRows = 64, kPanelFrom = 16;
 constexpr std::int64_t kWorthThreads = 1 << 15;  // values to round; waking a thread takes as long as rounding these
 
 QuantWeight checked_blocks(std::int64_t m, QuantWeight w, std::int64_t ldx, std::int64_t ldy) {
@@ -35,29 +36,32 @@ QuantWeight checked_blocks(std::int64_t m, QuantWeight w, std::int64_t ldx, std:
 }
 
 // A thread's bytes: kept between calls.
-class RoundedMemory {
+class KeptMemory {
  public:
-  RoundedRows room_for(std::int64_t m, std::int64_t parts) {
-    constexpr std::size_t kPartBytes = 32 + 2 * 4 + 4 + 4;
-    const std::size_t bytes = num(m * parts) * kPartBytes;  // parts are a multiple of 8: arrays begin on 32 bytes
+  std::byte* room_for(std::size_t bytes) {
     if (bytes > size_) {
       memory_.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
       size_ = memory_ == nullptr ? 0 : bytes;
-      if (memory_ == nullptr) fail(Code::no_memory, "no memory for {} bytes of rounded activations", bytes);
+      if (memory_ == nullptr) fail(Code::no_memory, "no memory for {} bytes of a product in blocks", bytes);
     }
-    RoundedRows rows{.parts = parts};
-    auto* at = static_cast<std::byte*>(memory_.get());
-    rows.bytes = reinterpret_cast<std::int8_t*>(at), at += m * parts * 32;
-    rows.offsets = reinterpret_cast<std::int32_t*>(at), at += m * parts * 8;
-    rows.scales = reinterpret_cast<float*>(at), at += m * parts * 4;
-    rows.sums = reinterpret_cast<float*>(at);
-    return rows;
+    return static_cast<std::byte*>(memory_.get());
   }
 
  private:
   std::unique_ptr<void, void (*)(void*)> memory_{nullptr, std::free};
   std::size_t size_ = 0;
 };
+
+RoundedRows rounded_in(KeptMemory& memory, std::int64_t m, std::int64_t parts) {
+  constexpr std::size_t kPartBytes = 32 + 2 * 4 + 4 + 4;
+  std::byte* at = memory.room_for(num(m * parts) * kPartBytes);  // parts are a multiple of 8: arrays begin on 32 bytes
+  RoundedRows rows{.parts = parts};
+  rows.bytes = reinterpret_cast<std::int8_t*>(at), at += m * parts * 32;
+  rows.offsets = reinterpret_cast<std::int32_t*>(at), at += m * parts * 8;
+  rows.scales = reinterpret_cast<float*>(at), at += m * parts * 4;
+  rows.sums = reinterpret_cast<float*>(at);
+  return rows;
+}
 
 RoundedRows row_of(const RoundedRows& all, std::int64_t row) {
   const std::int64_t part = row * all.parts;
@@ -74,14 +78,23 @@ void round_rows(ThreadPool& threads, std::int64_t m, const QuantWeight& w, const
   threads.run([&](int thread) { some(m * thread / threads.size(), m * (thread + 1) / threads.size()); });
 }
 
+enum class By { rows, panel };
+
 // Rows [begin, begin + count) of w by all rows of x.
-void some_rows(const QuantWeight& w, std::int64_t m, const RoundedRows& x, std::int64_t begin, std::int64_t count,
-               float* y, std::int64_t ldy) {
+void some_rows(const QuantWeight& w, const QuantVectors& all, std::int64_t begin, std::int64_t count, By by) {
   if (count <= 0) return;
-  const std::int64_t bytes = row_bytes(w.dtype, w.ld);
-  quant_variant().dot(
-      {w.data + begin * bytes, w.dtype, count, bytes, w.first / kPart, (w.first + w.cols + kPart - 1) / kPart},
-      {m, x, y + begin, ldy});
+  const std::int64_t bytes = row_bytes(w.dtype, w.ld), m = all.m, ldy = all.ldy;
+  float* y = all.y;
+  const QuantRows rows{w.data + begin * bytes, w.dtype, count, bytes, w.first / kPart,
+                       (w.first + w.cols + kPart - 1) / kPart};
+  const QuantVectors vectors{m, all.x, y + begin, ldy};
+  if (by == By::panel) {
+    thread_local KeptMemory memory;
+    const QuantPanels& panels = quant_variant().panels;
+    panels.dot(rows, vectors, memory.room_for(panels.bytes(all.x.parts / kStepParts)));
+  } else {
+    quant_variant().dot(rows, vectors);
+  }
   if (w.bias == nullptr) return;
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t r = begin; r < begin + count; ++r) y[i * ldy + r] = w.bias[r] + y[i * ldy + r];
@@ -93,21 +106,24 @@ void quant_matmul(ThreadPool& threads, std::int64_t m, const QuantWeight& descri
                   float* y, std::int64_t ldy) {
   const QuantWeight w = checked_blocks(m, described, ldx, ldy);
   if (m == 0 || w.rows == 0) return;
-  thread_local RoundedMemory memory;
+  thread_local KeptMemory memory;
   const std::int64_t parts = (w.first + w.cols + kPart - 1) / kPart;
-  const RoundedRows rounded = memory.room_for(m, (parts + kStepParts - 1) / kStepParts * kStepParts);
+  const RoundedRows rounded = rounded_in(memory, m, (parts + kStepParts - 1) / kStepParts * kStepParts);
   round_rows(threads, m, w, x, ldx, rounded);
   const std::int64_t share = (w.rows + threads.size() - 1) / threads.size();
+  const QuantVectors vectors{m, rounded, y, ldy};
+  const By by = m >= kPanelFrom && quant_variant().panels.dot != nullptr ? By::panel : By::rows;
+  const std::int64_t tile = by == By::panel ? quant_variant().panels.rows : kTileRows;
   std::atomic<std::int64_t> next{0};
   threads.run([&](int thread) {
     if (m <= kOnePass) {
       const std::int64_t begin = thread * share;
-      return some_rows(w, m, rounded, begin, std::min(share, w.rows - begin), y, ldy);
+      return some_rows(w, vectors, begin, std::min(share, w.rows - begin), By::rows);
     }
     for (;;) {
-      const std::int64_t begin = next.fetch_add(kTileRows, std::memory_order_relaxed);
+      const std::int64_t begin = next.fetch_add(tile, std::memory_order_relaxed);
       if (begin >= w.rows) return;
-      some_rows(w, m, rounded, begin, std::min(kTileRows, w.rows - begin), y, ldy);
+      some_rows(w, vectors, begin, std::min(tile, w.rows - begin), by);
     }
   });
 }

@@ -33,9 +33,10 @@ std::vector<const QuantVariant*> all_variants() {
   return all;
 }
 
-// y by one variant, rows and vectors as given.
+// y by one variant, rows and vectors as given, row by row of w or in panels.
+enum class Way { rows, panels };
 std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const QuantWeight& w, const float* x,
-                              std::int64_t ldx) {
+                              std::int64_t ldx, Way way = Way::rows) {
   const std::int64_t used = (w.first + w.cols + 31) / 32, parts = (used + 7) / 8 * 8;
   std::vector<std::int8_t> bytes(num(m * parts * 32));
   std::vector<std::int32_t> offsets(num(m * parts * 2));
@@ -44,8 +45,17 @@ std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const
     variant.round({x + i * ldx, w.cols, w.first, w.dtype},
                   {parts, bytes.data() + i * parts * 32, offsets.data() + i * parts * 2, scales.data() + i * parts,
                    sums.data() + i * parts});
-  variant.dot({w.data, w.dtype, w.rows, row_bytes(w.dtype, w.ld), w.first / 32, used},
-              {m, {parts, bytes.data(), offsets.data(), scales.data(), sums.data()}, y.data(), w.rows});
+  const RoundedRows rounded{parts, bytes.data(), offsets.data(), scales.data(), sums.data()};
+  const std::int64_t row = row_bytes(w.dtype, w.ld);
+  if (way == Way::rows) {
+    variant.dot({w.data, w.dtype, w.rows, row, w.first / 32, used}, {m, rounded, y.data(), w.rows});
+    return y;
+  }
+  std::vector<std::byte> memory(variant.panels.bytes(parts / 8));
+  for (std::int64_t r = 0; r < w.rows; r += variant.panels.rows)
+    variant.panels.dot(
+        {w.data + r * row, w.dtype, std::min(variant.panels.rows, w.rows - r), row, w.first / 32, used},
+        {m, rounded, y.data() + r, w.rows}, memory.data());
   return y;
 }
 
@@ -131,6 +141,27 @@ TEST(QuantRows, BitsDependNeitherOnThreadsNorOnTheBatch) {
   }
 }
 
+// Rows that fill a panel and rows that do not; columns that begin and end inside blocks.
+TEST(QuantRows, PanelsHaveTheSameBits) {
+  for (const Dtype dtype : kFormats)
+    for (const std::int64_t rows : {1, 8, 19, 32})
+      for (const auto& [first, cols] : {std::pair<std::int64_t, std::int64_t>{0, 512}, {0, 800}, {96, 416}, {17, 300}}) {
+        const std::int64_t values = block_shape(dtype).values, before = first % values;
+        const std::int64_t ld = (before + cols + values - 1) / values * values;
+        const std::vector<std::byte> w = random_blocks(dtype, rows, ld, 9);
+        const QuantWeight weight{w.data(), dtype, rows, cols, before, ld};
+        for (const std::int64_t m : {1, 6, 15}) {
+          const std::vector<float> x = random_floats(m * cols, 10);
+          for (const QuantVariant* variant : all_variants()) {
+            if (variant->panels.dot == nullptr) continue;
+            ASSERT_TRUE(same_bits(by_variant(*variant, m, weight, x.data(), cols, Way::rows),
+                                  by_variant(*variant, m, weight, x.data(), cols, Way::panels)))
+                << variant->name << " " << to_string(dtype) << " " << rows << " x " << cols << " m " << m;
+          }
+        }
+      }
+}
+
 // The largest integers of both sides: nothing saturates on the way.
 TEST(QuantRows, TheLargestIntegersDoNotOverflow) {
   const std::int64_t cols = 256;
@@ -153,12 +184,18 @@ TEST(QuantRows, TheLargestIntegersDoNotOverflow) {
         if (dtype == Dtype::q6_k) std::memset(at + 192, 0x80, 16);
       }
       const std::vector<float> x(num(cols), 127.0f * static_cast<float>(sign));
-      const QuantWeight weight{w.data(), dtype, 1, cols, 0, cols};
-      double exact = 0;
-      quant_matmul_naive(1, weight, x.data(), cols, &exact, 1);
+      const std::vector<std::byte> one_row = w;  // and three like it: rows are made several at a time
+      for (int row = 0; row < 3; ++row) w.insert(w.end(), one_row.begin(), one_row.end());
+      const QuantWeight weight{w.data(), dtype, 4, cols, 0, cols};
+      double exact_rows[4] = {};
+      quant_matmul_naive(1, weight, x.data(), cols, exact_rows, 4);
+      const double exact = exact_rows[3];
       for (const QuantVariant* variant : all_variants())
-        EXPECT_NEAR(by_variant(*variant, 1, weight, x.data(), cols)[0], exact, 1e-5 * std::abs(exact) + 1e-9)
-            << variant->name << " " << to_string(dtype);
+        for (const Way way : {Way::rows, Way::panels}) {
+          if (way == Way::panels && variant->panels.dot == nullptr) continue;
+          EXPECT_NEAR(by_variant(*variant, 1, weight, x.data(), cols, way)[3], exact, 1e-5 * std::abs(exact) + 1e-9)
+              << variant->name << " " << to_string(dtype);
+        }
     }
 }
 
