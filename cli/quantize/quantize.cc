@@ -8,8 +8,9 @@
 
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/names.h"
-#include "weft/llm/model/quantise_model.h"
+#include "weft/llm/quantise/quantise_model.h"
 
 #include "cli/command.h"
 #include "cli/out_file.h"
@@ -20,22 +21,31 @@ namespace quantize {
 namespace {
 
 struct Flags {
-  std::string model, type = "q8_0", out;
+  std::string model, type = "q8_0", calibrate, out;
   int threads = 0;
   bool json = false;
 };
 
-Dtype parse_type(const std::string& type) {
-  constexpr Names<Dtype, 4> kTypes{
-      {{Dtype::q8_0, "q8_0"}, {Dtype::q4_0, "q4_0"}, {Dtype::q4_k, "q4_k"}, {Dtype::q6_k, "q6_k"}}};
-  return parse_name(kTypes, "type", type);
+// The dtypes by their names, and the mix of two of them.
+enum class Type { q8_0, q4_0, q4_k, q6_k, q4_k_m };
+
+QuantiseOptions options_of(const std::string& type) {
+  constexpr Names<Type, 5> kTypes{{{Type::q8_0, "q8_0"},
+                                   {Type::q4_0, "q4_0"},
+                                   {Type::q4_k, "q4_k"},
+                                   {Type::q6_k, "q6_k"},
+                                   {Type::q4_k_m, "q4_k_m"}}};
+  constexpr Dtype kDtypes[] = {Dtype::q8_0, Dtype::q4_0, Dtype::q4_k, Dtype::q6_k, Dtype::q4_k};
+  const Type asked = parse_name(kTypes, "type", type);
+  return {.type = kDtypes[at(asked)], .mix = asked == Type::q4_k_m ? BitMix::more : BitMix::even};
 }
 
 int run(const Flags& flags) {
   QuantiseReport report;
   {
     Progress progress(Progress::Who::speaks);
-    QuantiseOptions options{.type = parse_type(flags.type), .threads = flags.threads};
+    QuantiseOptions options = options_of(flags.type);
+    options.calibrate = flags.calibrate, options.threads = flags.threads;
     if (flags.threads < 0 || flags.threads > 4096) bad_input("--threads is {}; use 1 to 4096", flags.threads);
     if (flags.threads == 0) options.threads = std::max(1, static_cast<int>(usable_cores()));
     options.progress = [&](std::int64_t done, std::int64_t of) { progress.show("tensors", done, of); };
@@ -47,6 +57,7 @@ int run(const Flags& flags) {
                                               {"tensors", report.tensors},
                                               {"bytes_read", report.bytes_read},
                                               {"bytes_written", report.bytes_written},
+                                              {"bits_per_weight", report.bits_per_weight},
                                               {"has_tokenizer", report.has_tokenizer}}
                            .dump());
     return 0;
@@ -54,8 +65,9 @@ int run(const Flags& flags) {
   std::string types;
   for (const auto& [type, count] : report.tensors)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  fmt::print("{}: {:.1f} MB of tensors from {:.1f} MB ({})\n", flags.out,
-             1e-6 * static_cast<double>(report.bytes_written), 1e-6 * static_cast<double>(report.bytes_read), types);
+  fmt::print("{}: {:.1f} MB of tensors from {:.1f} MB ({}), {:.2f} bits per weight\n", flags.out,
+             1e-6 * static_cast<double>(report.bytes_written), 1e-6 * static_cast<double>(report.bytes_read), types,
+             report.bits_per_weight);
   if (!report.has_tokenizer)
     fmt::print("  its tokenizer is none that llama.cpp has lists for: Weft reads texts, it does not\n");
   fmt::print("  try it: weft generate --model {} --prompt 'Once'\n", flags.out);
@@ -71,12 +83,21 @@ void add_quantize(CLI::App& app, Run* chosen) {
   command->add_option("model", flags->model, "the model's folder, with config.json and safetensors")
       ->type_name("DIR")
       ->required();
-  command->add_option("--type", flags->type, "q8_0 (8.5 bits), q6_k (6.6), q4_k (4.5) or q4_0 (4.5)")
+  command
+      ->add_option(
+          "--type", flags->type,
+          "q8_0 (8.5 bits), q6_k (6.6), q4_k_m (q4_k, with q6_k where it helps most), q4_k (4.5) or q4_0 (4.5)")
       ->capture_default_str();
+  command
+      ->add_option("--calibrate", flags->calibrate,
+                   "round weights so that products stay near on this text: slower, and more of the model is kept")
+      ->type_name("TEXT");
   add_out_file(*command, "--out", &flags->out, "the file to write")->required();
   command->add_option("--threads", flags->threads, "threads (all cores)");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
-  command->footer("Example:\n  weft quantize models/weft-16 --type q4_k --out weft-16-q4_k.gguf");
+  command->footer(
+      "Example:\n  weft quantize models/weft-16 --type q4_k --out weft-16-q4_k.gguf\n"
+      "  weft quantize models/weft-16 --type q4_k_m --calibrate models/weft-16/calibration.txt --out weft-16.gguf");
   command->callback([=] { *chosen = [flags] { return quantize::run(*flags); }; });
 }
 

@@ -33,11 +33,31 @@ TEST(QuantizeCommand, WritesAFileThatGeneratesText) {
   std::remove(file.c_str());
 }
 
+TEST(QuantizeCommand, CalibratesAMix) {
+  const std::string file = ::testing::TempDir() + "/weft_16_mix.gguf", text = ::testing::TempDir() + "/weft_16_few.txt";
+  std::filesystem::copy_file(kQuantised + "/prompt.txt", text, std::filesystem::copy_options::overwrite_existing);
+  const Ended short_text =
+      weft({"quantize", kQuantised, "--type", "q4_k_m", "--calibrate", text, "--out", file, "--json"});
+  EXPECT_EQ(short_text.code, 2) << "not one window";
+  EXPECT_FALSE(std::filesystem::exists(file));
+  const Ended made = weft({"quantize", kQuantised, "--type", "q4_k_m", "--calibrate", kQuantised + "/calibration.txt",
+                           "--out", file, "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const nlohmann::json report = nlohmann::json::parse(made.out);
+  EXPECT_EQ(report["type"], "q4_k_m");
+  EXPECT_EQ(report["tensors"]["q6_k"], 17);
+  EXPECT_GT(report["bits_per_weight"].get<double>(), 4.8);
+  EXPECT_LT(report["bits_per_weight"].get<double>(), 5.4);
+  std::remove(file.c_str());
+  std::remove(text.c_str());
+}
+
 TEST(QuantizeCommand, RefusesInASentence) {
   const std::string file = ::testing::TempDir() + "/weft_none.gguf";
   const Ended type = weft({"quantize", kQuantised, "--type", "q3_k", "--out", file});
   EXPECT_EQ(type.code, 2);
-  EXPECT_NE(type.err.find("unknown type \"q3_k\"; use one of q8_0, q4_0, q4_k, q6_k"), std::string::npos) << type.err;
+  EXPECT_NE(type.err.find("unknown type \"q3_k\"; use one of q8_0, q4_0, q4_k, q6_k, q4_k_m"), std::string::npos)
+      << type.err;
   const Ended model = weft({"quantize", "/no/such/model", "--out", file});
   EXPECT_EQ(model.code, 2);
   EXPECT_NE(model.err.find("/no/such/model"), std::string::npos);

@@ -15,8 +15,8 @@ namespace weft {
 namespace {
 
 // Rows of x up to which w is read in one go, each thread its own stretch; beyond, threads take tiles of rows of w that
-// stay in the second-level cache while all rows of x pass by, four of them in the first. With kPanelFrom rows it pays to
-// unpack a tile into a panel.
+// stay in the second-level cache while all rows of x pass by, four of them in the first. With kPanelFrom rows it pays
+// to unpack a tile into a panel.
 constexpr std::int64_t kOnePass = 4, kTileRows = 64, kPanelFrom = 16;
 constexpr std::int64_t kWorthThreads = 1 << 15;  // values to round; waking a thread takes as long as rounding these
 
@@ -85,8 +85,8 @@ void some_rows(const QuantWeight& w, const QuantVectors& all, std::int64_t begin
   if (count <= 0) return;
   const std::int64_t bytes = row_bytes(w.dtype, w.ld), m = all.m, ldy = all.ldy;
   float* y = all.y;
-  const QuantRows rows{w.data + begin * bytes, w.dtype, count, bytes, w.first / kPart,
-                       (w.first + w.cols + kPart - 1) / kPart};
+  const QuantRows rows{
+      w.data + begin * bytes, w.dtype, count, bytes, w.first / kPart, (w.first + w.cols + kPart - 1) / kPart};
   const QuantVectors vectors{m, all.x, y + begin, ldy};
   if (by == By::panel) {
     thread_local KeptMemory memory;

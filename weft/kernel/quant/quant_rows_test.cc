@@ -53,9 +53,8 @@ std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const
   }
   std::vector<std::byte> memory(variant.panels.bytes(parts / 8));
   for (std::int64_t r = 0; r < w.rows; r += variant.panels.rows)
-    variant.panels.dot(
-        {w.data + r * row, w.dtype, std::min(variant.panels.rows, w.rows - r), row, w.first / 32, used},
-        {m, rounded, y.data() + r, w.rows}, memory.data());
+    variant.panels.dot({w.data + r * row, w.dtype, std::min(variant.panels.rows, w.rows - r), row, w.first / 32, used},
+                       {m, rounded, y.data() + r, w.rows}, memory.data());
   return y;
 }
 
@@ -145,7 +144,8 @@ TEST(QuantRows, BitsDependNeitherOnThreadsNorOnTheBatch) {
 TEST(QuantRows, PanelsHaveTheSameBits) {
   for (const Dtype dtype : kFormats)
     for (const std::int64_t rows : {1, 8, 19, 32})
-      for (const auto& [first, cols] : {std::pair<std::int64_t, std::int64_t>{0, 512}, {0, 800}, {96, 416}, {17, 300}}) {
+      for (const auto& [first, cols] :
+           {std::pair<std::int64_t, std::int64_t>{0, 512}, {0, 800}, {96, 416}, {17, 300}}) {
         const std::int64_t values = block_shape(dtype).values, before = first % values;
         const std::int64_t ld = (before + cols + values - 1) / values * values;
         const std::vector<std::byte> w = random_blocks(dtype, rows, ld, 9);

@@ -48,8 +48,8 @@ struct QuantVectors {
 
 // Many rows of x by a few rows of w, the same bits as by dot. Null where a variant has none.
 struct QuantPanels {
-  std::int64_t rows = 0;                                                      // of w, at most
-  std::size_t (*bytes)(std::int64_t steps) = nullptr;                         // of memory, 64-byte aligned
+  std::int64_t rows = 0;                               // of w, at most
+  std::size_t (*bytes)(std::int64_t steps) = nullptr;  // of memory, 64-byte aligned
   void (*dot)(const QuantRows& rows, const QuantVectors& vectors, std::byte* memory) = nullptr;
 };
 

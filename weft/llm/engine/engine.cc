@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -188,6 +189,7 @@ Engine::~Engine() = default;
 
 void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(modes); }
 std::span<const BlockMode> Engine::modes() const { return state_->modes; }
+void Engine::watch_products(ProductWatch watch) { state_->watch = std::move(watch); }
 const Model& Engine::model() const { return state_->model; }
 std::int64_t Engine::rows() const { return state_->rows; }
 const EngineOptions& Engine::options() const { return state_->options; }

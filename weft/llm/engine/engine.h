@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -61,6 +62,9 @@ struct EngineTraffic {
 // The bytes of all ranks together; the rest is this rank's. Collective.
 EngineTraffic with_all_bytes(World& world, EngineTraffic traffic);
 
+// A product that is about to be made: the model's weight, and its input, (rows, weight.cols) with ld.
+using ProductWatch = std::function<void(const Weight& weight, const float* x, std::int64_t rows, std::int64_t ld)>;
+
 class Engine {
  public:
   // Collective: compiles the ops. The model outlives the engine. Throws bad_input where the model is another rank's, or
@@ -101,6 +105,9 @@ class Engine {
   std::vector<int> greedy(std::span<const int> rows);    // the largest logit's token, the smallest id of several
   // One target for every row of the last forward; -1: this row is not asked for, and its score is {0, 0, false}.
   std::vector<TokenScore> score(std::span<const int> targets);
+
+  // Called before every product of a block and of the head, on this rank; empty: no more. For calibration and tests.
+  void watch_products(ProductWatch watch);
 
   const Model& model() const;
   const EngineOptions& options() const;  // as given, what was left to the engine filled in

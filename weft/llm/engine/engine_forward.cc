@@ -41,6 +41,7 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
 
 void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
   if (weight.empty()) return;
+  if (watch) watch(weight, x, rows, weight.cols);
   Linear linear = linear_of(weight, bias);
   linear.activations = options.activations;
   matmul(threads, rows, linear, x, weight.cols, y, ldy);
@@ -158,6 +159,7 @@ const float* Engine::State::reduce(Projection projection, std::int64_t block, co
     in.bias = both.empty() ? nullptr : both.data();
     in.addend = kept.data();
   }
+  if (watch) watch(weight, in.x, rows, of_attention ? shard().attention_width : shard().mlp_width);
   const std::int64_t start = now_ns();
   const float* y = reduction(projection, modes[at(block)].wire, weight.dtype, rows).run(in, rows);
   traffic.block_op_s += seconds_since(start);

@@ -68,6 +68,7 @@ void Engine::State::head_logits(std::span<const int> of) {
     std::copy_n(hidden.data() + of[at(i)] * n, n, picked.data() + i * n);
   }
   if (head.empty()) return;
+  if (watch) watch(head, picked.data(), std::ssize(of), n);
   matmul(threads, std::ssize(of), {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld},
          picked.data(), head.cols, logits.data(), shard().vocab_width);
   finish_logits(std::ssize(of));

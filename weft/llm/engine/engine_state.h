@@ -124,6 +124,7 @@ struct Engine::State {
   std::unique_ptr<Op> squares_few, squares_many;  // all_gather of `squares`, where they are needed
 
   EngineTraffic traffic;
+  ProductWatch watch;  // may be empty
 };
 
 }  // namespace weft

@@ -16,8 +16,8 @@
 #include "weft/io/tensor/write_gguf.h"
 #include "weft/llm/engine/engine.h"
 #include "weft/llm/engine/golden_test.h"
-#include "weft/llm/model/quantise_model.h"
 #include "weft/llm/model/tensor_names.h"
+#include "weft/llm/quantise/quantise_model.h"
 #include "weft/world/world.h"
 
 namespace weft {
