@@ -134,11 +134,13 @@ def quality(weft):
     rounded = perplexity(model, "--activations bf16")
     rows.append(["bf16, activations bf16", "16.0", f"{rounded:.3f}", f"{100 * (rounded / plain - 1):+.3f} %"])
     weights = sum(p.stat().st_size for p in model.glob("*.safetensors")) / 2
-    for kind in ("q8_0", "q6_k", "q4_k", "q4_0"):
-        path = models.work / f"weft-16-{kind}.gguf"
-        weft.call(["weft", "quantize", model, "--type", kind, "--out", path])
+    text = ["--calibrate", model / "calibration.txt"]
+    for name, kind, words in (("q8_0", "q8_0", []), ("q6_k", "q6_k", []), ("q4_k", "q4_k", []), ("q4_k, calibrated", "q4_k", text),
+                              ("q4_k_m", "q4_k_m", []), ("q4_k_m, calibrated", "q4_k_m", text), ("q4_0", "q4_0", [])):
+        path = models.work / f"weft-16-{name.replace(', ', '-')}.gguf"
+        weft.call(["weft", "quantize", model, "--type", kind, *words, "--out", path])
         seen = perplexity(path)
-        rows.append([kind, f"{8 * path.stat().st_size / weights:.1f}", f"{seen:.3f}", f"{100 * (seen / plain - 1):+.2f} %"])
+        rows.append([name, f"{8 * path.stat().st_size / weights:.1f}", f"{seen:.3f}", f"{100 * (seen / plain - 1):+.2f} %"])
     return ["weights", "bits per weight:", "perplexity:", "change:"], rows
 
 
