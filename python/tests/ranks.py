@@ -1,6 +1,7 @@
 """Starts ranks as torchrun would, without its agent, which would end the survivors of a fault before they speak.
 
-A body is a function of bodies.py; each rank is a process that runs it by name. The test's own process serves the store.
+A body is a function of a module of bodies/; each rank is a process that runs it by name (body.py). The test's own
+process serves the store.
 """
 
 import os
@@ -30,7 +31,7 @@ def start(body, num_ranks, store, **env):
             "WEFT_CLUSTER": "default",
             **env,
         }
-        command = [sys.executable, str(HERE / "bodies.py"), body]
+        command = [sys.executable, str(HERE / "body.py"), body]
         ranks.append(subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     return ranks
 

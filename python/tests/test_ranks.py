@@ -1,4 +1,4 @@
-"""Runs the bodies of bodies.py as ranks, and what needs a view from outside: faults, launchers, the library itself."""
+"""Runs the bodies of bodies/ as ranks, and what needs a view from outside: faults, launchers, the library itself."""
 
 import os
 import pathlib

@@ -1,0 +1,116 @@
+"""Exchanges with counts at run time and embedding bags, against plain torch and gloo."""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+import weft
+
+from bodies.plain import counts_of, inputs, near, plain_bags, plain_exchange, refused
+
+
+def counted():
+    """Exchanges with counts at run time, values and gradients, against plain torch and gloo."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    for pattern in ("same", "some", "one", "none", "some"):
+        counts = counts_of(ranks, pattern)
+        send, receive = counts[me], [row[me] for row in counts]
+        for n, k, has_bias in [(6, 10, True), (512, 64, True), (512, 64, False)]:
+            x, w, bias = inputs(sum(send), k), inputs(n, k, seed=1), inputs(n, seed=2) if has_bias else None
+            mine, plain = ([t if t is None else t.clone().requires_grad_() for t in (x, w, bias)] for _ in range(2))
+            y = weft.linear_all_to_all(mine[0], mine[1], send, receive if n == 6 else None, bias=mine[2])
+            expected = plain_exchange(F.linear(*plain), send, receive)
+            assert y.shape == expected.shape
+            grad = inputs(*y.shape, seed=3)
+            y.backward(grad), expected.backward(grad)
+            if sum(map(sum, counts)) == 0:
+                continue
+            pairs = [(y, expected)] + [(a.grad, b.grad) for a, b in zip(mine, plain) if a is not None]
+            for i, (got, wanted) in enumerate(pairs):
+                if wanted.numel() > 0 and wanted.abs().max() > 0:
+                    near(got, wanted, f"linear_all_to_all {pattern} {n} {k}: {i}")
+        rows = inputs(sum(send), 3, 2)
+        moved = weft.all_to_all(rows, send=send)
+        assert torch.equal(moved.flatten(1), plain_exchange(rows.flatten(1), send, receive))
+        assert torch.equal(weft.all_to_all(moved, receive=torch.tensor(send)), rows), "and back"
+
+
+def bags():
+    """Pooled tables and their exchange, values and gradients, against plain torch and gloo."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    for tables_of, batch, mode in [([2] * ranks, 4, "sum"), ([r + 1 for r in range(ranks)], 32, "mean")]:
+        batch, generator = batch * ranks, torch.Generator().manual_seed(me)
+        sizes = [3 + 5 * t for t in range(tables_of[me])]
+        lengths = [torch.randint(0, 5, (batch,), generator=generator) for _ in sizes]
+        indices = [torch.randint(0, rows, (int(n.sum()),), generator=generator) for rows, n in zip(sizes, lengths)]
+        offsets = [n.cumsum(0) - n for n in lengths]
+        mine, plain = ([inputs(rows, 16, seed=t).requires_grad_() for t, rows in enumerate(sizes)] for _ in range(2))
+        y = weft.embedding_bag_all_to_all(mine, indices, offsets, mode=mode, tables_of=tables_of)
+        expected = plain_bags(plain, indices, offsets, mode, tables_of)
+        near(y, expected, f"bags {mode}")
+        grad = inputs(*y.shape, seed=9)
+        y.backward(grad), expected.backward(grad)
+        for t, (got, wanted) in enumerate(zip(mine, plain)):
+            near(got.grad, wanted.grad, f"bags {mode}: gradient of table {t}")
+    table = inputs(7, 8)
+    square = torch.randint(0, 7, (2 * ranks, 3))
+    near(
+        weft.embedding_bag_all_to_all([table], [square]),
+        plain_bags([table], [square.reshape(-1)], [torch.arange(0, 6 * ranks, 3)], "sum", [1] * ranks),
+        "bags of one size",
+    )
+
+
+def bad_counts():
+    """What one rank has wrong all ranks refuse, and go on."""
+    weft.init()
+    ranks, me = weft.size(), weft.rank()
+    x, w = torch.ones(2, 8), torch.ones(3, 8)
+    refused(lambda: weft.linear_all_to_all(x, w, [1 + me, 1]), "x of rank 1 has 2 rows, but 3 are to be sent")
+    refused(lambda: weft.linear_all_to_all(x, w, [1, 1], [1, 1 + me]), "rank 1 has 1 rows for rank 1, which expects 2")
+    refused(lambda: weft.linear_all_to_all(x, w, [2] * (me + 1)), "rank 0 gives 1 counts as send")
+    refused(lambda: weft.all_to_all(x, send=[3, -1] if me else [1, 1]), "rank 1 has -1 among the counts of send")
+    refused(lambda: torch.ops.weft.all_to_all_counts(x, [], [], ""), "nobody says how many rows go from rank 0")
+    refused(lambda: weft.linear_all_to_all(x.double(), w, [1, 1]), "not float32")
+    refused(lambda: weft.linear_all_to_all(torch.ones(2, 2, 8), w, [1, 1]), "3 dimensions")
+    table, indices = torch.ones(4, 8), torch.zeros(2, 1, dtype=torch.int64)
+    bags = weft.embedding_bag_all_to_all
+    refused(lambda: bags([table], [indices + 9 * me]), "index 0" if me else "rank 1 refused its arguments")
+    said = "rank 0 has 1 tables, but tables_of says 2" if me else "rank 1 has 2 tables, but tables_of says 1"
+    refused(lambda: bags([table] * (1 + me), [indices] * (1 + me)), said)
+    refused(lambda: bags([torch.ones(4, 8 + me)], [indices]), "rank 1 has 9 columns and 2 samples, rank 0 8 and 2")
+    refused(lambda: bags([table], [indices[:1]]), "1 samples, which 2 ranks cannot share; pad to 2")
+    refused(lambda: bags([table], [indices.flatten()]), "without offsets give (batch, bag)")
+    refused(lambda: bags([table], [indices], mode="max"), "max")
+    refused(lambda: bags([table.double()], [indices]), "not float32")
+    refused(lambda: weft.explain(bags, x), "one way, fused")
+    assert torch.equal(weft.linear_all_to_all(x, w, [1, 1]), torch.full((2, 3), 8.0)), "all ranks are alive"
+    assert torch.equal(bags([table], [indices]), torch.ones(1, 8 * ranks))
+
+
+def counts_compiled():
+    """torch.compile traces exchanges and bags, forward and backward, in one piece."""
+    weft.init()
+    ranks = weft.size()
+    x, w = torch.randn(2 * ranks, 16), torch.randn(8, 16)
+    tables = [torch.randn(5, 4).requires_grad_() for _ in range(2)]
+    indices = [torch.randint(0, 5, (ranks, 3)) for _ in range(2)]
+
+    def both(rows):
+        moved = weft.linear_all_to_all(rows, w, [2] * ranks, [2] * ranks)
+        return moved.sum() + weft.embedding_bag_all_to_all(tables, indices).square().sum()
+
+    gradients = []
+    for call in (both, torch.compile(both, backend="aot_eager", fullgraph=True)):
+        leaf = x.clone().requires_grad_()
+        value = call(leaf)
+        value.backward()
+        gradients.append([value.detach().reshape(1), leaf.grad, *(table.grad for table in tables)])
+        for table in tables:
+            table.grad = None
+    for eager, compiled in zip(*gradients):
+        near(compiled, eager, "compiled")
