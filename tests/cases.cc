@@ -140,7 +140,7 @@ std::vector<Case> all_cases(int num_ranks) {
     for (const Producer& p : producers(shape, num_ranks)) add_spaces(&cases, p, mesh);
     // Given x, an op that could be written through a window copies it.
     const Producer written = window({.m = shape.m, .n = shape.n});
-    for (const Space& space : {keep(), reduce_scatter(mesh, "tp"), all_to_all(mesh, "tp")})
+    for (const Space& space : {keep(), reduce_scatter(mesh, "tp"), all_reduce(mesh, "tp"), all_to_all(mesh, "tp")})
       add(&cases, written, space, Route::automatic);
   }
   return cases;

@@ -67,7 +67,8 @@ bool same_bits(const Matrix& a, const Matrix& b) {
 // memory followed by the collective alone.
 std::string compare_with_copy(World& world) {
   const Mesh mesh = world.mesh({{"tp", world.size()}});
-  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_to_all, SpaceKind::keep}) {
+  for (const SpaceKind kind :
+       {SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all, SpaceKind::keep}) {
     Op op = world.compile(window({.m = kM, .n = kN}), space_of(kind, mesh));
     Op copied = world.compile(copy({.rows = kM, .cols = kN}), space_of(kind, mesh));
     Window window = world.window(op);
@@ -117,7 +118,8 @@ TEST(Window, SumIsThatOfEveryRoute) {
 }
 
 TEST(Window, OutputStaysReadableWhileTheNextIsWritten) {
-  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_to_all, SpaceKind::keep})
+  for (const SpaceKind kind :
+       {SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all, SpaceKind::keep})
     World::local(3, [&](World& world) {
       Op op = world.compile(window({.m = 48, .n = kN}), space_of(kind, world.mesh({{"tp", 3}})));
       Window window = world.window(op);
@@ -127,7 +129,8 @@ TEST(Window, OutputStaysReadableWhileTheNextIsWritten) {
         const Matrix y = op.output();
         std::fill_n(window.open(), 48 * kN, -1.0f);
         std::this_thread::sleep_for(1ms);
-        const float expected = static_cast<float>(kind == SpaceKind::reduce_scatter ? 3 * run : run);
+        const bool sums = kind == SpaceKind::reduce_scatter || kind == SpaceKind::all_reduce;
+        const float expected = static_cast<float>(sums ? 3 * run : run);
         for (const float value : y.values()) ASSERT_EQ(value, expected) << to_string(kind) << ", run " << run;
       }
     });
@@ -206,12 +209,51 @@ TEST(Window, RefusesRowsThatAreNoWholePagesAndSaysWhichAre) {
   const std::string said = refusal_to_open(4, 100, 256);  // 25 rows of 1 KB
   EXPECT_NE(said.find("rows 75 to 100, for rank 3, are bytes 76800 to 102400, and a page has 4096"), std::string::npos)
       << said;
-  EXPECT_NE(said.find("use m = 112 or n = 1024"), std::string::npos) << said;
+  EXPECT_NE(said.find("use m = 112 or n = 1024, or ld = 1024"), std::string::npos) << said;
   EXPECT_EQ(refusal_to_open(4, 112, 256), "did not throw");
   EXPECT_EQ(refusal_to_open(4, 100, 1024), "did not throw");
   const std::string ragged = refusal_to_open(3, 100, 1000);  // 34, 33 and 33 rows
   EXPECT_NE(ragged.find("use m = 384"), std::string::npos) << ragged;
   EXPECT_EQ(refusal_to_open(3, 384, 1000), "did not throw");
+}
+
+// 34, 33 and 33 rows, which are pages only because they lie 1024 floats apart. What lies between them is nobody's.
+TEST(Window, RowsThatAreNoWholePagesLieFartherApart) {
+  static constexpr std::int64_t kRows = 100, kCols = 1000;
+  World::local(3, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 3}});
+    for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_reduce}) {
+      const std::int64_t ld = window_ld(kRows, kCols, 3);
+      Op op = world.compile(window({.m = kRows, .n = kCols, .ld = ld}), space_of(kind, mesh));
+      Op copied = world.compile(copy({.rows = kRows, .cols = kCols}), space_of(kind, mesh));
+      Window window = world.window(op);
+      EXPECT_EQ(window.ld(), ld);
+      EXPECT_EQ(window.cols(), kCols);
+      for (int run = 0; run < 5; ++run) {
+        const auto mine = numbers(kRows * kCols, 10 * run + world.rank());
+        float* rows = window.open();
+        std::fill_n(rows, kRows * ld, -1e9f);
+        for (std::int64_t i = 0; i < kRows; ++i) std::copy_n(mine.data() + i * kCols, kCols, rows + i * ld);
+        op.run();
+        copied.run(mine.data());
+        ASSERT_TRUE(same_bits(op.output(), copied.output())) << op.plan().name << ", run " << run;
+        op.run(mine.data());
+        ASSERT_TRUE(same_bits(op.output(), copied.output())) << op.plan().name << " of a copy, run " << run;
+      }
+    }
+  });
+}
+
+TEST(Window, RefusesDistancesOfRowsThatCannotBe) {
+  const Mesh mesh({{"tp", 2}});
+  EXPECT_NE(refusal([&] {
+              build(window({.m = 64, .n = 64, .ld = 63}), reduce_scatter(mesh, "tp"));
+            }).find("cannot lie 63 floats apart; use ld = 64 or more"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              build(window({.m = 64, .n = 64, .ld = 128}), all_to_all(mesh, "tp"));
+            }).find("leave out ld, which is 128"),
+            std::string::npos);
 }
 
 TEST(Window, RefusesWhatCannotBeWritten) {

@@ -164,19 +164,26 @@ Plan choose(const Producer& p, const Space& space, const std::vector<Route>& fla
   return plan;
 }
 
-// A page is in one place: what must be on every rank, or must pass through others, is beyond a window.
+// A page is in one place: what must be on every rank as it is written, or must pass through others, is beyond a window.
 Plan build_window(const Producer& p, const Space& space) {
   const Route route = space.options.route;
-  const bool scatters = space.kind == SpaceKind::reduce_scatter;
-  if (!scatters && space.kind != SpaceKind::all_to_all)
-    bad_input("{} has no window: each of its rows goes to several ranks; use reduce_scatter, all_to_all or keep",
-              to_string(space.kind));
-  if (route != Route::automatic && route != Route::direct)
-    bad_input("a window stores every row at its owner; route {} cannot, use auto or direct", to_string(route));
-  if (space.options.wire != Dtype::f32)
-    bad_input("a window is written in f32, not {}; leave wire at f32", to_string(space.options.wire));
-  Plan plan = scatters ? build_window_reduce_scatter(p, space) : build_all_to_all(p, space);
-  plan.why = "direct: the only route of a window";
+  const bool sums = space.kind == SpaceKind::all_reduce;
+  if (!sums && space.kind != SpaceKind::reduce_scatter && space.kind != SpaceKind::all_to_all)
+    bad_input(
+        "{} has no window: each of its rows goes to several ranks; use reduce_scatter, all_reduce, all_to_all or keep",
+        to_string(space.kind));
+  if (space.kind == SpaceKind::all_to_all && p.ld != 0 && p.ld != p.n)
+    bad_input("rows of an all_to_all's window lie in outputs of {} columns; leave out ld, which is {}", p.n, p.ld);
+  const Route only = sums ? Route::two_shot : Route::direct;
+  if (route != Route::automatic && route != only)
+    bad_input("a window stores every row at its owner; route {} cannot, use auto or {}", to_string(route),
+              to_string(only));
+  if (space.options.wire != Dtype::f32 || (sums && sums_format(space) != Dtype::f32))
+    bad_input("a window is written in f32, not {}; leave wire and wire_sums at f32", to_string(space.options.wire));
+  Plan plan = space.kind == SpaceKind::all_to_all ? build_all_to_all(p, space)
+              : sums                              ? build_window_all_reduce(p, space)
+                                                  : build_window_reduce_scatter(p, space);
+  plan.why = fmt::format("{}: the only route of a window", to_string(only));
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // From a producer and an output space to a plan.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "weft/cluster/cluster.h"
@@ -20,6 +21,9 @@ std::vector<Route> gather_routes(const Space& space, const Cluster& cluster);
 // The plan of one group of the space's axis. Route `auto` prices every route on the cluster and says why it chose.
 // Throws bad_input where the producer and the space do not fit.
 Plan build(const Producer& producer, const Space& space, const Cluster& cluster = default_cluster());
+
+// The least distance of rows, in floats, with which each owner of a window's sums has whole pages (world/window.h).
+std::int64_t window_ld(std::int64_t num_rows, std::int64_t num_cols, int num_ranks);
 
 // The consumer's side: every rank's m rows of x are gathered, and the tiles of the gemm wait for the rows they read.
 Plan build(const Space& gather, const Producer& producer, const Cluster& cluster = default_cluster());

@@ -56,6 +56,23 @@ TEST(Build, EveryRouteIsProvedAtEveryShape) {
         }
 }
 
+// What peers write straight into is not a rank's own; what it sums up itself is.
+TEST(Build, OutputsAreOwnWhereOnlyTheirRankWritesThem) {
+  const auto is_own = [](SpaceKind kind, Route route) {
+    const Plan plan = build(gemm({.m = 16, .n = 8, .k = 3, .tile = {2, 4}}), by_route(kind, 4, route));
+    const Verdict verdict = verify(plan);
+    EXPECT_TRUE(verdict.ok());
+    return verdict.own_outputs == std::vector{plan.buffer("y")};
+  };
+  EXPECT_TRUE(is_own(SpaceKind::reduce_scatter, Route::ring));
+  EXPECT_TRUE(is_own(SpaceKind::reduce_scatter, Route::direct));
+  EXPECT_TRUE(is_own(SpaceKind::all_reduce, Route::one_shot));
+  EXPECT_FALSE(is_own(SpaceKind::all_reduce, Route::two_shot));
+  EXPECT_FALSE(is_own(SpaceKind::all_reduce, Route::ring));
+  EXPECT_FALSE(is_own(SpaceKind::all_gather, Route::direct));
+  EXPECT_FALSE(is_own(SpaceKind::all_to_all, Route::direct));
+}
+
 TEST(Build, GatheredRowsFeedAGemmAtEveryShape) {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (const Shape& s : kShapes)

@@ -89,6 +89,7 @@ Plan build_torus_all_reduce(Producer producer, const Space& space);  // where ra
 std::vector<int> torus_of(const Space& space);                       // its dimensions
 Plan build_all_gather(const Producer& producer, const Space& space, Route route);
 Plan build_window_reduce_scatter(const Producer& producer, const Space& space);
+Plan build_window_all_reduce(const Producer& producer, const Space& space);
 Plan build_all_to_all(const Producer& producer, const Space& space, Route route = Route::direct);
 Plan build_broadcast(const Producer& producer, const Space& space);
 Plan build_gather_first(const Producer& producer, const Space& space);  // route staged of the next

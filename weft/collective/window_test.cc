@@ -18,7 +18,8 @@ Space window_space(SpaceKind kind, int num_ranks, SpaceOptions options = {}) {
 TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (const std::int64_t m : {1, 3, 16, 23, 64})
-      for (const SpaceKind kind : {SpaceKind::keep, SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
+      for (const SpaceKind kind :
+           {SpaceKind::keep, SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all}) {
         const Plan plan = build(window({.m = m, .n = 1000}), window_space(kind, ranks));
         const Verdict verdict = verify(plan);
         EXPECT_TRUE(verdict.ok()) << plan.name << ", " << ranks << " ranks, m " << m << ": " << verdict.problems[0];
@@ -31,7 +32,7 @@ TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
 }
 
 TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
-  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_to_all}) {
+  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all}) {
     const Plan plan = build(window({.m = 64, .n = 64}), window_space(kind, 4));
     Plan broken = plan;
     for (Rule& rule : broken.rules)
@@ -44,13 +45,32 @@ TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
   }
 }
 
+TEST(WindowPlan, RowsLieSoFarApartThatOwnersHaveWholePages) {
+  EXPECT_EQ(window_ld(2048, 2048, 2), 2048) << "they have already";
+  EXPECT_EQ(window_ld(64, 64, 4), 64);
+  EXPECT_EQ(window_ld(100, 256, 4), 1024) << "25 rows each";
+  EXPECT_EQ(window_ld(64, 1000, 2), 1024);
+  EXPECT_EQ(window_ld(64, 1000, 1), 1008) << "64 rows of 16 floats more";
+  EXPECT_EQ(window_ld(7, 1030, 3), 2048) << "2 or 3 rows each";
+  for (const std::int64_t m : {1, 7, 24, 100, 129, 4096})
+    for (const std::int64_t n : {1, 100, 1024, 5000})
+      for (int ranks = 1; ranks <= 8; ++ranks) {
+        const std::int64_t ld = window_ld(m, n, ranks);
+        EXPECT_GE(ld, n);
+        for (int rank = 0; rank <= ranks; ++rank)
+          EXPECT_EQ(m * rank / ranks * ld % 1024, 0) << m << " x " << n << ", " << ranks << " ranks";
+      }
+}
+
 TEST(WindowPlan, RefusesWhatAPageCannotDo) {
   const Producer p = window({.m = 64, .n = 64});
   const auto said = [&](SpaceKind kind, SpaceOptions options = {}) {
     return refusal([&] { build(p, window_space(kind, 4, options)); });
   };
-  for (const SpaceKind kind : {SpaceKind::all_reduce, SpaceKind::all_gather, SpaceKind::broadcast})
-    EXPECT_NE(said(kind).find("use reduce_scatter, all_to_all or keep"), std::string::npos) << said(kind);
+  for (const SpaceKind kind : {SpaceKind::all_gather, SpaceKind::broadcast})
+    EXPECT_NE(said(kind).find("use reduce_scatter, all_reduce, all_to_all or keep"), std::string::npos) << said(kind);
+  for (const Route route : {Route::ring, Route::one_shot})
+    EXPECT_NE(said(SpaceKind::all_reduce, {.route = route}).find("cannot, use auto or two_shot"), std::string::npos);
   EXPECT_NE(said(SpaceKind::reduce_scatter, {.route = Route::ring}).find("route ring cannot"), std::string::npos);
   EXPECT_NE(said(SpaceKind::reduce_scatter, {.wire = Dtype::bf16}).find("in f32, not bf16"), std::string::npos);
   Producer biased = p;

@@ -14,6 +14,7 @@ struct Inputs {
   const float* x = nullptr;
   const bf16* narrow_x = nullptr;        // instead of x where the producer's is bf16
   const float* written = nullptr;        // window: the rows, of which those for this host are in place (x is null)
+  std::int64_t written_ld = 0;           // and how far apart they lie
   const void* w = nullptr;               // of the producer's weight dtype
   const float* addend = nullptr;         // (m, n), this rank's part of the sum before its tile is added
   const float* bias = nullptr;           // (n)
@@ -30,8 +31,9 @@ struct Counts {
 };
 
 struct Bindings {
-  std::vector<Inputs> producers;     // one for each producer of the plan
-  std::vector<const void*> buffers;  // one for each buffer; only those of role input are read
+  std::vector<Inputs> producers;  // one for each producer of the plan
+  // One for each buffer: inputs, and outputs that a run puts into the caller's memory (world/op.h); else null.
+  std::vector<const void*> buffers;
 };
 
 }  // namespace weft

@@ -100,6 +100,8 @@ Producer validated(Producer p, int num_ranks) {
     bad_input("{} takes no addend; use gemm, gemv or copy, or add it before", to_string(p.kind));
   if (p.kind == ProducerKind::window && (p.has_epilogue() || !p.n_of.empty()))
     bad_input("a window has no epilogue and one width on every rank; apply it to what is written, and give one n");
+  if (p.ld != 0 && p.ld < p.n)
+    bad_input("rows of {} columns cannot lie {} floats apart; use ld = {} or more", p.n, p.ld, p.n);
   p.tile[0] = std::min(p.tile[0], p.m);
   p.tile[1] = std::min(p.tile[1], p.n_of.empty() ? p.n : *std::max_element(p.n_of.begin(), p.n_of.end()));
   return p;
@@ -143,7 +145,7 @@ Producer copy(const CopyOptions& o) {
 Producer window(const WindowOptions& o) {
   Producer p;
   p.kind = ProducerKind::window;
-  p.m = o.m, p.n = o.n;
+  p.m = o.m, p.n = o.n, p.ld = o.ld;
   return p;
 }
 

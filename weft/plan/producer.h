@@ -38,6 +38,7 @@ struct Producer {
   Dtype output = Dtype::f32;                // of y: f32, or of a gemm and a copy bf16 too
   WeightLayout weights = WeightLayout::kn;  // how w of a gemm lies
   std::int64_t dim = 0;                     // embedding_bag
+  std::int64_t ld = 0;                      // window: floats from row to row, for build() alone; 0: n
   std::int64_t rows = 0;                    // embedding_bag: rows of each table
   Pooling pooling = Pooling::sum;
   // gemm, gemv, copy: a rank's tile is addend + (x times w), finished in f32 before any sum: part of making it, so
@@ -88,8 +89,9 @@ struct CopyOptions {
   Dtype dtype = Dtype::f32;  // of x and y: f32 or bf16
 };
 
+// Sums of a window may have rows that lie `ld` floats apart, so that each owner's are whole pages (window_ld()); 0: n.
 struct WindowOptions {
-  std::int64_t m = 0, n = 0;
+  std::int64_t m = 0, n = 0, ld = 0;
 };
 
 Producer gemm(const GemmOptions& options);

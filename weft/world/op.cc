@@ -80,6 +80,12 @@ void Op::run(const Inputs& inputs, const Counts& counts) { run(std::span(&inputs
 
 void Op::run(std::span<const Inputs> inputs, const Counts& counts) { state_->run(inputs, counts); }
 
+void Op::run(const Inputs& inputs, std::span<void* const> outputs, const Counts& counts) {
+  state_->run(std::span(&inputs, 1), counts, outputs);
+}
+
+bool Op::own_output(std::string_view name) const { return state_->is_own(state_->plan.buffer(name)); }
+
 void Op::run(std::span<const void* const> inputs) { state_->run(inputs, State::Return::when_inputs_may_change); }
 
 void Op::post(std::span<const void* const> inputs) { state_->run(inputs, State::Return::at_once); }
@@ -117,13 +123,40 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
   }
 }
 
-void Op::State::run(std::span<const Inputs> inputs, const Counts& counts) {
+bool Op::State::is_own(int buffer) const {
+  return std::find(own_outputs.begin(), own_outputs.end(), buffer) != own_outputs.end();
+}
+
+void Op::State::check(std::span<void* const> outputs) const {
+  std::size_t next = 0;
+  for (int b = 0; b < int_size(plan.buffers); ++b) {
+    if (plan.buffers[at(b)].role != Role::output) continue;
+    if (next < outputs.size() && outputs[next] != nullptr && !is_own(b))
+      bad_input("output \"{}\" of plan \"{}\" is written or read by other ranks; let it be the op's own memory",
+                plan.buffers[at(b)].name, plan.name);
+    ++next;
+  }
+  if (!outputs.empty() && next != outputs.size())
+    bad_input("plan \"{}\" has {} outputs, but the run gives memory for {}", plan.name, next, outputs.size());
+}
+
+// Where the run puts its outputs: the caller's memory, or null, which is the op's own.
+void Op::State::bind(std::span<void* const> outputs) {
+  std::size_t next = 0;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
+    if (plan.buffers[b].role == Role::output) bindings.buffers[b] = outputs.empty() ? nullptr : outputs[next++];
+}
+
+void Op::State::run(std::span<const Inputs> inputs, const Counts& counts, std::span<void* const> outputs) {
   check(inputs, counts);
+  check(outputs);
+  bind(outputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     bindings.producers[i] = inputs[i];
     if (!is_written(plan.producers[i], inputs[i])) continue;
     window->close();
     bindings.producers[i].written = window->rows_of_run();
+    bindings.producers[i].written_ld = window->ld;
   }
   if (window != nullptr) window->is_open = false;  // also where the run copies x, whatever was written
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)

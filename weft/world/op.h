@@ -50,6 +50,12 @@ class Op {
   void run(const Inputs& inputs, const Counts& counts = {});
   void run(std::span<const Inputs> inputs, const Counts& counts = {});  // plans of several producers
 
+  // The same, into memory of the caller's, which is written until output() has returned: one pointer for each output of
+  // the plan, in the order of Plan::outputs(); null: the op's own memory, as of a run without. Only where own_output().
+  void run(const Inputs& inputs, std::span<void* const> outputs, const Counts& counts = {});
+  // Whether no other rank writes or reads that output, as verify() found: then a run may put it anywhere.
+  bool own_output(std::string_view name) const;
+
   // Plans without a producer, as those of a reshard: one pointer for each input buffer of the plan, in its order; null
   // where this rank's is empty.
   void run(std::span<const void* const> inputs);

@@ -8,11 +8,12 @@ namespace {
 
 TEST(Proved, KnowsWhatWasAdded) {
   Proved proved(100);
-  EXPECT_FALSE(proved.has("a plan"));
-  proved.add("a plan");
-  proved.add("a plan");
-  EXPECT_TRUE(proved.has("a plan"));
-  EXPECT_FALSE(proved.has("another"));
+  EXPECT_EQ(proved.find("a plan"), nullptr);
+  proved.add("a plan", {1, 3});
+  proved.add("a plan", {1, 3});
+  ASSERT_NE(proved.find("a plan"), nullptr);
+  EXPECT_EQ(*proved.find("a plan"), (std::vector{1, 3})) << "and which outputs are its own";
+  EXPECT_EQ(proved.find("another"), nullptr);
   EXPECT_EQ(proved.bytes(), 6u) << "the same plan counts once";
 }
 
@@ -20,11 +21,11 @@ TEST(Proved, ForgetsWhenThereIsTooMuchAndKeepsTheLatest) {
   Proved proved(100);
   for (int i = 0; i < 1000; ++i) {
     const std::string plan = std::string(20, 'x') + std::to_string(i);
-    proved.add(plan);
-    EXPECT_TRUE(proved.has(plan));
+    proved.add(plan, {});
+    EXPECT_NE(proved.find(plan), nullptr);
     EXPECT_LE(proved.bytes(), 100u);
   }
-  EXPECT_FALSE(proved.has(std::string(20, 'x') + "0"));
+  EXPECT_EQ(proved.find(std::string(20, 'x') + "0"), nullptr);
 }
 
 }  // namespace

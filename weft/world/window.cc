@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/collective/build.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/local/memory.h"
 #include "weft/world/world_state.h"
@@ -21,18 +22,20 @@ bool is_window(const Plan& plan, const Action& action) {
 // The smallest multiple of `unit`, not below `size`.
 std::int64_t round_up(std::int64_t size, std::int64_t unit) { return ceil_div(size, unit) * unit; }
 
-// Which sizes would make whole pages of every rank's rows: more rows for this n, more columns for this m.
-std::string remedy(const Producer& p, std::int64_t num_ranks, std::int64_t page) {
+// Which sizes would make whole pages of every rank's rows: more rows for this n, more columns for this m; or, of sums,
+// rows that lie farther apart.
+std::string remedy(const Producer& p, int num_ranks, bool sums, std::int64_t page) {
   const std::int64_t floats = page / static_cast<std::int64_t>(sizeof(float));
   const std::int64_t m = round_up(p.m, num_ranks * (floats / std::gcd(floats, p.n)));
-  const std::string more_rows = fmt::format("use m = {}", m);
-  if (p.m % num_ranks != 0) return more_rows;
-  return fmt::format("{} or n = {}", more_rows, round_up(p.n, floats / std::gcd(floats, p.m / num_ranks)));
+  std::string said = fmt::format("use m = {}", m);
+  if (p.m % num_ranks == 0)
+    said += fmt::format(" or n = {}", round_up(p.n, floats / std::gcd(floats, p.m / num_ranks)));
+  return sums ? fmt::format("{}, or ld = {}", said, window_ld(p.m, p.n, num_ranks)) : said;
 }
 
-// One step's rows: where they lie in the window, and at which byte of which rank's segment.
+// One step's rows: where they lie in the window, `ld` floats apart, and at which byte of which rank's segment.
 struct Block {
-  std::int64_t row, rows;
+  std::int64_t row, rows, ld;
   int rank;
   std::size_t offset, bytes;
 };
@@ -45,27 +48,34 @@ Block block_of(const Plan& plan, const Program& program, const Action& action, c
   const Piece& to = targets[0];
   const BufferLayout& layout = memory.layouts[to.rank].buffers[to.buffer];
   const std::int64_t n = plan.producers[action.producer].columns(program.rank);
-  if (action.box.dims != 2 || action.box.size(1) != n || layout.dims != 2 || layout.shape[1] != n)
+  const bool whole = layout.dims == 2 && to.box.lo[1] == 0 &&
+                     (layout.shape[1] == n || (layout.shape[1] > n && layout.role == Role::internal));
+  if (action.box.dims != 2 || action.box.size(1) != n || !whole)
     bad_input("plan \"{}\" has no window: whole rows of {} columns lie in rows of {} at rank {}; stack by rows",
               plan.name, n, layout.dims == 2 ? layout.shape[1] : 0, to.rank);
   if (layout.dtype != Dtype::f32 || layout.block_rows > 0)
     bad_input("plan \"{}\" has no window: buffer \"{}\" is {} and {}; it must be f32, row by row", plan.name,
               plan.buffers[to.buffer].name, to_string(layout.dtype), layout.block_rows > 0 ? "packed" : "row by row");
   const std::int64_t rows = action.box.size(0);
-  return {action.box.lo[0], rows, to.rank, layout.offset + num(layout.element(to.box.lo)) * sizeof(float),
-          num(rows * n) * sizeof(float)};
+  const std::int64_t ld = layout.shape[1];
+  return {action.box.lo[0],
+          rows,
+          ld,
+          to.rank,
+          layout.offset + num(layout.element(to.box.lo)) * sizeof(float),
+          num(rows * ld) * sizeof(float)};
 }
 
-void check_pages(const Plan& plan, const Block& block, const Producer& p) {
+void check_pages(const Plan& plan, const Block& block, const Producer& p, bool sums) {
   const std::size_t page = page_bytes();
-  const std::size_t begin = num(block.row * p.n) * sizeof(float);
+  const std::size_t begin = num(block.row * block.ld) * sizeof(float);
   if (begin % page == 0 && block.bytes % page == 0 && block.offset % page == 0) return;
   bad_input(
       "a window of {} x {} floats cannot be shared out over {} ranks in whole pages: rows {} to {}, for rank {}, are "
       "bytes "
       "{} to {}, and a page has {}; {}",
       p.m, p.n, plan.num_ranks, block.row, block.row + block.rows, block.rank, begin, begin + block.bytes, page,
-      remedy(p, plan.num_ranks, static_cast<std::int64_t>(page)));
+      remedy(p, plan.num_ranks, sums, static_cast<std::int64_t>(page)));
 }
 
 }  // namespace
@@ -80,9 +90,11 @@ Window::State::State(Op::State& op_in) : op(&op_in) {
   for (const Action& action : program.actions) {
     if (!is_window(plan, action)) continue;
     const Producer& p = plan.producers[action.producer];
-    rows = p.m, cols = p.n;
-    check_pages(plan, block_of(plan, program, action, op->memory), p);
-    depth = std::max(depth, plan.buffers[program.targets(action)[0].buffer].depth);
+    const Block block = block_of(plan, program, action, op->memory);
+    const Buffer& target = plan.buffers[program.targets(action)[0].buffer];
+    rows = p.m, cols = p.n, ld = block.ld;
+    check_pages(plan, block, p, target.role == Role::internal);
+    depth = std::max(depth, target.depth);
     for (const Wait& wait : program.of(action))
       if (wait.lag < 1)
         bad_input("plan \"{}\" has no window: {} waits for its own run, which starts when the rows have been written",
@@ -95,7 +107,7 @@ Window::State::State(Op::State& op_in) : op(&op_in) {
 }
 
 void Window::State::map_rows(std::size_t copy) {
-  copies.push_back(reserve(num(rows * cols) * sizeof(float)));
+  copies.push_back(reserve(num(rows * ld) * sizeof(float)));
   for (const Action& action : program.actions) {
     if (!is_window(op->plan, action)) continue;
     const Block block = block_of(op->plan, program, action, op->memory);
@@ -103,7 +115,7 @@ void Window::State::map_rows(std::size_t copy) {
     if (!op->world->transport->reaches(op->memory.world_rank[to.rank])) continue;  // scratch, from which run() sends
     const BufferLayout& layout = op->memory.layouts[to.rank].buffers[to.buffer];
     const std::size_t at = copy % num(layout.depth) * layout.copy_bytes + block.offset;
-    map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * cols);
+    map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * ld);
   }
 }
 
@@ -195,6 +207,7 @@ Matrix Window::close() {
 
 std::int64_t Window::rows() const { return state_->rows; }
 std::int64_t Window::cols() const { return state_->cols; }
+std::int64_t Window::ld() const { return state_->ld; }
 
 Window World::window(Op& op) {
   if (state_->hooks != nullptr) bad_input("hooks see every store, but a window's are the caller's own; use run(x)");

@@ -10,12 +10,13 @@
 //
 // Rules
 //   - What can be written: the output of a producer `window`, whose space is keep, all_to_all (rows land in the
-//     owner's output itself) or reduce_scatter (rows land in one slot a source, which the owner sums in the order
-//     o + 1, ..., o, so that bits are those of any other route given the same rows). Rows of owners on other hosts are
-//     ordinary memory, which run() sends.
-//   - f32, row-major, n floats from row to row. Pages belong to one owner: the rows of each must begin and end on a
-//     page, so rows-of-an-owner * n * 4 is to be a multiple of the page size (4096). m a multiple of 1024 times the
-//     number of ranks always is; world.window(op) names the nearest m and n that are where these are not.
+//     owner's output itself), reduce_scatter (rows land in one slot a source, which the owner sums in the order
+//     o + 1, ..., o, so that bits are those of any other route given the same rows) or all_reduce (the same, and the
+//     owner stores the sums to everybody). Rows of owners on other hosts are ordinary memory, which run() sends.
+//   - f32, row-major, n floats from row to row, or ld of them where window({.m, .n, .ld}) says so (of sums alone).
+//     Pages belong to one owner: the rows of each must begin and end on a page, so rows-of-an-owner * ld * 4 is to be a
+//     multiple of the page size (4096). window_ld() (collective/build.h) is the least ld for which it is, of any m and
+//     n; world.window(op) names it, and the nearest m and n, where the rows are no whole pages.
 //   - Between open() and run() the caller may write, read back and write again; nobody looks. After run() it must not
 //     touch the rows until it has opened the window again.
 //   - open() returns once the owners have done with the rows of the run before. The address may differ from run to run
@@ -42,7 +43,8 @@ class Window {
   Matrix close();
 
   std::int64_t rows() const;
-  std::int64_t cols() const;  // also from row to row
+  std::int64_t cols() const;
+  std::int64_t ld() const;  // floats from row to row: cols(), unless the producer has one of its own
 
  private:
   friend class World;

@@ -279,16 +279,15 @@ Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
   const std::string text = to_json(plan);
-  if (state_->prove && !state_->proved.has(text)) {
-    require_runnable(plan, {state_->proof_budget});
-    state_->proved.add(text);
-  }
+  if (state_->prove && state_->proved.find(text) == nullptr)
+    state_->proved.add(text, require_runnable(plan, {state_->proof_budget}).own_outputs);
   const Signalling signalling = agree(*state_, text, group);
   const Expander expander(plan);
   auto op = std::make_unique<Op::State>();
   op->world = state_;
   op->plan = plan;
   op->rank = group.position;
+  if (const std::vector<int>* own = state_->proved.find(text); own != nullptr) op->own_outputs = *own;
   op->reads = inputs_read(plan, expander.program(group.position));
   op->bindings.producers.resize(plan.producers.size());
   op->bindings.buffers.resize(plan.buffers.size(), nullptr);

@@ -55,25 +55,29 @@ struct Op::State {
   std::unique_ptr<CpuExecutor> executor;
   int rank = 0;                           // of the plan
   std::vector<InputsRead> reads;          // of each producer
+  std::vector<int> own_outputs;           // as verify() says; none where nothing was proved
   Bindings bindings;                      // of the run under way; kept, so that a run allocates nothing
   Memory memory;                          // where all ranks of the plan are
   std::shared_ptr<Window::State> window;  // null until asked for
   std::int64_t due_ns = INT64_MAX;        // as the last look found it
 
   ~State();
-  void run(std::span<const Inputs> inputs, const Counts& counts);
+  void run(std::span<const Inputs> inputs, const Counts& counts, std::span<void* const> outputs = {});
   enum class Return { when_inputs_may_change, at_once };
   void run(std::span<const void* const> inputs, Return when);
   void start(const Counts& counts, Return when);
   void check(std::span<const Inputs> inputs, const Counts& counts) const;  // bad_input, with nothing changed
   bool limits_rows(std::size_t producer) const;
+  bool is_own(int buffer) const;
+  void check(std::span<void* const> outputs) const;
+  void bind(std::span<void* const> outputs);
   BufferView view(std::string_view buffer);
   Matrix read(std::string_view buffer);
 };
 
 struct Window::State {
   Op::State* op;  // null once it is gone
-  std::int64_t rows = 0, cols = 0;
+  std::int64_t rows = 0, cols = 0, ld = 0;
   std::vector<std::shared_ptr<void>> copies;  // run e writes through e % size
   Program program;                            // of this rank: its steps say what to wait for
   std::vector<std::uint32_t> totals;          // of its counters

@@ -3,6 +3,7 @@
 #include "weft/world/world.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
@@ -232,6 +233,66 @@ TEST(World, AnOpReportsWhatItSentAndShowsItsBuffers) {
     EXPECT_GT(op.sent().signals, 0);
     EXPECT_EQ(refusal([&] { op.buffer("nothing"); }),
               "plan \"" + op.plan().name + "\" has no readable buffer \"nothing\"");
+  });
+}
+
+// Into memory that begins anywhere, between guards; and into the op's own again.
+TEST(World, OutputsThatOnlyTheirRankWritesMayBeTheCallers) {
+  constexpr int kRanks = 3;
+  constexpr float kGuard = -7;
+  const auto spaces = [](const Mesh& mesh) {
+    return std::vector{reduce_scatter(mesh, "tp", {.route = Route::direct}),
+                       reduce_scatter(mesh, "tp", {.route = Route::ring}),
+                       all_reduce(mesh, "tp", {.route = Route::one_shot})};
+  };
+  World::local(kRanks, [&](World& world) {
+    for (const Space& space : spaces(world.mesh({{"tp", kRanks}}))) {
+      Op op = world.compile(gemm({.m = 30, .n = 21, .k = 5, .bias = true}), space);
+      ASSERT_TRUE(op.own_output("y")) << op.plan().name;
+      std::vector<float> x(30 * 5), w(5 * 21), bias(21, 0.5F);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i + num(world.rank())) % 7);
+      for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 5) - 2;
+      Inputs inputs;
+      inputs.x = x.data(), inputs.w = w.data(), inputs.bias = bias.data();
+      op.run(inputs);
+      const Matrix own = op.output();
+      const std::vector<float> expected(own.values().begin(), own.values().end());
+      for (int run = 0; run < 5; ++run) {
+        std::vector<float> given(expected.size() + 2, kGuard);
+        const std::array<void*, 1> outputs{given.data() + 1};
+        op.run(inputs, outputs);
+        const Matrix there = op.output();
+        EXPECT_EQ(there.data, given.data() + 1);
+        EXPECT_EQ(there.rows, own.rows);
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), given.begin() + 1)) << op.plan().name;
+        EXPECT_EQ(given.front(), kGuard);
+        EXPECT_EQ(given.back(), kGuard);
+        op.run(inputs);
+        EXPECT_EQ(op.output().data, own.data) << "and into its own again";
+      }
+    }
+  });
+}
+
+TEST(World, OutputsThatOthersWriteStayTheOps) {
+  World::local(2, [](World& world) {
+    const Mesh mesh = world.mesh({{"tp", 2}});
+    const std::vector<float> x(32, 1);
+    std::vector<float> given(64, 0);
+    Inputs inputs;
+    inputs.x = x.data();
+    const std::array<void*, 2> outputs{given.data(), nullptr};
+    Op op = world.compile(copy({.rows = 4, .cols = 8}), all_gather(mesh, "tp", {.route = Route::direct}));
+    EXPECT_FALSE(op.own_output("y"));
+    EXPECT_FALSE(op.own_output("nothing"));
+    EXPECT_EQ(refusal([&] { op.run(inputs, std::span(outputs).first(1)); }),
+              "output \"y\" of plan \"" + op.plan().name +
+                  "\" is written or read by other ranks; let it be the op's own memory");
+    EXPECT_EQ(refusal([&] { op.run(inputs, std::span(outputs).last(1)); }), "did not throw");
+    EXPECT_EQ(op.output().data[0], 1);
+    Op sum = world.compile(copy({.rows = 4, .cols = 8}), reduce_scatter(mesh, "tp"));
+    EXPECT_EQ(refusal([&] { sum.run(inputs, outputs); }),
+              "plan \"" + sum.plan().name + "\" has 1 outputs, but the run gives memory for 2");
   });
 }
 

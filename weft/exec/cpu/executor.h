@@ -60,7 +60,7 @@ class CpuExecutor {
   std::int64_t poll();
 
   std::uint64_t runs() const { return runs_; }  // started, from CpuOptions::first_run on
-  std::byte* buffer(int buffer) const;          // the copy of the latest run
+  const std::byte* buffer(int buffer) const;    // of the latest run: its copy, or the caller's memory
   const BufferLayout& layout(int buffer) const { return memory_.layouts[program_.rank].buffers[buffer]; }
   Sent sent() const;  // since the op was made
 

@@ -17,7 +17,7 @@ namespace weft {
 struct Place {
   std::int32_t rank = 0, buffer = 0;
   const BufferLayout* layout = nullptr;
-  std::byte* base = nullptr;  // of copy 0; null: the caller's memory
+  std::byte* base = nullptr;  // of copy 0, unless the run has memory of the caller's for the buffer; null: it has
   std::int64_t corner = 0;    // bytes from there to the first element
   std::int64_t ld = 0;
   Dtype dtype = Dtype::f32;
@@ -33,7 +33,8 @@ struct Place {
 
  private:
   const std::byte* first(const Bindings& bindings, std::uint64_t run) const {
-    if (base == nullptr) return static_cast<const std::byte*>(bindings.buffers[buffer]) + corner;
+    if (const void* given = bindings.buffers[buffer]; base == nullptr || given != nullptr)
+      return static_cast<const std::byte*>(given) + corner;
     const auto depth = static_cast<std::uint64_t>(layout->depth);
     return base + corner + (depth == 1 ? 0 : run % depth * layout->copy_bytes);
   }

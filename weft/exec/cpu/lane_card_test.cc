@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "weft/base/index.h"
 #include "weft/plan/plans_test.h"
 #include "weft/plan/small_plans_test.h"
 
@@ -32,6 +33,8 @@ TEST(LaneCard, EveryPlaceIsWhereTheLayoutHasIt) {
   for (const Plan& plan : testing_plans::all_plans(3)) {
     const Segments all(plan);
     const Program program = all.expander.program(2);
+    Bindings bindings;
+    bindings.buffers.resize(plan.buffers.size());
     std::vector<Place> places;
     places.reserve(most_pieces(program));
     for (const Action& action : program.actions)
@@ -43,11 +46,32 @@ TEST(LaneCard, EveryPlaceIsWhereTheLayoutHasIt) {
           const Piece& target = program.targets(action)[i];
           const Box part = lane_box(target.box, action.tile, lane);
           for (const std::uint32_t run : {0u, 1u, 4294967295u})
-            EXPECT_EQ(static_cast<const void*>(card.targets[i].strip({}, run).data),
+            EXPECT_EQ(static_cast<const void*>(card.targets[i].strip(bindings, run).data),
                       address(all.memory, target, part, run))
                 << plan.name;
         }
       }
+  }
+}
+
+TEST(LaneCard, AnOutputLiesWhereTheRunHasMemoryForIt) {
+  const Plan plan = testing::pair_plan();
+  const int y = plan.buffer("y");
+  const Segments all(plan);
+  const Program program = all.expander.program(1);
+  std::vector<float> given(4 * 8);
+  Bindings bindings;
+  bindings.buffers.resize(plan.buffers.size());
+  bindings.buffers[at(y)] = given.data();
+  const LaneCards kept(all.memory, program);
+  const Action& own = program.actions[1];
+  for (std::int64_t lane = 0; lane < own.lanes; ++lane) {
+    const Place& target = kept.at(1, lane).targets[0];
+    ASSERT_EQ(target.buffer, y);
+    const Box part = lane_box(program.targets(own)[0].box, own.tile, lane);
+    EXPECT_EQ(target.strip(bindings, 3).data, given.data() + part.lo[0] * 8 + part.lo[1]);
+    const Place& source = kept.at(1, lane).sources[0];
+    EXPECT_EQ(source.strip(bindings, 0).data, source.base + source.corner) << "the inbox is the op's own";
   }
 }
 

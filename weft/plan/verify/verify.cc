@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/plan/budget.h"
 #include "weft/plan/verify/model.h"
 
@@ -10,6 +11,19 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kBufferBytes = 160;  // kept of one buffer of one rank
+
+std::vector<int> own_outputs(const verifying::Model& model) {
+  const std::vector<Buffer>& buffers = model.plan->buffers;
+  std::vector<char> is_own(buffers.size());
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    is_own[b] = buffers[b].role == Role::output && buffers[b].packing.tile_rows == 0;
+  for (const verifying::VPiece& piece : model.pieces)
+    if (model.acts[at(piece.act)].rank != piece.rank) is_own[at(piece.buffer)] = 0;
+  std::vector<int> out;
+  for (int b = 0; b < int_size(buffers); ++b)
+    if (is_own[at(b)] != 0) out.push_back(b);
+  return out;
+}
 
 // Whether the verdict is final: a look at single tiles could not change it.
 bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* budget, Verdict* verdict) {
@@ -28,6 +42,7 @@ bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* bud
   verifying::check_leads(model);
   if (!verdict->ok()) return each_tile || model.certain;
   verifying::check_sums(model, order, seen);
+  if (verdict->ok()) verdict->own_outputs = own_outputs(model);
   return each_tile || verdict->ok();
 }
 
@@ -56,9 +71,10 @@ Verdict verify(const Plan& plan, const VerifyOptions& options) {
   return verdict;
 }
 
-void require_runnable(const Plan& plan, const VerifyOptions& options) {
-  const Verdict verdict = verify(plan, options);
+Verdict require_runnable(const Plan& plan, const VerifyOptions& options) {
+  Verdict verdict = verify(plan, options);
   if (!verdict.ok()) bad_input("plan \"{}\" is not runnable: {}", plan.name, verdict.problems.front());
+  return verdict;
 }
 
 }  // namespace weft

@@ -22,6 +22,9 @@ struct Verdict {
   std::int64_t tiles = 0;
   bool by_tile = false;  // the proof had to look at single tiles
   double budget = 0;     // what the proof took, of the usual budget (budget.h): work or memory, whichever is more
+  // Of a plan that is proved: the outputs that no rank writes or reads on another, as indices of its buffers. Nobody
+  // else knows where they lie, so a run may put them into the caller's memory.
+  std::vector<int> own_outputs;
 
   bool ok() const { return problems.empty(); }
 };
@@ -33,7 +36,7 @@ struct VerifyOptions {
 // Throws bad_input where a plan cannot be expanded, or not within its budget.
 Verdict verify(const Plan& plan, const VerifyOptions& options = {});
 
-// Throws bad_input "plan "x" is not runnable: ..." with the first problem.
-void require_runnable(const Plan& plan, const VerifyOptions& options = {});
+// Throws bad_input "plan "x" is not runnable: ..." with the first problem; returns the verdict where there is none.
+Verdict require_runnable(const Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace weft

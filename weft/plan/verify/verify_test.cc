@@ -34,6 +34,8 @@ TEST(Verify, ProvesTheSmallPlans) {
     EXPECT_TRUE(tiles.ok()) << tiles.problems.front();
     EXPECT_EQ(tiles.actions, ranges.tiles);
     EXPECT_NO_THROW(require_runnable(plan));
+    EXPECT_EQ(ranges.own_outputs, std::vector{1}) << "y, and not the inbox, which others write";
+    EXPECT_EQ(tiles.own_outputs, ranges.own_outputs);
   }
 }
 
@@ -185,6 +187,7 @@ void expect_refused(const Wrong& wrong) {
                      << fmt::format("{}", fmt::join(verdict.problems, "\n     "));
   EXPECT_FALSE(verify(written_out(wrong.plan, true)).ok()) << wrong.what;
   EXPECT_THROW(require_runnable(wrong.plan), Error) << wrong.what;
+  EXPECT_TRUE(verify(wrong.plan).own_outputs.empty()) << wrong.what;
 }
 
 TEST(Verify, RefusesWrongSignals) {
