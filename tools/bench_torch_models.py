@@ -2,8 +2,9 @@
 """Whole models under PyTorch, with Weft and with gloo: a DLRM's tables, and models/weft-16 in Hugging Face transformers.
 
 Starts torchrun itself, 2 ranks of a thread each. DLRM: both sides in turn in every round of one torchrun, one of them
-twice (A/A). transformers: one torchrun per backend and round, in turn, for a process has one backend. What the venv
-lacks (transformers) is left out and said. With --page FILE what stands between its marks is written anew.
+twice (A/A). transformers: one torchrun per way and round, in turn, for a process has one backend. Its ways: one rank
+of a thread and of two; cpu:gloo; cpu:weft; cpu:weft and weft.fuse(model); and the same without any collective, which
+writes nonsense and is the floor. What the venv lacks (transformers) is left out and said. With --page FILE what stands between its marks is written anew.
 
 usage: PYTHON tools/bench_torch_models.py [--rounds 5] [--only dlrm|transformers] [--json | --page FILE]
 """
@@ -112,20 +113,53 @@ def dlrm_child(which, rounds):
     dist.barrier()
 
 
-def transformers_child(backend):
+WAYS = {
+    "one": "one rank:",
+    "two threads": "of 2 threads:",
+    "gloo": "2, gloo:",
+    "weft": "cpu:weft:",
+    "fused": "weft.fuse:",
+    "floor": "no collectives:",
+}
+ALONE = "one", "two threads"
+
+
+def fuse(model, way):
+    """The floor has each rank's part of every product, and nothing moves."""
+    import weft
+    from weft import _fuse
+
+    if way == "floor":
+        import torch.nn.functional as F
+
+        def table(w, bias, world):
+            return lambda tokens: F.embedding(tokens % w.shape[0], w)
+
+        for style, (_, dim, equal) in _fuse._STYLES.items():
+            _fuse._STYLES[style] = (table if style.startswith("embedding") else _fuse._columns, dim, equal)
+    left = [line for line in weft.fuse(model) if not line.endswith(": fused")]
+    if left:
+        raise RuntimeError(f"weft.fuse left {left}")
+
+
+def transformers_child(way):
     import torch
     import torch.distributed as dist
     import transformers
 
-    if backend != "one":
+    if way in ALONE:
+        torch.set_num_threads(1 if way == "one" else 2)
+    else:
         import weft  # noqa: F401 (registers the backend)
 
-        dist.init_process_group(f"cpu:{backend}")
+        dist.init_process_group("cpu:gloo" if way == "gloo" else "cpu:weft")
     transformers.logging.set_verbosity_error()
     path = ROOT / "models" / "weft-16"
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    plan = {} if backend == "one" else {"tp_plan": "auto"}
+    plan = {} if way in ALONE else {"tp_plan": "auto"}
     model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, **plan).eval()
+    if way in ("fused", "floor"):
+        fuse(model, way)
     prompt = tokenizer((path / "prompt.txt").read_text(), return_tensors="pt").input_ids[:, :PROMPT]
     prompts, tokens = [], []
     with torch.no_grad():
@@ -140,10 +174,10 @@ def transformers_child(backend):
             out = model(torch.tensor([[made[-1]]]), past_key_values=out.past_key_values, use_cache=True)
             made.append(int(out.logits[0, -1].argmax()))
             tokens.append(time.perf_counter() - start)
-    if backend == "one" or dist.get_rank() == 0:
+    if way in ALONE or dist.get_rank() == 0:
         said = {"text": tokenizer.decode(made), "token_ms": 1e3 * statistics.median(tokens)}
         print(json.dumps(said | {"prompt_ms": 1e3 * statistics.median(prompts[1:]), "length": prompt.shape[1]}))
-    if backend != "one":
+    if way not in ALONE:
         dist.destroy_process_group()
 
 
@@ -161,11 +195,11 @@ def dlrm(rounds):
 
 def served(rounds):
     """Medians over rounds, and the text, which must be one."""
-    seen = {who: [] for who in ("gloo", "weft", "one")}
+    seen = {way: [] for way in WAYS}
     for _ in range(rounds):
-        for who, of in seen.items():
-            of.append(child(1 if who == "one" else 2, "--child", f"transformers {who}"))
-    texts = {run["text"] for runs in seen.values() for run in runs}
+        for way, of in seen.items():
+            of.append(child(1 if way in ALONE else 2, "--child", f"transformers {way}"))
+    texts = {run["text"] for way, runs in seen.items() for run in runs if way != "floor"}
     keys = ("token_ms", "prompt_ms", "length")
     medians = {who: {key: statistics.median(run[key] for run in runs) for key in keys} for who, runs in seen.items()}
     return medians | {"texts": sorted(texts)}
@@ -185,12 +219,12 @@ def figures(results):
     if "transformers" in results:
         seen = results["transformers"]
         rows = [
-            [what, *(f"{seen[who][key]:.1f}" for who in ("one", "gloo", "weft")), f"{seen['gloo'][key] / seen['weft'][key]:.2f}",
-             f"{seen['weft'][key] / seen['one'][key]:.2f}"]
+            [what, *(f"{seen[way][key]:.1f}" for way in WAYS), f"{seen['gloo'][key] / seen['fused'][key]:.2f}",
+             f"{seen['fused'][key] / seen['one'][key]:.2f}"]
             for what, key in (("one token", "token_ms"), (f"a prompt of {seen['one']['length']:.0f}", "prompt_ms"))
         ]
-        lines += [table_text(["transformers, weft-16", "one rank:", "2, gloo:", "2, Weft:", "gloo / Weft:", "Weft / one:"], rows), ""]
-        lines += [f"All three wrote {'the same text' if len(seen['texts']) == 1 else 'different texts'}.", ""]
+        lines += [table_text(["transformers, weft-16", *WAYS.values(), "gloo / fuse:", "fuse / one:"], rows), ""]
+        lines += [f"All wrote {'the same text' if len(seen['texts']) == 1 else 'different texts'}, but the last.", ""]
     return "\n".join(lines)
 
 
@@ -203,7 +237,7 @@ def main():
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        kind, what = options.child.split()
+        kind, what = options.child.split(" ", 1)
         return dlrm_child(what, options.rounds) if kind == "dlrm" else transformers_child(what)
     results = {}
     if options.only != "transformers":

@@ -133,6 +133,31 @@ Tensor by_owner(const Tensor& grad, const Sizes& tables_of, std::int64_t dim) {
   return out;
 }
 
+// Of one table: bags' gradients, `ld` floats from bag to bag.
+struct BagGradients {
+  const float* first;
+  std::int64_t ld, dim, batch;
+};
+
+Tensor dense_gradient(const BagGradients& bags, const Bags& of, Pooling pooling, std::int64_t rows) {
+  Tensor out = new_zeros({rows, bags.dim});
+  embedding_bag_backward(bags.first, bags.ld, of, pooling, bags.batch, static_cast<float*>(out.data_ptr()), bags.dim);
+  return out;
+}
+
+Tensor sparse_gradient(const BagGradients& bags, const Bags& of, Pooling pooling, std::int64_t indices) {
+  Tensor out = new_tensor({indices, bags.dim});
+  auto* to = static_cast<float*>(out.data_ptr());
+  for (std::int64_t b = 0; b < bags.batch; ++b) {
+    const float* const from = bags.first + b * bags.ld;
+    const std::int64_t size = of.offsets[b + 1] - of.offsets[b];
+    const float scale = pooling == Pooling::mean && size > 0 ? 1.0F / static_cast<float>(size) : 1.0F;
+    for (std::int64_t i = 0; i < size; ++i, to += bags.dim)
+      std::transform(from, from + bags.dim, to, [scale](float value) { return scale * value; });
+  }
+  return out;
+}
+
 }  // namespace
 
 Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
@@ -154,7 +179,8 @@ Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& cal
   return out;
 }
 
-std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call) {
+std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call,
+                                  TableGradient kind) {
   check_backward(group, grad, rows, call);
   const std::int64_t all = tables_before(call.tables_of, group.size()), own = call.tables_of[at(group.rank())];
   const std::int64_t dim = grad.size(1) / all, samples = grad.size(0), batch = samples * group.size();
@@ -166,11 +192,11 @@ std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes&
   const Tensor pooled = exchange(group, by_owner(grad, call.tables_of, dim), back);  // (batch * own, dim)
   std::vector<Tensor> grads;
   for (std::size_t t = 0; t < rows.size(); ++t) {
-    grads.push_back(new_zeros({rows[t], dim}));
-    auto* table = static_cast<float*>(grads.back().data_ptr());
-    embedding_bag_backward(static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim, own * dim,
-                           {whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])}, call.pooling, batch, table,
-                           dim);
+    const BagGradients bags{static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim,
+                            own * dim, dim, batch};
+    const Bags of{whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])};
+    grads.push_back(kind == TableGradient::dense ? dense_gradient(bags, of, call.pooling, rows[t])
+                                                 : sparse_gradient(bags, of, call.pooling, call.indices[t].numel()));
   }
   return grads;
 }

@@ -24,7 +24,11 @@ struct BagsCall {
 // all ranks.
 Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call);
 
-// Collective. The gradient of every table, (rows, dim), of `rows` rows each, from that of what pool() gave.
-std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call);
+// Collective. The gradient of every table, from that of what pool() gave; the tables have `rows` rows each.
+//   dense   (rows, dim)
+//   sparse  (indices, dim): what each index adds to its row, in the order of the indices
+enum class TableGradient { dense, sparse };
+std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call,
+                                  TableGradient kind);
 
 }  // namespace weft::torch_ops

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 
@@ -65,7 +66,8 @@ std::vector<Sizes> gather_numbers(Group& group, const Sizes& numbers) {
   const auto count = static_cast<std::int64_t>(numbers.size());
   const Tensor row = new_tensor({1, count});
   std::copy(numbers.begin(), numbers.end(), static_cast<float*>(row.data_ptr()));
-  const float* all = group.product({.call = Call::all_gather, .m = 1, .n = count})->run(row, {});
+  const auto product = group.product({.call = Call::all_gather, .m = 1, .n = count});
+  const auto* all = static_cast<const float*>(product->run(row, {}));
   std::vector<Sizes> out;
   for (int rank = 0; rank < group.size(); ++rank) {
     Sizes& of_rank = out.emplace_back();
@@ -103,17 +105,18 @@ Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call) {
   const std::int64_t n = operands.w ? operands.w->size(0) : x.size(1);
   const Parts parts =
       parts_of(gather_counts(group, x.size(0), call.send, call.receive), group.rank(), name_of(call.call));
-  Tensor out = new_tensor({total(parts.receive), n});
+  const Dtype type = type_of(x, "x", name_of(call.call));
+  Tensor out = new_tensor({total(parts.receive), n}, type);
   if (parts.room == 0) return out;
-  Shape shape{.call = call.call, .m = parts.room * group.size(), .n = n};
+  Shape shape{.call = call.call, .m = parts.room * group.size(), .n = n, .type = type};
   if (operands.w) shape.k = x.size(1), shape.bias = operands.bias.has_value();
   const auto product = group.product(shape);
   if (operands.w && product->choice().way == Way::fused) operands.w = dense(*operands.w);
-  const float* rows = product->exchange(dense(x), operands, parts.send);
-  auto* to = static_cast<float*>(out.data_ptr());
+  const auto* rows = static_cast<const std::byte*>(product->exchange(dense(x), operands, parts.send));
+  auto* to = static_cast<std::byte*>(out.data_ptr());
   for (const std::int64_t count : parts.receive) {
-    if (count > 0) std::memcpy(to, rows, num(count * n) * sizeof(float));
-    to += count * n, rows += parts.room * n;
+    if (count > 0) std::memcpy(to, rows, num(row_bytes(type, count * n)));
+    to += row_bytes(type, count * n), rows += row_bytes(type, parts.room * n);
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 
 #include "python/csrc/bags.h"
 #include "python/csrc/exchange.h"
@@ -74,13 +75,17 @@ std::int64_t size_of_group(std::string group) {
   return group_of(group).size();
 }
 
-std::string explain(std::string op, std::int64_t m, std::int64_t n, std::int64_t k, bool bias, std::string group) {
+std::string explain(std::string op, std::int64_t m, std::int64_t n, std::int64_t k, bool bias, std::string type,
+                    std::string group) {
   const auto lock = enter();
   Group& joined = group_of(group);
   const Call call = parse_call(op);
   if (call == Call::embedding_bag_all_to_all)
     bad_input("weft.explain prices products and collectives; {} has one way, fused", op);
-  return choose_way({call, m, n, k, bias}, joined.world(), joined.rates()).why;
+  const Shape shape{.call = call, .m = m, .n = n, .k = k, .bias = bias, .type = parse_dtype(type)};
+  if (shape.type != Dtype::f32 && shape.type != Dtype::bf16)
+    bad_input("weft.{} takes float32 and bfloat16, not {}", op, type);
+  return choose_way(shape, joined.world(), joined.rates(shape.type)).why;
 }
 
 std::string report(std::string group) {
@@ -112,7 +117,8 @@ void check_rows(Call call, const Tensor& x, std::int64_t ranks) {
 
 void check_linear(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias) {
   const char* op = name_of(call);
-  require_f32(w, "w", op);
+  const Dtype type = type_of(x, "x", op);
+  require_type(w, type, "w", op);
   if (w.dim() != 2) bad_input("weft.{}: w has {} dimensions; give (n, k), as torch.nn.Linear keeps it", op, w.dim());
   if (w.size(0) == 0) bad_input("weft.{}: w is empty; give at least one row", op);
   const std::int64_t k = x.size(x.dim() - 1);
@@ -120,7 +126,7 @@ void check_linear(Call call, const Tensor& x, const Tensor& w, const std::option
     bad_input("weft.{}: x has {} columns and w ({}, {}); w is (n, k), and k must be the same", op, k, w.size(0),
               w.size(1));
   if (!bias) return;
-  require_f32(*bias, "bias", op);
+  require_type(*bias, type, "bias", op);
   if (bias->dim() != 1 || bias->size(0) != w.size(0))
     bad_input("weft.{}: bias has {} elements and w {} rows; give one number per row of w", op, bias->numel(),
               w.size(0));
@@ -134,13 +140,16 @@ Sizes output_sizes(const Shape& shape, const Tensor& x, std::int64_t ranks) {
 }
 
 // The op's own memory as a tensor, which keeps it.
-Tensor alias_of(std::shared_ptr<Product> product, const float* y, const Sizes& sizes) {
+Tensor alias_of(std::shared_ptr<Product> product, const void* y, const Sizes& sizes) {
   const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);
-  return torch::stable::from_blob(const_cast<float*>(y), sizes, row_major(sizes), cpu,
-                                  torch::headeronly::ScalarType::Float, [product = std::move(product)](void*) mutable {
-                                    const auto lock = enter();
-                                    product.reset();
-                                  });
+  const bool narrow = product->shape().type == Dtype::bf16;
+  return torch::stable::from_blob(
+      const_cast<void*>(y), sizes, row_major(sizes), cpu,
+      narrow ? torch::headeronly::ScalarType::BFloat16 : torch::headeronly::ScalarType::Float,
+      [product = std::move(product)](void*) mutable {
+        const auto lock = enter();
+        product.reset();
+      });
 }
 
 // Of a fused product w lies as (n, k), row by row; torch's own takes it as it lies.
@@ -148,22 +157,22 @@ Tensor run(const Shape& shape, const Tensor& x, Operands operands, const std::st
   Group& joined = group_of(group);
   const auto product = joined.product(shape);
   const Tensor rows = dense(x);
-  const Tensor matrix = view_of(rows.data_ptr(), {shape.m, x.size(x.dim() - 1)}, {x.size(x.dim() - 1), 1});
+  const Tensor matrix = matrix_at(rows.data_ptr(), shape.m, x.size(x.dim() - 1), shape.type);
   if (operands.w && product->choice().way == Way::fused) operands.w = dense(*operands.w);
   for (auto* read : {&operands.bias, &operands.residual})
-    if (*read) *read = dense(**read);
+    if (*read) *read = widened(**read);
   const Sizes sizes = output_sizes(shape, x, joined.size());
   if (alias) return alias_of(product, product->run(matrix, operands), sizes);
-  Tensor out = new_tensor(sizes);
-  product->run_into(static_cast<float*>(out.data_ptr()), matrix, operands);
+  Tensor out = new_tensor(sizes, shape.type);
+  product->run_into(out.data_ptr(), matrix, operands);
   return out;
 }
 
 Shape checked(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, std::int64_t ranks) {
-  require_f32(x, "x", name_of(call));
+  const Dtype type = type_of(x, "x", name_of(call));
   check_rows(call, x, ranks);
   check_linear(call, x, w, bias);
-  return {call, rows_of(x), w.size(0), w.size(1), bias.has_value()};
+  return {.call = call, .m = rows_of(x), .n = w.size(0), .k = w.size(1), .bias = bias.has_value(), .type = type};
 }
 
 template <Call call>
@@ -187,7 +196,7 @@ Tensor linear_finished(std::string op, Tensor x, Tensor w, std::optional<Tensor>
   if (shape.wire != Dtype::f32 && call == Call::all_gather_linear)
     bad_input("weft.{} sends rows and no sums: wire is {}, use f32", op, wire);
   shape.residual = residual.has_value();
-  if (residual) require_f32(*residual, "residual", op.c_str());
+  if (residual) require_type(*residual, shape.type, "residual", op.c_str());
   if (residual && sizes_of(*residual) != output_sizes(shape, x, ranks))
     bad_input(
         "weft.{}: residual has {} elements in {} dimensions; give it the shape of the result, {} rows of {} columns",
@@ -203,9 +212,8 @@ std::tuple<Tensor, Tensor> all_gather_linear_rows(Tensor x, Tensor w, std::optio
   const Tensor y = run(shape, x, {w, bias, {}}, group, false);
   Sizes sizes = sizes_of(x);
   sizes.front() *= joined.size();
-  const Tensor rows = new_tensor(sizes);
-  std::memcpy(rows.data_ptr(), joined.product(shape)->gathered(),
-              static_cast<std::size_t>(rows.numel()) * sizeof(float));
+  const Tensor rows = new_tensor(sizes, shape.type);
+  std::memcpy(rows.data_ptr(), joined.product(shape)->gathered(), num(row_bytes(shape.type, rows.numel())));
   return {y, rows};
 }
 
@@ -213,13 +221,13 @@ template <Call call>
 Tensor alone(Tensor x, std::string group, bool alias) {
   const auto lock = enter();
   const std::int64_t ranks = group_of(group).size();
-  require_f32(x, "x", name_of(call));
+  const Dtype type = type_of(x, "x", name_of(call));
   check_rows(call, x, ranks);
-  return run({call, rows_of(x), x.size(x.dim() - 1), 0, false}, x, {}, group, alias);
+  return run({.call = call, .m = rows_of(x), .n = x.size(x.dim() - 1), .type = type}, x, {}, group, alias);
 }
 
 void check_exchanged(Call call, const Tensor& x) {
-  require_f32(x, "x", name_of(call));
+  type_of(x, "x", name_of(call));
   if (x.dim() != 2 || x.size(1) == 0)
     bad_input("weft.{}: x has {} dimensions; counts are of the rows of (m, k)", name_of(call), x.dim());
 }
@@ -229,7 +237,7 @@ Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes s
   Group& joined = group_of(group);
   check_exchanged(Call::linear_all_to_all, x);
   check_linear(Call::linear_all_to_all, x, w, bias);
-  if (bias) bias = dense(*bias);
+  if (bias) bias = widened(*bias);
   return exchange(joined, x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive)});
 }
 
@@ -246,18 +254,20 @@ BagsCall bags_call(std::vector<Tensor> indices, std::vector<Tensor> offsets, con
   return {std::move(indices), std::move(offsets), parse_pooling(mode), std::move(tables_of)};
 }
 
+// `sparse` is for the gradient, which is Python's.
 Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> indices, std::vector<Tensor> offsets,
-                                std::string mode, Sizes tables_of, std::string group) {
+                                std::string mode, Sizes tables_of, std::string group, bool /*sparse*/) {
   const auto lock = enter();
   return pool(group_of(group), tables, bags_call(std::move(indices), std::move(offsets), mode, std::move(tables_of)));
 }
 
 std::vector<Tensor> embedding_bag_all_to_all_backward(Tensor grad, std::vector<Tensor> indices,
                                                       std::vector<Tensor> offsets, Sizes rows, std::string mode,
-                                                      Sizes tables_of, std::string group) {
+                                                      Sizes tables_of, std::string group, bool sparse) {
   const auto lock = enter();
   return pool_backward(group_of(group), grad, rows,
-                       bags_call(std::move(indices), std::move(offsets), mode, std::move(tables_of)));
+                       bags_call(std::move(indices), std::move(offsets), mode, std::move(tables_of)),
+                       sparse ? TableGradient::sparse : TableGradient::dense);
 }
 
 Tensor run_own_plan(std::string plan, Tensor x, std::optional<Tensor> w, std::string group) {
@@ -274,7 +284,7 @@ STABLE_TORCH_LIBRARY(weft, m) {
   m.def("leave() -> ()");
   m.def("rank(str group) -> int");
   m.def("size(str group) -> int");
-  m.def("explain(str op, int m, int n, int k, bool bias, str group) -> str");
+  m.def("explain(str op, int m, int n, int k, bool bias, str type, str group) -> str");
   m.def("report(str group) -> str");
   m.def("memory_bytes(str group) -> int");
   m.def("linear_all_reduce(Tensor x, Tensor w, Tensor? bias, str group, bool alias=False) -> Tensor");
@@ -294,10 +304,10 @@ STABLE_TORCH_LIBRARY(weft, m) {
   m.def("all_to_all_counts(Tensor x, int[] send, int[] receive, str group) -> Tensor");
   m.def(
       "embedding_bag_all_to_all(Tensor[] tables, Tensor[] indices, Tensor[] offsets, str mode, int[] tables_of, "
-      "str group) -> Tensor");
+      "str group, bool sparse) -> Tensor");
   m.def(
       "embedding_bag_all_to_all_backward(Tensor grad, Tensor[] indices, Tensor[] offsets, int[] rows, str mode, "
-      "int[] tables_of, str group) -> Tensor[]");
+      "int[] tables_of, str group, bool sparse) -> Tensor[]");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(weft, CompositeExplicitAutograd, m) {

@@ -51,57 +51,70 @@ std::int64_t moved_columns(const Shape& shape) { return shape.call == Call::all_
 double torch_seconds(const Shape& shape, std::int64_t ranks, const Cluster& cluster, const Rates& rates) {
   const auto m = static_cast<double>(rows_made(shape, ranks)), n = static_cast<double>(shape.n),
              k = static_cast<double>(shape.k);
-  const double reading = 4 * (n * k + m * k) / cluster.read_bytes_per_s;
-  return kTorchCall + std::max(2 * m * n * k / rates.torch_flops, reading) + 4 * m * n / cluster.tile_bytes_per_s;
+  const auto bytes = static_cast<double>(size_of(shape.type));
+  const double reading = bytes * (n * k + m * k) / cluster.read_bytes_per_s;
+  return kTorchCall + std::max(2 * m * n * k / rates.torch_flops, reading) + bytes * m * n / cluster.tile_bytes_per_s;
 }
 
 double seconds_of(const Shape& shape, Way way, const World& world, const Rates& rates) {
   Cluster cluster = world.cluster(world.size());
   cluster.flops_per_s = rates.weft_flops;
-  const Plans plans = plans_of(shape, way, world);
-  double seconds = estimate(plans.first, cluster).seconds;
-  if (plans.second) seconds += estimate(*plans.second, cluster).seconds;
+  double seconds = estimate(plan_of(shape, way, world), cluster).seconds;
   if (way != Way::fused && has_product(shape.call)) seconds += torch_seconds(shape, world.size(), cluster, rates);
   return seconds;
 }
 
 }  // namespace
 
+Producer product_of(const Shape& shape) {
+  GemmOptions options{.m = shape.m,
+                      .n = shape.n,
+                      .k = shape.k,
+                      .weight = shape.type,
+                      .bias = shape.bias,
+                      .residual = shape.residual,
+                      .activation = shape.activation};
+  if (shape.type == Dtype::f32 || has_wide_rows(shape, Way::fused)) return gemv(options);
+  options.x = options.y = shape.type;
+  options.layout = WeightLayout::nk;
+  return gemm(options);
+}
+
 std::int64_t rows_made(const Shape& shape, std::int64_t ranks) {
   return shape.call == Call::all_gather_linear ? shape.m * ranks : shape.m;
 }
 
-Plans plans_of(const Shape& shape, Way way, const World& world) {
+Plan plan_of(const Shape& shape, Way way, const World& world) {
   const Mesh mesh = world.mesh({{kAxis, world.size()}});
   const Cluster cluster = world.cluster(world.size());
   const Space space = space_of(shape, mesh);
-  if (shape.call == Call::embedding_bag_all_to_all) return {build(bags_of(shape), space, cluster), {}};
-  if (way == Way::fused && has_product(shape.call))
-    return {build(gemv({.m = shape.m,
-                        .n = shape.n,
-                        .k = shape.k,
-                        .bias = shape.bias,
-                        .residual = shape.residual,
-                        .activation = shape.activation}),
-                  space, cluster),
-            {}};
-  if (way != Way::window) return {build(copy({.rows = shape.m, .cols = moved_columns(shape)}), space, cluster), {}};
+  if (shape.call == Call::embedding_bag_all_to_all) return build(bags_of(shape), space, cluster);
+  if (way == Way::fused && has_product(shape.call)) return build(product_of(shape), space, cluster);
+  if (way != Way::window)
+    return build(copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type}), space, cluster);
   const bool exchanges = shape.call == Call::linear_all_to_all;
-  const Space owners = exchanges ? space : reduce_scatter(mesh, kAxis);
-  Plans plans{build(window({.m = shape.m, .n = shape.n}), owners, cluster), {}};
-  if (shape.call == Call::linear_all_reduce)
-    plans.second = build(copy({.rows = shape.m / world.size(), .cols = shape.n}), all_gather(mesh, kAxis), cluster);
-  return plans;
+  const std::int64_t ld = exchanges ? 0 : window_ld(shape.m, shape.n, world.size());
+  return build(window({.m = shape.m, .n = shape.n, .ld = ld}), space, cluster);
 }
+
+namespace {
+
+// A window's rows are whole pages, or, of sums, lie farther apart until they are: by no more than a quarter.
+bool has_window(const Shape& shape, std::int64_t ranks) {
+  if (ranks == 1 || shape.wire != Dtype::f32 || shape.type != Dtype::f32) return false;
+  if (shape.call != Call::linear_all_to_all)
+    return window_ld(shape.m, shape.n, static_cast<int>(ranks)) <= shape.n + shape.n / 4;
+  const std::int64_t part = shape.m / ranks * shape.n * 4;
+  return shape.m % ranks == 0 && part % static_cast<std::int64_t>(page_bytes()) == 0;
+}
+
+}  // namespace
 
 std::vector<Way> ways_of(const Shape& shape, std::int64_t ranks, bool window_reaches) {
   if (!has_product(shape.call)) return {Way::fused};
   if (shape.call == Call::all_gather_linear) return {Way::after};
   std::vector<Way> ways{Way::fused, Way::after};
-  const std::int64_t part = shape.m / ranks * shape.n * 4;
-  if (ranks > 1 && window_reaches && shape.wire == Dtype::f32 && shape.m % ranks == 0 &&
-      part % static_cast<std::int64_t>(page_bytes()) == 0)
-    ways.push_back(Way::window);
+  if (window_reaches && has_window(shape, ranks)) ways.push_back(Way::window);
   return ways;
 }
 

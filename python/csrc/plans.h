@@ -1,7 +1,6 @@
 // The plans of a product and its collective for each way (product.h), and what they would cost.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "weft/plan/plan.h"
@@ -10,13 +9,11 @@
 
 namespace weft::torch_ops {
 
-struct Plans {
-  Plan first;
-  std::optional<Plan> second;  // an all_reduce through a window: the gather of the sums
-};
-
 // Of this world's ranks. Throws bad_input where the way does not serve the shape.
-Plans plans_of(const Shape& shape, Way way, const World& world);
+Plan plan_of(const Shape& shape, Way way, const World& world);
+
+// A fused product.
+Producer product_of(const Shape& shape);
 
 // Rows that torch makes: those of x, or of all ranks where they are gathered before.
 std::int64_t rows_made(const Shape& shape, std::int64_t ranks);

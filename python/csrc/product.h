@@ -1,7 +1,7 @@
 // One product and its collective, compiled for a shape: which way it takes, and the ops and the window that way needs.
 //
 //   fused    our own product; tiles leave as they are made
-//   window   torch's product writes through a window into its owners' memory; an all_reduce then gathers the sums
+//   window   torch's product writes through a window into its owners' memory
 //   after    torch's product, then the collective
 //
 // The choice is by price (price.h), which is the same on all ranks, since they agreed on the rates.
@@ -55,15 +55,19 @@ struct Shape {
   bool bias = false, residual = false;
   Activation activation = Activation::none;
   Dtype wire = Dtype::f32;  // of sums between ranks
+  Dtype type = Dtype::f32;  // of x, w and what the op gives: f32 or bf16; of bags f32
   Tables tables = {};
 
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
+// Whether the plan of a fused product in bf16 has x and y in f32, which are converted before and behind it.
+bool has_wide_rows(const Shape& shape, Way way);
+
 // Rows of what a rank gets.
 std::int64_t rows_out(const Shape& shape, std::int64_t ranks);
 
-// What all ranks measured when they joined, averaged: multiply-adds count two.
+// What all ranks measured when they joined, averaged: multiply-adds count two. Of one type.
 struct Rates {
   double torch_flops = 0, weft_flops = 0;
 };
@@ -73,7 +77,8 @@ struct Choice {
   std::string why;
 };
 
-// What a product reads beside x, as its shape says: activation(x times w, summed, + bias) + residual.
+// What a product reads beside x, as its shape says: activation(x times w, summed, + bias) + residual. w has the shape's
+// type, bias and residual are dense and f32.
 struct Operands {
   std::optional<Tensor> w, bias, residual;
 };
@@ -84,39 +89,44 @@ class Product {
   Product(World& world, const Shape& shape, const Choice& choice);
 
   // What is owed to this rank, (rows_out, n), in the op's memory until the next run.
-  const float* run(const Tensor& x, const Operands& operands);
-  // The same, into memory of the caller's.
-  void run_into(float* out, const Tensor& x, const Operands& operands);
+  const void* run(const Tensor& x, const Operands& operands) { return make(x, operands, nullptr); }
+  // The same, into memory of the caller's: made there, where no other rank writes it, else copied.
+  void run_into(void* out, const Tensor& x, const Operands& operands);
 
   // An exchange that moves fewer rows than it has room for: x has those for rank 0, then those for rank 1 and so on, as
   // many as `send` says. Those from rank s begin at row s * m / ranks of what it returns.
-  const float* exchange(const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
+  const void* exchange(const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
   // Bags for the whole batch: all ranks' tables for this rank's samples.
   const float* pool(const Inputs& bags);
 
   // Of all_gather_linear, after a run and until the next: the rows of all ranks, (ranks * m, k).
-  const float* gathered() { return op_->output().data; }
+  const void* gathered() { return op_->view("y").data; }
 
   const Shape& shape() const { return shape_; }
   const Choice& choice() const { return choice_; }
   std::size_t bytes() const;
 
  private:
-  const float* run_fused(const Tensor& x, const Operands& operands);
-  const float* run_through_window(const Tensor& x, const Tensor& w);
-  const float* run_after(const Tensor& x, const Tensor& w);
-  void multiply_parts(float* out, const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
-  const float* spread(const Tensor& x, std::span<const std::int64_t> send);
-  void gather_then_multiply(float* out, const Tensor& x, const Operands& operands);
-  void finish(float* rows, std::int64_t num_rows, const Operands& operands) const;
+  // Where the result is: at `out`, if that can be, or in the op's memory. Null asks for the latter.
+  const void* make(const Tensor& x, const Operands& operands, void* out);
+  const void* run_fused(const Tensor& x, const Operands& operands, void* out);
+  const void* run_through_window(const Tensor& x, const Tensor& w, void* out);
+  const void* run_after(const Tensor& x, const Tensor& w, void* out);
+  const void* run_op(const Inputs& inputs, void* out);
+  void multiply_parts(void* out, const Tensor& x, const Operands& operands, std::span<const std::int64_t> send);
+  const void* spread(const Tensor& x, std::span<const std::int64_t> send);
+  void gather_then_multiply(void* out, const Tensor& x, const Operands& operands);
+  void finish(void* rows, std::int64_t num_rows, const Operands& operands) const;
+  std::size_t row_bytes(std::int64_t rows, std::int64_t cols) const;
 
   Shape shape_;
   Choice choice_;
   int rank_, ranks_;
-  std::optional<Op> op_, gather_;
+  std::optional<Op> op_;
   std::optional<Window> window_;
   std::optional<Tensor> made_;    // rows that torch made, before or behind the collective
   std::optional<Tensor> spread_;  // rows to exchange, those for rank d from d * m / ranks on
+  std::optional<Tensor> narrow_;  // what a plan made in f32, in bf16
 };
 
 }  // namespace weft::torch_ops

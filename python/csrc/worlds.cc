@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,7 @@ std::string finish_of(const Shape& shape) {
   std::string words = shape.bias ? " bias" : "";
   if (shape.activation != Activation::none) words += fmt::format(" {}", to_string(shape.activation));
   if (shape.residual) words += " residual";
+  if (shape.type != Dtype::f32) words += fmt::format(" {}", to_string(shape.type));
   if (shape.wire != Dtype::f32) words += fmt::format(" wire {}", to_string(shape.wire));
   return words;
 }
@@ -48,9 +50,9 @@ std::string finish_of(const Shape& shape) {
 // Of several, for others may use the cores too.
 template <typename F>
 double best_seconds(F&& f) {
-  constexpr double kLongest = 0.03;
+  constexpr double kLongest = 0.02;
   double best = 1e9, all = 0;
-  for (int i = 0; i < 5 || (i < 100 && all < kLongest); ++i) {
+  for (int i = 0; i < 3 || (i < 100 && all < kLongest); ++i) {
     const auto start = std::chrono::steady_clock::now();
     f();
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -63,17 +65,23 @@ double best_seconds(F&& f) {
 // Long enough to be at full speed, short enough for a joining rank: about a millisecond each.
 constexpr std::int64_t kSide = 320;
 
-Rates measure(World& world) {
-  const Tensor x = new_tensor({kSide, kSide}), w = new_tensor({kSide, kSide});
-  for (const Tensor& t : {x, w}) std::fill_n(static_cast<float*>(t.data_ptr()), kSide * kSide, 0.5F);
-  const Tensor y = new_tensor({kSide, kSide});
-  Op ours = world.compile(gemv({.m = kSide, .n = kSide, .k = kSide}), keep());
+Rates measure(World& world, Dtype type) {
+  const Tensor x = new_tensor({kSide, kSide}, type), w = new_tensor({kSide, kSide}, type);
+  // About 0.75 in either type.
+  for (const Tensor& t : {x, w}) std::memset(t.data_ptr(), 0x3f, num(row_bytes(type, kSide * kSide)));
+  const Tensor y = new_tensor({kSide, kSide}, type);
+  const Shape shape{.m = kSide, .n = kSide, .k = kSide, .type = type};
+  Op ours = world.compile(product_of(shape), keep());
+  Inputs inputs;
+  inputs.x = static_cast<const float*>(x.data_ptr());
+  inputs.narrow_x = static_cast<const bf16*>(x.data_ptr());
+  inputs.w = w.data_ptr();
   const double flops = 2.0 * kSide * kSide * kSide;
   std::array<float, 2> rates{};
   rates[0] = static_cast<float>(flops / best_seconds([&] { product_into(y, x, w); }));
   rates[1] = static_cast<float>(flops / best_seconds([&] {
-                                  ours.run(static_cast<const float*>(x.data_ptr()), w.data_ptr());
-                                  ours.output();
+                                  ours.run(inputs);
+                                  ours.view("y");
                                 }));
   Op mean = world.compile(copy({.rows = 1, .cols = 2}), all_reduce(world.mesh({{"group", world.size()}}), "group"));
   mean.run(rates.data());
@@ -83,14 +91,15 @@ Rates measure(World& world) {
 
 }  // namespace
 
-Group::Group(World world) : world_(std::move(world)), rates_(measure(world_)) {}
+Group::Group(World world)
+    : world_(std::move(world)), rates_(measure(world_, Dtype::f32)), narrow_rates_(measure(world_, Dtype::bf16)) {}
 
 std::shared_ptr<Product> Group::product(const Shape& shape) {
   if (const auto known = by_shape_.find(shape); known != by_shape_.end()) {
     products_.splice(products_.begin(), products_, known->second);
     return products_.front();
   }
-  products_.push_front(std::make_shared<Product>(world_, shape, choose_way(shape, world_, rates_)));
+  products_.push_front(std::make_shared<Product>(world_, shape, choose_way(shape, world_, rates(shape.type))));
   by_shape_[shape] = products_.begin();
   ++compiled_;
   std::int64_t elements = 0;

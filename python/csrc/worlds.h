@@ -28,7 +28,7 @@ class Group {
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }
   World& world() { return world_; }
-  const Rates& rates() const { return rates_; }
+  const Rates& rates(Dtype type) const { return type == Dtype::bf16 ? narrow_rates_ : rates_; }
 
   // Collective where the shape is new.
   std::shared_ptr<Product> product(const Shape& shape);
@@ -41,7 +41,7 @@ class Group {
 
  private:
   World world_;
-  Rates rates_;
+  Rates rates_, narrow_rates_;                    // of f32 and of bf16
   std::list<std::shared_ptr<Product>> products_;  // the latest first
   std::map<Shape, std::list<std::shared_ptr<Product>>::iterator> by_shape_;
   std::list<std::pair<std::string, std::shared_ptr<Op>>> own_plans_;  // the latest first

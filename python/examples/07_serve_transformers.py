@@ -2,8 +2,8 @@
 
     torchrun --standalone --nproc-per-node 2 python/examples/07_serve_transformers.py [MODEL] [PROMPT ...]
 
-MODEL is a folder or a name that from_pretrained knows; models/weft-16 unless given. With cpu:gloo instead of cpu:weft
-the same program runs without Weft.
+MODEL is a folder or a name that from_pretrained knows; models/weft-16 unless given. With cpu:gloo instead of cpu:weft,
+and without weft.fuse, the same program runs without Weft.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 import transformers
 
-import weft  # noqa: F401 (registers the backend "weft")
+import weft
 
 OURS = pathlib.Path(__file__).parents[2] / "models" / "weft-16"
 
@@ -33,6 +33,7 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, tp_plan="auto").eval()
+    weft.fuse(model)  # each split layer is one op
     for prompt in prompts or ["The package manager", "To list all files"]:
         text, seconds = answer(model, tokenizer, prompt, tokens=24)
         if dist.get_rank() == 0:

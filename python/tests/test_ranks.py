@@ -14,13 +14,17 @@ import ranks
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("body", ["agreement", "collectives", "gradients", "epilogues", "counted", "bags", "c10d"])
+@pytest.mark.parametrize(
+    "body",
+    ["agreement", "collectives", "gradients", "epilogues", "counted", "bags", "c10d"]
+    + ["narrow", "narrow_collectives", "narrow_gradients", "narrow_c10d"],
+)
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_agrees_with_plain_torch(body, num_ranks):
     ranks.run(body, num_ranks)
 
 
-@pytest.mark.parametrize("body", ["agreement", "epilogues", "counted"])
+@pytest.mark.parametrize("body", ["agreement", "epilogues", "counted", "narrow"])
 @pytest.mark.parametrize("way", ["fused", "window", "after"])
 def test_every_way_agrees(body, way):
     ranks.run(body, 2, WEFT_WAY=way)
@@ -31,7 +35,7 @@ def test_two_ranks(body):
     ranks.run(body, 2)
 
 
-@pytest.mark.parametrize("body", ["styles", "backend", "left_alone", "data_parallel"])
+@pytest.mark.parametrize("body", ["styles", "fused", "backend", "left_alone", "data_parallel"])
 def test_models(body):
     ranks.run(body, 2, timeout=600)  # Inductor compiles C++ for each graph
 

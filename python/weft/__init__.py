@@ -35,6 +35,13 @@ def collectives():
     return _compile.collectives()
 
 
+def fuse(model):
+    """A model that transformers has split over ranks, each of its linear layers one op; a line per layer."""
+    from weft import _fuse  # DTensor takes a second to import
+
+    return _fuse.fuse(model)
+
+
 def __getattr__(name):
     """Colwise and Rowwise, styles for parallelize_module: DTensor takes a second to import."""
     if name in ("Colwise", "Rowwise"):
@@ -54,6 +61,7 @@ __all__ = [
     "collectives",
     "embedding_bag_all_to_all",
     "explain",
+    "fuse",
     "init",
     "leave",
     "linear_all_reduce",

@@ -2,8 +2,8 @@
 
     dist.init_process_group("cpu:weft")
 
-A group joins a world of Weft through its own store. What Weft has no plan for (other dtypes than float32, other
-reductions than sums and means, point to point, objects) goes to gloo, which every group has beside it.
+A group joins a world of Weft through its own store. What Weft has no plan for (dtypes beside float32 and bfloat16,
+other reductions than sums and means, point to point, objects) goes to gloo, which every group has beside it.
 """
 
 import math
@@ -30,8 +30,11 @@ def _done(result):
     return _create_work_from_future(future)
 
 
+_TYPES = torch.float32, torch.bfloat16
+
+
 def _fits(*tensors):
-    return all(t.dtype == torch.float32 and t.device.type == "cpu" and t.numel() > 0 for t in tensors)
+    return all(t.dtype in _TYPES and t.device.type == "cpu" and t.numel() > 0 for t in tensors)
 
 
 def _rows(tensor, parts=1):
@@ -126,7 +129,7 @@ class WeftGroup(dist.ProcessGroup):
     def _exchange(self, output, input, output_sizes, input_sizes, opts):
         """Rows as counts say; a rank may have none, so only what is alike on all ranks may decide."""
         columns = math.prod(input.shape[1:])
-        if input.dtype != torch.float32 or input.device.type != "cpu" or columns < 2:
+        if input.dtype not in _TYPES or input.device.type != "cpu" or columns < 2:
             return self._gloo.alltoall_base(output, input, output_sizes, input_sizes, opts)
         rows = input.reshape(input.shape[0], columns)
         sizes = [

@@ -129,8 +129,8 @@ def _turned(graph, matrix):
 def _parts_of(product):
     """(bias or None, x, matrix (k, n)) of a product that Weft can make."""
     value = product.meta["val"]
-    if value.dtype != torch.float32 or value.device.type != "cpu":
-        raise _Left("it is not float32 on the CPU")
+    if value.dtype not in (torch.float32, torch.bfloat16) or value.device.type != "cpu":
+        raise _Left("it is not float32 or bfloat16 on the CPU")
     if product.kwargs:
         raise _Left("its product is scaled")
     if product.target is _aten.mm.default:

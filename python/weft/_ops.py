@@ -115,19 +115,20 @@ def linear_all_to_all(x, w, send, receive=None, bias=None, group=None):
 
 
 def embedding_bag_all_to_all(
-    tables, indices, offsets=None, mode="sum", include_last_offset=False, tables_of=None, group=None
+    tables, indices, offsets=None, mode="sum", include_last_offset=False, tables_of=None, group=None, sparse=False
 ):
     """Every rank pools its tables (rows, dim) for the whole batch and gets all ranks' tables for its part of it.
 
     `indices` and `offsets` are lists, one of each per table, as F.embedding_bag takes them: a row and where its bags
     begin, or (batch, size of a bag) and no offsets. The result is (batch / ranks, all ranks' tables * dim), in rank
-    order. `tables_of` says how many tables each rank has where they differ.
+    order. `tables_of` says how many tables each rank has where they differ. With `sparse` gradients of tables are
+    sparse tensors, not coalesced, of the rows that the batch has looked up.
     """
     world = name_of(group)
     bags = [_bags(i, None if offsets is None else offsets[t], include_last_offset) for t, i in enumerate(indices)]
     tables_of = [len(tables)] * place_in(world)[1] if tables_of is None else list(tables_of)
     indices, offsets = [i for i, _ in bags], [o for _, o in bags]
-    return _call(_ops.embedding_bag_all_to_all.default, list(tables), indices, offsets, mode, tables_of, world)
+    return _call(_ops.embedding_bag_all_to_all.default, list(tables), indices, offsets, mode, tables_of, world, sparse)
 
 
 def _counts(given):
@@ -169,7 +170,8 @@ def explain(op, x, w=None, bias=None, group=None):
     """Which way `op` takes for these tensors, and what each way would cost, in one sentence. Runs nothing."""
     columns = x.shape[-1]
     n, k = (columns, 0) if w is None else (w.shape[0], columns)
-    return _ops.explain(op.__name__, x.numel() // columns, n, k, bias is not None, name_of(group))
+    dtype = "bf16" if x.dtype == torch.bfloat16 else "f32"
+    return _ops.explain(op.__name__, x.numel() // columns, n, k, bias is not None, dtype, name_of(group))
 
 
 def report(group=None):
@@ -253,13 +255,14 @@ def _fake_all_to_all_counts(x, send, receive, group):
     return x.new_empty([_fake_received(receive), x.shape[1]])
 
 
-def _fake_bags(tables, indices, offsets, mode, tables_of, group):
+def _fake_bags(tables, indices, offsets, mode, tables_of, group, sparse):
     ranks = place_in(group)[1]
     return tables[0].new_empty([(offsets[0].shape[0] - 1) // ranks, sum(tables_of) * tables[0].shape[1]])
 
 
-def _fake_bags_backward(grad, indices, offsets, rows, mode, tables_of, group):
-    return [grad.new_empty([count, grad.shape[1] // sum(tables_of)]) for count in rows]
+def _fake_bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sparse):
+    counts = [of.shape[0] for of in indices] if sparse else rows
+    return [grad.new_empty([count, grad.shape[1] // sum(tables_of)]) for count in counts]
 
 
 def _keep_linear_counts(ctx, inputs, output):
@@ -292,7 +295,7 @@ def _keep_counts(ctx, inputs, output):
 
 
 def _keep_bags(ctx, inputs, output):
-    tables, indices, offsets, ctx.mode, ctx.tables_of, ctx.group = inputs
+    tables, indices, offsets, ctx.mode, ctx.tables_of, ctx.group, ctx.sparse = inputs
     ctx.rows = [table.shape[0] for table in tables]
     ctx.save_for_backward(*indices, *offsets)
 
@@ -301,10 +304,13 @@ def _bags_backward(ctx, grad):
     count = len(ctx.rows)
     indices, offsets = list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:])
     grads = _ops.embedding_bag_all_to_all_backward(
-        grad.contiguous(), indices, offsets, ctx.rows, ctx.mode, ctx.tables_of, ctx.group
+        grad.contiguous(), indices, offsets, ctx.rows, ctx.mode, ctx.tables_of, ctx.group, ctx.sparse
     )
+    if ctx.sparse:
+        found = zip(indices, grads, ctx.rows)
+        grads = [torch.sparse_coo_tensor(i.unsqueeze(0), values, (n, values.shape[1])) for i, values, n in found]
     nothing = [None] * count
-    return grads, nothing, nothing, None, None, None
+    return grads, nothing, nothing, None, None, None, None
 
 
 def _keep_group(ctx, inputs, output):

@@ -16,7 +16,7 @@ def opcheck():
     torch.library.opcheck(torch.ops.weft.linear_all_to_all.default, (rows, w, bias, [2, 2], [2, 2], ""))
     torch.library.opcheck(torch.ops.weft.all_to_all_counts.default, (rows, [2, 2], [2, 2], ""))
     tables, indices = [torch.randn(5, 4).requires_grad_()], [torch.tensor([1, 4, 2])]
-    bags = tables, indices, [torch.tensor([0, 2, 3])], "sum", [1, 1], ""
+    bags = tables, indices, [torch.tensor([0, 2, 3])], "sum", [1, 1], "", False
     torch.library.opcheck(torch.ops.weft.embedding_bag_all_to_all.default, bags)
     for name in ("linear_all_reduce", "linear_reduce_scatter", "all_gather_linear"):
         op = getattr(torch.ops.weft, name).default

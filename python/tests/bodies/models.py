@@ -1,4 +1,6 @@
-"""Models as they are: the styles of parallelize_module, DDP and FSDP."""
+"""Models as they are: the styles of parallelize_module, a tp_plan of transformers, DDP and FSDP."""
+
+import math
 
 import torch
 import torch.distributed as dist
@@ -35,6 +37,63 @@ def styles():
                 near(got.grad.full_tensor(), whole.grad, f"bias {bias}, {shape}, dim {dim}: gradient of {name}")
     refused(lambda: parallelize_module(torch.nn.ReLU(), mesh, weft.Rowwise()), "torch.nn.Linear, not ReLU")
     refused(lambda: parallelize_module(torch.nn.Linear(3, 5), mesh, weft.Colwise()), "cannot share 5")
+
+
+class Split(torch.nn.Module):
+    """As transformers leaves a model that it has split: weights are DTensors, and a plan says how."""
+
+    def __init__(self, mesh):
+        super().__init__()
+        from torch.distributed.tensor import Shard, distribute_tensor
+
+        torch.manual_seed(0)
+        self.words = torch.nn.Embedding(6 * weft.size(), 16)
+        self.layers = torch.nn.ModuleList([Mlp(True), Mlp(False)])
+        self.head = torch.nn.Linear(16, 12)
+        self.whole = torch.nn.Linear(12, 12)
+        style = {"up": "colwise", "gate": "colwise", "down": "rowwise"}
+        self.tp_plan = {f"layers.*.{name}": of for name, of in style.items()} | {"head": "colwise_gather_output"}
+        self.tp_plan["words"] = "embedding_rowwise"
+        if mesh is None:
+            return
+        self.tp_plan |= {"whole": "rowwise_split_input", "layers": "sequence_parallel"}
+        for name, module in [*self.named_modules()]:
+            if not hasattr(module, "weight") or name == "whole":
+                continue
+            dim = 1 if name.endswith("down") else 0
+            module.weight = torch.nn.Parameter(distribute_tensor(module.weight, mesh, [Shard(dim)]))
+            if name != "words" and module.bias is not None and dim == 0:
+                module.bias = torch.nn.Parameter(distribute_tensor(module.bias, mesh, [Shard(0)]))
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.head(x)
+
+
+def fused():
+    """weft.fuse: the layers of a model that transformers has split, each one op; what it cannot is left, and said."""
+    dist.init_process_group("cpu:weft")
+    mesh = dist.init_device_mesh("cpu", (weft.size(),))
+    plain, model = Split(None), Split(mesh)
+    lines = weft.fuse(model)
+    assert sum(line.endswith(": fused") for line in lines) == 8, lines
+    assert "whole, rowwise_split_input: left, its weight is not split" in lines, lines
+    assert "layers, sequence_parallel: left, weft.fuse knows no such style" in lines, lines
+    with torch.no_grad():
+        for shape in ((1, 1), (2, 5), (40,)):
+            tokens = torch.arange(math.prod(shape)).reshape(shape) * 5 % (6 * weft.size())
+            near(model(tokens), plain(tokens), f"fused, {shape}")
+        with torch.inference_mode():
+            near(model(tokens), plain(tokens), "inference")
+    assert any("linear_all_reduce m 40" in line for line in weft.report()), weft.report()
+    model, asked = Split(mesh), []
+    model.layers[0].down.forward = asked.append
+    weft.fuse(model)
+    model.layers[0].down(torch.ones(1, 12))
+    assert len(asked) == 1, "where a gradient may be asked for, a layer does as before"
+    refused(lambda: weft.fuse(torch.nn.Linear(2, 2)), "no tp_plan")
 
 
 def data_parallel():
