@@ -156,12 +156,14 @@ def measure(options, k):
         options.rounds,
         options.repeat,
     )
+    # While links are waited for the GPU cools, and multiplies faster: the second of two links is as long as that product.
     bytes_sent = (case.ranks - 1) * case.m // case.ranks * case.n * 2
-    link = (bytes_sent / (first["plain"] * 1e-6), options.latency * 1e-6)
-    paced = case.op(link)
-    second = contest(
-        {**plain, "collective": case.collective(paced), "fused": case.producer(paced)}, options.rounds, options.repeat
-    )
+    second = first
+    for _ in range(2):
+        link = (bytes_sent / (second["plain"] * 1e-6), options.latency * 1e-6)
+        paced = case.op(link)
+        ways = {**plain, "collective": case.collective(paced), "fused": case.producer(paced)}
+        second = contest(ways, options.rounds, options.repeat)
     for op in (memory, paced):
         case.producer(op)()
     return {

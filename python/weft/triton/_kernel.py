@@ -29,6 +29,25 @@ STATE = tl.constexpr(8)  # run, ended, failed, then rank, lane, wait, seen, ns o
 STRIPS = tl.constexpr(2)  # halvings of a tile that has several sources
 MOVED = tl.constexpr(64)  # rows and columns that a trigger moves at a time
 
+# What begin() gives, and tile().
+PLAN = tl.constexpr(0)
+HEADER = tl.constexpr(1)
+LANES = tl.constexpr(2)
+WAITS = tl.constexpr(3)
+PLACES = tl.constexpr(4)
+SIGNALS = tl.constexpr(5)
+STATES = tl.constexpr(6)
+RUN = tl.constexpr(7)
+PROGRAM = tl.constexpr(8)
+PACE = tl.constexpr(9)  # picoseconds per byte
+NUMBER = tl.constexpr(0)
+HEIGHT = tl.constexpr(1)
+WIDTH = tl.constexpr(2)
+ITS_WAITS = tl.constexpr(3)
+ITS_SOURCES = tl.constexpr(4)
+ITS_TARGETS = tl.constexpr(5)
+ITS_SIGNALS = tl.constexpr(6)
+
 BETWEEN_LOOKS_NS = tl.constexpr(100000)  # of a wait that has not been given up, at whether another was
 
 
@@ -39,16 +58,7 @@ def clock_ns(_semantic=None):
     return globaltimer(_semantic=_semantic)
 
 
-def barrier(_semantic=None):
-    """Of a program's threads. Triton's own, tl.debug_barrier, keeps a loop that it stands in from being pipelined."""
-    if _semantic is not None:
-        tl.core.inline_asm_elementwise(
-            "bar.sync 0; mov.u32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1, _semantic=_semantic
-        )
-
-
 clock_ns.__triton_builtin__ = True
-barrier.__triton_builtin__ = True
 
 
 @triton.jit
@@ -77,9 +87,9 @@ def begin(plan):
 def tile(me, index):
     """Tile `index` of this rank, and the row and column of the output where it begins.
 
-    The first wait, source, target and signal are loaded too, and not looked at before the product is made.
+    Nothing else of it is looked at before the product is made, so that its loads cost no time.
     """
-    lane = me[2] + index * LANE
+    lane = me[LANES] + index * LANE
     row, col = tl.load(lane).to(tl.int32), tl.load(lane + 1).to(tl.int32)
     rows, cols = tl.load(lane + 2), tl.load(lane + 3)
     waits = (tl.load(lane + 4), tl.load(lane + 5).to(tl.int32), _wait(lane + FIRST))
@@ -92,19 +102,19 @@ def tile(me, index):
 @triton.jit
 def wait(me, tile):
     """Until all that the tile needs of other ranks is there. Given up after the op's deadline, which names the wait."""
-    first, count, inline = tile[3]
+    first, count, inline = tile[ITS_WAITS]
     if count > 0:
-        _await(me, tile[0], 0, inline)
+        _await(me, tile[NUMBER], 0, inline)
     i = 1
     while i < count:
-        _await(me, tile[0], i, _wait(me[3] + (first + i) * WAIT))
+        _await(me, tile[NUMBER], i, _wait(me[WAITS] + (first + i) * WAIT))
         i += 1
 
 
 @triton.jit
 def put(me, tile, value):
     """((source + source) + ...) + value, in f32, rounded once, to every place that the tile has."""
-    if tile[4][1] > 1:
+    if tile[ITS_SOURCES][1] > 1:
         _put_strips(me, tile, value.to(tl.float32), 0, STRIPS)
     else:
         _put_whole(me, tile, value.to(tl.float32))
@@ -113,22 +123,22 @@ def put(me, tile, value):
 @triton.jit
 def signal(me, tile):
     """What this program has put is there for whoever waits for it."""
-    first, count, inline = tile[6]
-    barrier()
+    first, count, inline = tile[ITS_SIGNALS]
+    tl.debug_barrier()
     if count > 0:
         _raise(me, inline)
     i = 1
     while i < count:
-        _raise(me, _signal(me[5] + (first + i) * SIGNAL))
+        _raise(me, _signal(me[SIGNALS] + (first + i) * SIGNAL))
         i += 1
 
 
 @triton.jit
 def end(me):
     """What is left of the run: signals that could wait, triggers; by the last program of the rank, the next run's number."""
-    head, state, first = me[1], me[6], me[8]
+    head, state, first = me[HEADER], me[STATES], me[PROGRAM]
     programs = tl.load(head + 1).to(tl.int32)
-    barrier()
+    tl.debug_barrier()
     late = tl.load(head + 13).to(tl.pointer_type(tl.int64))
     i = 0
     while i < tl.load(head + 14):
@@ -140,7 +150,7 @@ def end(me):
     closing = tl.load(head + 8).to(tl.int32)
     for i in range(before + first, before + closing, programs):
         _fire(me, i)
-    barrier()
+    tl.debug_barrier()
     ended = tl.atomic_add(state + 1, 1, sem="acq_rel", scope="gpu")
     if (ended + 1) % programs == 0:
         tl.atomic_add(state, 1, sem="relaxed", scope="gpu")
@@ -166,9 +176,9 @@ def _fire(me, index):
     """One lane of a trigger: its sources added up, in parts, as many as it has."""
     lane, row, col = tile(me, index)
     wait(me, lane)
-    if lane[5][1] > 0:
-        for i in range(0, lane[1].to(tl.int32), MOVED):
-            for j in range(0, lane[2].to(tl.int32), MOVED):
+    if lane[ITS_TARGETS][1] > 0:
+        for i in range(0, lane[HEIGHT].to(tl.int32), MOVED):
+            for j in range(0, lane[WIDTH].to(tl.int32), MOVED):
                 _store(me, lane, _summed(me, lane, MOVED, MOVED, i, j), i, j)
     signal(me, lane)
 
@@ -176,13 +186,13 @@ def _fire(me, index):
 @triton.jit
 def _await(me, lane, number, wait):
     address, at, total, lag, stamp = wait
-    run, state = me[7], me[6]
+    run, state = me[RUN], me[STATES]
     counter = address.to(tl.pointer_type(tl.int32))
     need = ((run - lag) * total + at).to(tl.int32)  # modulo 2^32, as counters are
     if run >= lag:
         seen = tl.atomic_add(counter, 0, sem="acquire", scope="sys")
         if seen - need < 0:
-            deadline = tl.load(me[1] + 10)
+            deadline = tl.load(me[HEADER] + 10)
             _time(me)
             began = _time(me)
             failed = 0
@@ -193,7 +203,7 @@ def _await(me, lane, number, wait):
                     _give_up(me, lane, number, seen - (need - at.to(tl.int32)), waited)
                 if waited > BETWEEN_LOOKS_NS:
                     failed = tl.atomic_add(state + 2, 0, sem="relaxed", scope="gpu").to(tl.int32)
-        if me[9] > 0:
+        if me[PACE] > 0:
             _await_link(me, stamp.to(tl.pointer_type(tl.int64)))
 
 
@@ -209,14 +219,14 @@ def _await_link(me, stamp):
 @triton.jit
 def _time(me):
     """The clock at the last call, the same for all threads: what one of them leaves here, all of them are handed."""
-    return tl.atomic_xchg(me[6] + STATE + me[8], clock_ns(), sem="relaxed", scope="gpu")
+    return tl.atomic_xchg(me[STATES] + STATE + me[PROGRAM], clock_ns(), sem="relaxed", scope="gpu")
 
 
 @triton.jit
 def _give_up(me, lane, number, seen, waited):
-    state = me[6]
+    state = me[STATES]
     if tl.atomic_xchg(state + 2, 1, sem="relaxed", scope="gpu") == 0:
-        tl.store(state + 3, tl.load(me[1]))
+        tl.store(state + 3, tl.load(me[HEADER]))
         tl.store(state + 4, lane)
         tl.store(state + 5, number)
         tl.store(state + 6, seen)
@@ -226,12 +236,12 @@ def _give_up(me, lane, number, seen, waited):
 @triton.jit
 def _raise(me, signal):
     address, stamp, link, size = signal
-    if (me[9] > 0) & (link != 0):
+    if (me[PACE] > 0) & (link != 0):
         # The next free time of the link: a clock that is behind is brought up to now, then moved on by what the bytes take.
-        took = size * me[9] // 1000
+        took = size * me[PACE] // 1000
         free = link.to(tl.pointer_type(tl.int64))
         tl.atomic_max(free, clock_ns(), sem="relaxed", scope="sys")
-        due = tl.atomic_add(free, took, sem="relaxed", scope="sys") + took + tl.load(me[1] + 12)
+        due = tl.atomic_add(free, took, sem="relaxed", scope="sys") + took + tl.load(me[HEADER] + 12)
         tl.atomic_max(stamp.to(tl.pointer_type(tl.int64)), due, sem="relaxed", scope="sys")
     tl.atomic_add(address.to(tl.pointer_type(tl.int32)), 1, sem="release", scope="sys")
 
@@ -241,14 +251,14 @@ def _pointers(me, place, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
     """Of a part of a place in this run. It and its rows begin at multiples of 16 bytes from the plan's own address: told in
     such units, so that the compiler knows, and moves 16 bytes at a time."""
     first, stride, copy, mask = place
-    UNIT: tl.constexpr = 128 // me[0].dtype.element_ty.primitive_bitwidth
+    UNIT: tl.constexpr = 128 // me[PLAN].dtype.element_ty.primitive_bitwidth
     rows = (tl.arange(0, ROWS) + row)[:, None] * (stride * UNIT)
-    return me[0] + (first + (me[7] & mask) * copy) * UNIT + rows + (tl.arange(0, COLS) + col)[None, :]
+    return me[PLAN] + (first + (me[RUN] & mask) * copy) * UNIT + rows + (tl.arange(0, COLS) + col)[None, :]
 
 
 @triton.jit
 def _inside(tile, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
-    rows, cols = tile[1].to(tl.int32), tile[2].to(tl.int32) // 8 * 8  # a multiple of 8 anyhow, said to the compiler
+    rows, cols = tile[HEIGHT].to(tl.int32), tile[WIDTH].to(tl.int32) // 8 * 8  # a multiple of 8 anyhow, said to the compiler
     return ((tl.arange(0, ROWS) + row)[:, None] < rows) & ((tl.arange(0, COLS) + col)[None, :] < cols)
 
 
@@ -260,24 +270,24 @@ def _load(me, tile, place, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
 
 @triton.jit
 def _summed(me, tile, ROWS: tl.constexpr, COLS: tl.constexpr, row, col):
-    first, count, inline = tile[4]
+    first, count, inline = tile[ITS_SOURCES]
     total = _load(me, tile, inline, ROWS, COLS, row, col)
     i = 1
     while i < count:
-        total = total + _load(me, tile, _place(me[4] + (first + i) * PLACE), ROWS, COLS, row, col)
+        total = total + _load(me, tile, _place(me[PLACES] + (first + i) * PLACE), ROWS, COLS, row, col)
         i += 1
     return total
 
 
 @triton.jit
 def _store(me, tile, total, row, col):
-    first, count, inline = tile[5]
+    first, count, inline = tile[ITS_TARGETS]
     inside = _inside(tile, total.shape[0], total.shape[1], row, col)
-    made = total.to(me[0].dtype.element_ty)
+    made = total.to(me[PLAN].dtype.element_ty)
     tl.store(_pointers(me, inline, total.shape[0], total.shape[1], row, col), made, mask=inside)
     i = 1
     while i < count:
-        place = _place(me[4] + (first + i) * PLACE)
+        place = _place(me[PLACES] + (first + i) * PLACE)
         tl.store(_pointers(me, place, total.shape[0], total.shape[1], row, col), made, mask=inside)
         i += 1
 
@@ -285,8 +295,8 @@ def _store(me, tile, total, row, col):
 @triton.jit
 def _put_whole(me, tile, total):
     """At most one source, which crosses to the product's layout in its own type."""
-    if tile[4][1] == 1:
-        total = _load(me, tile, tile[4][2], total.shape[0], total.shape[1], 0, 0) + total
+    if tile[ITS_SOURCES][1] == 1:
+        total = _load(me, tile, tile[ITS_SOURCES][2], total.shape[0], total.shape[1], 0, 0) + total
     _store(me, tile, total, 0, 0)
 
 

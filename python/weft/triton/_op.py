@@ -143,7 +143,8 @@ class Op:
         # What a lane has none of is loaded and not looked at.
         lanes = lanes.long()
         firsts = [_entries(t, lanes[:, at]) for t, at in ((waits, 4), (places, 6), (places, 8), (signals, 10))]
-        kept = [t.contiguous().to(device) for t in (torch.cat([lanes, *firsts], 1), waits, places, signals, late)]
+        lanes = torch.cat([lanes, *firsts], 1)
+        kept = [t.contiguous().to(device) for t in (lanes, waits, places, signals, late)]
         self._kept += kept
         state = self._states[index].data_ptr()
         words = [rank, self.programs, *(t.data_ptr() for t in kept[:4]), facts["tiles"], facts["opening"], facts["closing"]]
