@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/io/gguf_cutting.h"
 #include "weft/io/tensor/gguf.h"
 #include "weft/io/text/tokenizer_config.h"
 #include "weft/io/text/tokenizer_json.h"
@@ -50,30 +51,19 @@ void set_vocabulary(const GgufFile& file, const GgufTokens& tokens, Json* json) 
   (*json)["added_tokens"] = std::move(added);
 }
 
-// How texts are cut into words, by llama.cpp's name for it.
-Json cutting_of(const GgufFile& file) {
+GgufCutting cutting_of(const GgufFile& file) {
   const std::string name = file.has("tokenizer.ggml.pre") ? file.get_text("tokenizer.ggml.pre") : "gpt-2";
-  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
-  const auto split = [&](const char* numbers) {
-    const std::string pattern = fmt::format(
-        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-        numbers);
-    const Json stage = {
-        {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-    return Json{{"type", "Sequence"}, {"pretokenizers", {stage, bytes}}};
-  };
-  if (name == "gpt-2" || name == "gpt2")
-    return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
-  if (name == "llama-bpe" || name == "llama3" || name == "llama-v3") return split(R"(\p{N}{1,3})");
-  if (name == "qwen2") return split(R"(\p{N})");
-  bad_input("{}: \"tokenizer.ggml.pre\" is {}; gpt-2, llama-bpe and qwen2 are read, others from the model's folder",
-            file.path(), weft::quoted(name));
+  if (std::optional<GgufCutting> cutting = gguf_cutting(name)) return *std::move(cutting);
+  bad_input("{}: \"tokenizer.ggml.pre\" is {}; {} are read, others from the model's folder", file.path(),
+            weft::quoted(name), gguf_cutting_names());
 }
 
 Json byte_level_json(const GgufFile& file) {
-  Json json = {{"pre_tokenizer", cutting_of(file)}, {"decoder", {{"type", "ByteLevel"}}}};
-  const bool llama3 = file.has("tokenizer.ggml.pre") && file.get_text("tokenizer.ggml.pre") == "llama-bpe";
-  json["model"] = {{"type", "BPE"}, {"ignore_merges", llama3}, {"merges", Json::array()}};
+  GgufCutting cutting = cutting_of(file);
+  Json json = {{"normalizer", std::move(cutting.normalizer)},
+               {"pre_tokenizer", std::move(cutting.pre_tokenizer)},
+               {"decoder", {{"type", "ByteLevel"}}}};
+  json["model"] = {{"type", "BPE"}, {"ignore_merges", cutting.ignore_merges}, {"merges", Json::array()}};
   set_vocabulary(file, tokens_of(file), &json);
   for (const std::string_view merge : file.get_texts("tokenizer.ggml.merges"))
     json["model"]["merges"].push_back(std::string(merge));
@@ -171,8 +161,9 @@ std::unique_ptr<Tokenizer> load_gguf_tokenizer(const std::string& path) {
   LoadedTokenizer loaded = read_tokenizer_json(json, path);
   const std::string bos = text_of(file, json, "tokenizer.ggml.bos_token_id");
   const bool pieces = file.has("tokenizer.ggml.model") && file.get_text("tokenizer.ggml.model") == "llama";
-  const bool llama3 = file.has("tokenizer.ggml.pre") && file.get_text("tokenizer.ggml.pre") == "llama-bpe";
-  const bool adds_bos = file.get_bool("tokenizer.ggml.add_bos_token", pieces || llama3) && !bos.empty();
+  const auto cutting = gguf_cutting(file.has("tokenizer.ggml.pre") ? file.get_text("tokenizer.ggml.pre") : "");
+  const bool usual = pieces || (cutting && cutting->adds_bos);
+  const bool adds_bos = file.get_bool("tokenizer.ggml.add_bos_token", usual) && !bos.empty();
   TokenizerConfig().apply({bos, text_of(file, json, "tokenizer.ggml.eos_token_id"), adds_bos}, *loaded.tokenizer);
   return std::move(loaded.tokenizer);
 }

@@ -10,6 +10,7 @@
 #include "weft/base/index.h"
 #include "weft/base/json.h"
 #include "weft/base/refusal_test.h"
+#include "weft/io/gguf_cutting.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/sentencepiece/sentencepiece_model.h"
 #include "weft/io/tensor/gguf.h"
@@ -73,9 +74,26 @@ TEST(GgufTokenizer, ByteLevelListsGiveTheFoldersIds) {
   write_gguf(path, byte_level_lists(kTokenizers + "llama3-ignore-merges", "llama-bpe"), {});
   EXPECT_TRUE(Tokenizer::is_in(path));
   expect_same_ids(*Tokenizer::load(kTokenizers + "llama3-ignore-merges"), *Tokenizer::load(path));
+  for (const auto& [name, pre] : {std::pair{"digits", "refact"}, {"digits", "smollm"}, {"o200k", "gpt-4o"}}) {
+    write_gguf(path, byte_level_lists(kTokenizers + name, pre), {});
+    expect_same_ids(*Tokenizer::load(kTokenizers + name), *Tokenizer::load(path));
+  }
   const std::string weft16 = std::string(WEFT_SOURCE) + "/models/weft-16";
   write_gguf(path, byte_level_lists(weft16, "gpt-2"), {});
   expect_same_ids(*Tokenizer::load(weft16), *Tokenizer::load(path));
+}
+
+TEST(GgufTokenizer, CuttingsHaveLlamaCppsNames) {
+  const auto name_of = [](const std::string& folder) { return gguf_cutting_name(load_json(folder + "/tokenizer.json")); };
+  EXPECT_EQ(name_of(std::string(WEFT_SOURCE) + "/models/weft-16"), "gpt-2");
+  EXPECT_EQ(name_of(kTokenizers + "llama3-ignore-merges"), "llama-bpe");
+  EXPECT_EQ(name_of(kTokenizers + "llama3"), "dbrx");  // the same words, merges heeded
+  EXPECT_EQ(name_of(kTokenizers + "qwen2"), "qwen2");
+  EXPECT_EQ(name_of(kTokenizers + "digits"), "refact");
+  EXPECT_EQ(name_of(kTokenizers + "o200k"), "gpt-4o");
+  for (const char* none : {"neox", "splits", "gemma", "word-piece"}) EXPECT_EQ(name_of(kTokenizers + none), "") << none;
+  EXPECT_FALSE(gguf_cutting("a rule nobody knows"));
+  EXPECT_TRUE(gguf_cutting("tekken")->ignore_merges);
 }
 
 TEST(GgufTokenizer, TheWholeOfTokenizerJsonGoesBeforeLists) {
@@ -122,10 +140,10 @@ TEST(GgufTokenizer, WrongListsAreRefused) {
   EXPECT_EQ(said({}), path + ": the file carries no tokenizer; give prompts as tokens (--prompt-ids)");
   EXPECT_EQ(said({{"tokenizer.ggml.model", std::string("bert")}}),
             path + ": \"tokenizer.ggml.model\" is \"bert\"; gpt2 and llama are read, others from the model's folder");
-  EXPECT_EQ(said({{"tokenizer.ggml.model", std::string("gpt2")}, {"tokenizer.ggml.pre", std::string("tekken")}}),
-            path +
-                ": \"tokenizer.ggml.pre\" is \"tekken\"; gpt-2, llama-bpe and qwen2 are read, others from the model's "
-                "folder");
+  const std::string words =
+      said({{"tokenizer.ggml.model", std::string("gpt2")}, {"tokenizer.ggml.pre", std::string("bloom")}});
+  EXPECT_EQ(words.rfind(path + ": \"tokenizer.ggml.pre\" is \"bloom\"; gpt-2, ", 0), 0u) << words;
+  EXPECT_NE(words.find("llama4 are read, others from the model's folder"), std::string::npos) << words;
   EXPECT_EQ(said({{"tokenizer.ggml.model", std::string("gpt2")},
                   {"tokenizer.ggml.tokens", two},
                   {"tokenizer.ggml.token_type", std::vector<std::int32_t>{1}}}),

@@ -10,6 +10,7 @@
 #include "weft/base/refusal_test.h"
 #include "weft/io/fuzz_test.h"
 #include "weft/io/scratch_folder_test.h"
+#include "weft/io/tensor/write_gguf.h"
 #include "weft/io/text/chat_template.h"
 
 namespace weft::jinja {
@@ -144,6 +145,25 @@ TEST(ChatTemplate, IsFoundInAFolder) {
   EXPECT_EQ(ChatTemplate::load(folder.path())->prompt(messages, {.answer_begins = false}), "user");
   folder.write("chat_template.jinja", "{% if %}");
   EXPECT_NE(refusal([&] { ChatTemplate::load(folder.path()); }).find("chat_template.jinja: line 1"), std::string::npos);
+}
+
+TEST(ChatTemplate, IsFoundInAGgufFile) {
+  ScratchFolder folder;
+  const std::string path = folder.file("x.gguf");
+  std::vector<std::pair<std::string, GgufSetting>> settings = {
+      {"tokenizer.ggml.tokens", std::vector<std::string>{"<s>", "</s>"}},
+      {"tokenizer.ggml.bos_token_id", std::uint32_t{0}},
+      {"tokenizer.ggml.eos_token_id", std::uint32_t{1}}};
+  write_gguf(path, settings, {});
+  EXPECT_FALSE(ChatTemplate::load(path));
+  settings.push_back({"tokenizer.chat_template", std::string("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")});
+  write_gguf(path, settings, {});
+  const std::vector<ChatMessage> messages{{"user", "hi"}};
+  EXPECT_EQ(ChatTemplate::load(path)->prompt(messages), "<s>hi</s>");
+  EXPECT_EQ(chat_template_text(path), "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+  settings[1].second = std::uint32_t{7};
+  write_gguf(path, settings, {});
+  EXPECT_NE(refusal([&] { ChatTemplate::load(path); }).find("tokenizer.ggml.bos_token_id"), std::string::npos);
 }
 
 }  // namespace

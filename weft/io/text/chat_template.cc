@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/io/tensor/gguf.h"
 
 namespace weft {
 namespace {
@@ -38,25 +40,55 @@ void add_special(const Json& json, const std::string& path, jinja::Dict& special
   }
 }
 
-}  // namespace
+// A GGUF file has the template and the ids of the tokens that it may name.
+std::string template_of(const GgufFile& file, jinja::Dict& special) {
+  if (!file.has("tokenizer.chat_template")) return "";
+  const auto texts = file.has("tokenizer.ggml.tokens") ? file.get_texts("tokenizer.ggml.tokens")
+                                                       : std::vector<std::string_view>();
+  for (const auto& [name, key] : {std::pair{"bos_token", "tokenizer.ggml.bos_token_id"},
+                                  std::pair{"eos_token", "tokenizer.ggml.eos_token_id"},
+                                  std::pair{"unk_token", "tokenizer.ggml.unknown_token_id"},
+                                  std::pair{"pad_token", "tokenizer.ggml.padding_token_id"}})
+    if (file.has(key) && !texts.empty())
+      special.set(name, jinja::Value::of(std::string(texts[at(file.get_int(key, 0, std::ssize(texts) - 1))])));
+  return file.get_text("tokenizer.chat_template");
+}
 
-std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
-  ChatTemplate out;
-  std::string text, where = folder + "/chat_template.jinja";
-  if (is_file(where)) text = read_text_file(where, kMostTemplateText);
+struct FoundTemplate {
+  std::string text, where;  // no text: there is none
+};
+
+FoundTemplate find_template(const std::string& folder, jinja::Dict& special) {
+  if (is_gguf(folder))
+    return {template_of(GgufFile::open(folder), special), folder + ", tokenizer.chat_template"};
+  FoundTemplate found{"", folder + "/chat_template.jinja"};
+  if (is_file(found.where)) found.text = read_text_file(found.where, kMostTemplateText);
   for (const char* name : {"/tokenizer_config.json", "/special_tokens_map.json"}) {
     const std::string path = folder + name;
     if (!is_file(path)) continue;
     const Json json = load_json(path, kChatLimits);
     if (!json.is_object()) bad_input("{}: this is no object {{...}}", path);
-    add_special(json, path, out.special_);
-    if (!text.empty()) continue;
-    text = template_in(json, path);
-    if (!text.empty()) where = path;
+    add_special(json, path, special);
+    if (!found.text.empty()) continue;
+    found.text = template_in(json, path);
+    if (!found.text.empty()) found.where = path;
   }
-  if (text.empty()) return std::nullopt;
-  out.template_ = jinja::Template::parse(text, where);
+  return found;
+}
+
+}  // namespace
+
+std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
+  ChatTemplate out;
+  const FoundTemplate found = find_template(folder, out.special_);
+  if (found.text.empty()) return std::nullopt;
+  out.template_ = jinja::Template::parse(found.text, found.where);
   return out;
+}
+
+std::string chat_template_text(const std::string& folder) {
+  jinja::Dict special;
+  return find_template(folder, special).text;
 }
 
 std::string ChatTemplate::prompt(std::span<const ChatMessage> messages, const ChatPromptOptions& options) const {

@@ -1,5 +1,5 @@
 // From messages to the text of a prompt, as a model was trained to read a conversation: the chat template that its
-// folder brings, chat_template.jinja or "chat_template" of tokenizer_config.json.
+// folder brings, chat_template.jinja or "chat_template" of tokenizer_config.json, or the one in a GGUF file.
 #pragma once
 
 #include <ctime>
@@ -34,5 +34,7 @@ class ChatTemplate {
   jinja::Template template_;
   jinja::Dict special_;  // bos_token and its like
 };
+
+std::string chat_template_text(const std::string& folder);  // empty: there is none
 
 }  // namespace weft

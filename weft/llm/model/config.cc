@@ -7,8 +7,8 @@
 #include "weft/base/error.h"
 #include "weft/io/model_folder.h"
 #include "weft/io/tensor/gguf.h"
+#include "weft/llm/gguf/gguf_model.h"
 #include "weft/llm/model/families.h"
-#include "weft/llm/model/gguf_model.h"
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
@@ -41,7 +41,7 @@ const Family& family_of(const std::string& type, const std::string& where) {
 ModelConfig parse_config(const Json& json, const std::string& where) {
   ConfigReader reader(json, where);
   const Family& family = family_of(reader.text("model_type"), where);
-  ModelConfig config{.file = where};
+  ModelConfig config{.file = where, .model_type = std::string(family.model_type)};
   config.vocab = reader.integer("vocab_size", 1, kMostTokens);
   config.eos = eos_of(&reader, config.vocab);
   reader.must_be_absent("quantization_config",
@@ -58,7 +58,7 @@ ModelConfig parse_config(const Json& json, const std::string& where) {
 }
 
 ModelConfig load_config(const std::string& folder) {
-  if (is_gguf(folder)) return parse_config(gguf_config(GgufFile::open(folder)), folder);
+  if (is_gguf(folder)) return gguf_model(folder).config;
   const std::string path = folder + "/config.json";
   check_model_folder(folder);
   return parse_config(load_json(path, {.bytes = std::size_t{1} << 20}), path);

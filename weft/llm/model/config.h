@@ -17,7 +17,8 @@ struct TensorNames;  // tensor_names.h
 extern const TensorNames kLlamaNames;
 
 struct ModelConfig {
-  std::string file;  // where it was read from, for messages
+  std::string file;        // where it was read from, for messages
+  std::string model_type;  // the family's name, for files alone: what is computed is in `design`
   Design design;
   const TensorNames* names = &kLlamaNames;  // what the files call its tensors
   std::string root = "model.";              // what their names begin with

@@ -9,7 +9,7 @@
 #include "weft/base/quant/blocks.h"
 #include "weft/io/tensor/gguf.h"
 #include "weft/io/tensor/safetensors.h"
-#include "weft/llm/model/gguf_model.h"
+#include "weft/llm/gguf/gguf_model.h"
 #include "weft/llm/model/tensor_names.h"
 
 namespace weft {
@@ -69,7 +69,7 @@ std::shared_ptr<const TensorSource> folder_source(const std::string& folder) {
 std::shared_ptr<const TensorSource> file_source(const std::string& path) { return std::make_shared<FileSource>(path); }
 
 ModelSource open_model(const std::string& folder) {
-  if (is_gguf(folder)) return {load_config(folder), gguf_source(folder), nullptr};
+  if (is_gguf(folder)) return gguf_model(folder);
   ModelSource source{load_config(folder), folder_source(folder), nullptr};
   ModelConfig& config = source.config;
   const auto has = [&](const std::string& name) { return source.tensors->find(name) != nullptr; };

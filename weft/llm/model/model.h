@@ -20,7 +20,7 @@ namespace weft {
 
 struct StoredTensor;
 
-// Where tensors come from: a folder (io/safetensors.h), a GGUF file (gguf_model.h), or random values (random_model.h).
+// Where tensors come from: a folder (io/safetensors.h), a GGUF file (gguf/gguf_model.h), or random values (random_model.h).
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -101,9 +101,9 @@ class Model {
   std::int64_t copied_bytes_ = 0;
 };
 
-// What an spd file says it is for: SHA-256 (hex) over the text of config.json and, for every tensor of the model in the
-// model's order, its name, dtype, shape and 16 samples of 64 bytes at equal distances. The folder's own tensors, never
-// the repaired ones.
+// What an spd file says it is for: SHA-256 (hex) over the text of config.json (of a GGUF file: what stands for it) and,
+// for every tensor of the model in the model's order, its name, dtype, shape and 16 samples of 64 bytes at equal
+// distances. The folder's own tensors, never the repaired ones.
 std::string model_hash(const std::string& folder);
 
 }  // namespace weft

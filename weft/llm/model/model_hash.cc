@@ -1,9 +1,13 @@
 // The hash that ties an spd file to its model.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "weft/base/error.h"
 #include "weft/base/sha256.h"
+#include "weft/io/tensor/gguf.h"
 #include "weft/io/tensor/safetensors.h"
+#include "weft/llm/gguf/gguf_model.h"
 #include "weft/llm/model/model.h"
 #include "weft/llm/model/tensor_names.h"
 
@@ -25,7 +29,8 @@ void add_samples(const StoredTensor& tensor, std::string* text) {
 
 std::string model_hash(const std::string& folder) {
   const ModelSource source = open_model(folder);
-  std::string text = read_text_file(folder + "/config.json", std::size_t{1} << 20);
+  std::string text =
+      is_gguf(folder) ? gguf_config(folder).dump() : read_text_file(folder + "/config.json", std::size_t{1} << 20);
   for (const auto& [name, shape] : all_tensors(source.config)) {
     const StoredTensor* tensor = source.tensors->find(name);
     if (tensor == nullptr) bad_input("{}: there is no tensor \"{}\"; is the folder whole?", folder, name);

@@ -52,6 +52,19 @@ const TensorNames kOptNames{
     "final_layer_norm",
     {"self_attn_layer_norm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", nullptr, nullptr,
      "self_attn.out_proj", nullptr, "final_layer_norm", nullptr, "fc1", "fc2", nullptr}};
+const TensorNames kGgufNames{"blk",
+                             "token_embd",
+                             "position_embd",
+                             "output_norm",
+                             {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output",
+                              "post_attention_norm", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down", "post_ffw_norm"}};
+const TensorNames kGgufFusedNames{
+    "blk",
+    "token_embd",
+    "position_embd",
+    "output_norm",
+    {"attn_norm", "attn_qkv", "attn_qkv", "attn_qkv", "attn_q_norm", "attn_k_norm", "attn_output",
+     "post_attention_norm", "ffn_norm", "ffn_up", "ffn_up", "ffn_down", "post_ffw_norm"}};
 
 namespace {
 

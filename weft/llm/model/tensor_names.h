@@ -25,6 +25,7 @@ struct TensorNames {
   bool transposed = false;                     // weights are (in, out)
 };
 extern const TensorNames kLlamaNames, kGemmaNames, kPhi3Names, kGpt2Names, kNeoxNames, kOptNames;
+extern const TensorNames kGgufNames, kGgufFusedNames;  // of all families; the second: q, k, v and gate, up in one
 
 // Where a part of a block lies: its output `i` is the stored output first + i / group * stride + i % group.
 struct PartPlace {

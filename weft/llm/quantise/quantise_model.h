@@ -1,9 +1,10 @@
 // A model's folder to a GGUF file with weights in blocks (base/quant/blocks.h), as llama.cpp reads it too: names,
-// settings and the order of rotary rows are its own. Norms stay f32. The embedding, which is the head as well where it
-// is tied, is what few bits hurt most: q4_k and q4_0 files have it as q6_k. A mix gives more bits to more of them, as
-// llama.cpp's Q4_K_M does: values and down projections of half of the blocks are q6_k. Rows that are no whole number of
-// blocks of 256 take a format of 32 (q4_k: q4_0, q6_k: q8_0), and those that are none of 32 stay f32. With a text to
-// calibrate on, weights are rounded so that products on that text stay near (base/quant/compensate.h).
+// settings and the order of rotary rows are its own. Norms, biases and learned positions stay f32. The embedding, which
+// is the head as well where it is tied, is what few bits hurt most: q4_k and q4_0 files have it as q6_k. A mix gives
+// more bits to more of them, as llama.cpp's Q4_K_M does: values and down projections of half of the blocks are q6_k.
+// Rows that are no whole number of blocks of 256 take a format of 32 (q4_k: q4_0, q6_k: q8_0), and those that are none
+// of 32 stay f32. With a text to calibrate on, weights are rounded so that products on that text stay near
+// (base/quant/compensate.h).
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct QuantiseReport {
   bool has_tokenizer = false;                      // of llama.cpp's settings; without them only Weft can read texts
 };
 
-// Throws bad_input where the folder's model is none of llama, the text has not one window, or the file cannot be
-// written.
+// Throws bad_input where llama.cpp's files cannot say all of the folder's model, the text has not one window, or the
+// file cannot be written.
 QuantiseReport quantise_model(const std::string& folder, const std::string& path, const QuantiseOptions& options);
 
 // The format that a row of `cols` values takes where `type` is asked for; f32 where none fits.

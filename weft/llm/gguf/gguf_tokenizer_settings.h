@@ -1,5 +1,5 @@
-// A folder's tokenizer as settings of a GGUF file: the whole of tokenizer.json, which Weft reads back, and for
-// byte-level BPE the lists that llama.cpp reads.
+// A folder's tokenizer as settings of a GGUF file: the whole of tokenizer.json, which Weft reads back, the chat
+// template, and for byte-level BPE the lists that llama.cpp reads.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "weft/llm/model/gguf_tokenizer_settings.h"
+#include "weft/llm/gguf/gguf_tokenizer_settings.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +9,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/io/gguf_cutting.h"
+#include "weft/io/text/chat_template.h"
 #include "weft/io/text/tokenizer.h"
 
 namespace weft {
@@ -16,15 +18,6 @@ namespace {
 
 constexpr std::size_t kMostTokenizer = std::size_t{64} << 20;
 constexpr std::int32_t kNormalToken = 1, kControlToken = 3, kUserToken = 4, kUnusedToken = 5;
-
-// llama.cpp's word for how a byte-level tokenizer cuts a text into words; empty where it has none that we know.
-std::string cutting(const Json& json) {
-  const std::string text = json.contains("pre_tokenizer") ? json["pre_tokenizer"].dump() : "";
-  if (text.find("ByteLevel") == std::string::npos) return "";
-  if (text.find("Split") == std::string::npos) return "gpt-2";
-  if (text.find("{1,3}") != std::string::npos) return "llama-bpe";
-  return text.find("\\\\p{N}|") != std::string::npos ? "qwen2" : "";
-}
 
 struct TokenLists {
   std::vector<std::string> tokens, merges;
@@ -62,7 +55,9 @@ bool add_tokenizer_settings(const std::string& folder, std::vector<std::pair<std
   if (tokenizer->eos()) settings->push_back({"tokenizer.ggml.eos_token_id", whole(*tokenizer->eos())});
   settings->push_back({"tokenizer.ggml.add_bos_token", tokenizer->adds_bos()});
   settings->push_back({"tokenizer.huggingface.json", text});
-  const std::string pre = cutting(json);
+  if (std::string chat = chat_template_text(folder); !chat.empty())
+    settings->push_back({"tokenizer.chat_template", std::move(chat)});
+  const std::string pre = gguf_cutting_name(json);
   if (pre.empty()) return false;
   TokenLists lists = lists_of(json);
   settings->push_back({"tokenizer.ggml.model", std::string("gpt2")});
