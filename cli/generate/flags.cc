@@ -77,15 +77,8 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
   task.generate.prompt_logits = !flags.logits.empty();
   const GenerationConfig own =
       flags.model.empty() ? GenerationConfig{} : load_generation_config(flags.model, task.source.config.vocab);
-  if (own.sampler && !flags.samples) {
-    task.generate.sampler = *own.sampler;
-    task.generate.sampler.seed = flags.options.sampler.seed;
-    check_sampler(task.generate.sampler);
-  }
-  if (!flags.ignore_eos) {
-    task.generate.eos = own.eos.value_or(task.source.config.eos);
-    if (task.tokenizer != nullptr && task.tokenizer->eos()) task.generate.eos.push_back(*task.tokenizer->eos());
-  }
+  apply_generation_config(own, task.source.config, task.tokenizer.get(), flags.samples, &task.generate);
+  if (flags.ignore_eos) task.generate.eos.clear();
   if (task.tokenizer == nullptr && !flags.options.stops.empty())
     bad_input("--stop needs a tokenizer, and this model has none; leave it out");
   return task;

@@ -23,6 +23,7 @@
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/ranks.h"
+#include "cli/sampling_flags.h"
 
 namespace weft::cli {
 namespace generate {
@@ -114,15 +115,7 @@ void add_text_flags(CLI::App& command, Flags* flags) {
                      "JSON Lines, each with a \"prompt\": a batch; - for standard input");
   add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
-  add_number(command, "--temperature", &flags->options.sampler.temperature,
-             "0: the most probable token; where not given, the folder's generation_config.json holds")
-      ->capture_default_str();
-  add_number(command, "--top-k", &flags->options.sampler.top_k, "only the k most probable tokens; 0: all")
-      ->capture_default_str();
-  add_number(command, "--top-p", &flags->options.sampler.top_p,
-             "only the most probable that have this probability together")
-      ->capture_default_str();
-  add_number(command, "--seed", &flags->options.sampler.seed, "of the random numbers")->capture_default_str();
+  add_sampling_flags(command, &flags->options.sampler);
   command.add_option("--stop", flags->options.stops, "a text ends before this; several times: before any")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on past the end that the model makes");
@@ -157,7 +150,7 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
 void add_generate(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("generate", "text from a model, its blocks split over ranks");
   auto flags = std::make_shared<generate::Flags>();
-  command->add_option("--model", flags->model, "a Hugging Face folder of one of the families of docs/models.md");
+  command->add_option("--model", flags->model, "a Hugging Face folder or a GGUF file of one of the families of docs/models.md");
   command->add_option("--random", flags->random, "instead: a config.json, and random weights");
   generate::add_text_flags(*command, flags.get());
   generate::add_engine_flags(*command, flags.get());
@@ -167,7 +160,7 @@ void add_generate(CLI::App& app, Run* chosen) {
       "  weft generate --random tests/models/llama-1b.json --prompt-ids 1,2,3 --threads 2 --bandwidth\n"
       "  man ls | weft generate --model models/weft-16 --prompt-file - --max-tokens 40");
   command->callback([=] {
-    flags->samples = command->count("--temperature") + command->count("--top-k") + command->count("--top-p") > 0;
+    flags->samples = sampling_given(*command);
     *chosen = [flags] { return generate::run(*flags); };
   });
 }

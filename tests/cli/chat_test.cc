@@ -43,8 +43,21 @@ TEST_F(ChatCommand, AnswersEveryLineOfAPipe) {
   for (const char* ranks : {"--ranks 2 --json", "--ranks 4 --json"})
     EXPECT_EQ(Json::parse(piped("What is a kernel?\\nAnd a file?\\n", ranks).out)["messages"], json["messages"])
         << ranks;
+  EXPECT_GT(json["tokens_kept"], 10) << "the second turn reads only what is new";
   const Ended plain = piped("What is a kernel?\\n", "");
   EXPECT_EQ(plain.out, json["messages"][1]["content"].get<std::string>() + "\n");
+}
+
+// Ranks that a launcher has started, as on several hosts: the first reads what is typed.
+TEST_F(ChatCommand, RunsUnderALauncher) {
+  const std::string line = fmt::format("printf 'What is a kernel?\\nAnd a file?\\n' | {} run -n 2 -- {} chat --model {} "
+                                       "--max-tokens 12 --json",
+                                       WEFT_BINARY, WEFT_BINARY, folder_.path());
+  const Ended ended = wait_for(start_program({"bash", "-c", line}));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json alone = Json::parse(piped("What is a kernel?\\nAnd a file?\\n", "--json").out);
+  EXPECT_EQ(Json::parse(ended.out)["messages"], alone["messages"]);
+  EXPECT_EQ(Json::parse(ended.out)["ranks"], 2);
 }
 
 TEST_F(ChatCommand, BeginsAnewAndEnds) {

@@ -1,13 +1,10 @@
 #include "weft/llm/engine/conversation.h"
 
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "weft/base/refusal_test.h"
 #include "weft/io/scratch_folder_test.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/llm/engine/turns.h"
 
 namespace weft {
 namespace {
@@ -54,23 +51,6 @@ TEST_F(ConversationTest, WhatTheTemplateRefusesIsForgotten) {
   EXPECT_NE(refusal([&] { talk.ask("x"); }).find("not that"), std::string::npos);
   EXPECT_TRUE(talk.messages().empty());
   EXPECT_EQ(tokenizer_->decode(talk.ask("y")), "ok");
-}
-
-TEST(Turns, AreToldToEveryWaiterInOrderUntilTheEnd) {
-  Turns turns;
-  std::vector<std::vector<int>> seen(3);
-  std::vector<std::thread> waiters;
-  for (auto& mine : seen)
-    waiters.emplace_back([&] {
-      for (std::size_t turn = 0; const auto tokens = turns.wait_for(turn); ++turn) mine.push_back(tokens->at(0));
-    });
-  for (int i = 0; i < 100; ++i) turns.tell({i});
-  turns.end();
-  for (std::thread& waiter : waiters) waiter.join();
-  for (const auto& mine : seen) {
-    ASSERT_EQ(mine.size(), 100u);
-    EXPECT_EQ(mine[99], 99);
-  }
 }
 
 }  // namespace

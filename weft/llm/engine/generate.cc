@@ -23,7 +23,7 @@ class Writer {
     check(tokenizer);
     result_.texts.resize(prompts.size());
     for (int i = 0; i < int_size(prompts); ++i) {
-      engine.clear(i);
+      engine.truncate(i, kept(num(i)));
       if (tokenizer != nullptr) streams_.emplace_back(*tokenizer);
       filters_.emplace_back(options.stops);
     }
@@ -45,14 +45,22 @@ class Writer {
     if (options_.max_tokens < 1) bad_input("{} tokens are asked for; use 1 or more", options_.max_tokens);
     for (std::size_t i = 0; i < prompts_.size(); ++i)
       if (prompts_[i].empty()) bad_input("prompt {} has no token; give at least one", i);
+    if (!options_.kept.empty() && (options_.kept.size() != prompts_.size() || options_.prompt_logits))
+      bad_input("{} prompts have {} kept prefixes; give one for each, and ask for no logits of what is not computed",
+                prompts_.size(), options_.kept.size());
+    for (std::size_t i = 0; i < options_.kept.size(); ++i)
+      if (options_.kept[i] < 0 || options_.kept[i] >= std::ssize(prompts_[i]))
+        bad_input("of prompt {}, which has {} tokens, {} are kept; keep fewer", i, prompts_[i].size(), options_.kept[i]);
     if (tokenizer == nullptr && !options_.stops.empty())
       bad_input("a stop string needs a tokenizer, and there is none; leave it out");
   }
 
+  std::int64_t kept(std::size_t prompt) const { return options_.kept.empty() ? 0 : options_.kept[prompt]; }
+
   // Chunks of as many rows as the engine takes, prompt after prompt; a prompt whose last row went through gets its
   // first token at once.
   void prefill() {
-    std::size_t prompt = 0, at = 0;
+    std::size_t prompt = 0, at = num(kept(0));
     const auto most = num(engine_.options().rows);
     while (prompt < prompts_.size()) {
       std::vector<Feed> feeds;
@@ -66,7 +74,7 @@ class Writer {
         if (at < tokens.size()) break;
         ends.push_back(static_cast<int>(most - left) - 1);
         ended.push_back(static_cast<int>(prompt++));
-        at = 0;
+        at = prompt < prompts_.size() ? num(kept(prompt)) : 0;
       }
       engine_.forward(feeds);
       ++result_.prefill_passes;

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/io/text/tokenizer.h"
+#include "weft/llm/model/config.h"
 
 namespace weft {
 namespace {
@@ -43,6 +45,18 @@ GenerationConfig load_generation_config(const std::string& folder, std::int64_t 
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return {};
   return parse_generation_config(load_json(path, {.bytes = std::size_t{1} << 20, .depth = 32}), path, vocab);
+}
+
+void apply_generation_config(const GenerationConfig& own, const ModelConfig& model, const Tokenizer* tokenizer,
+                             bool sampler_given, GenerateOptions* options) {
+  if (own.sampler && !sampler_given) {
+    const std::uint64_t seed = options->sampler.seed;
+    options->sampler = *own.sampler;
+    options->sampler.seed = seed;
+  }
+  check_sampler(options->sampler);
+  options->eos = own.eos.value_or(model.eos);
+  if (tokenizer != nullptr && tokenizer->eos()) options->eos.push_back(*tokenizer->eos());
 }
 
 }  // namespace weft
