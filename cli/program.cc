@@ -23,6 +23,7 @@
 #include "weft/base/log.h"
 #include "weft/base/os/new_file.h"
 #include "weft/kernel/isa.h"
+#include "weft/transport/join/launch.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/trace.h"
 
@@ -38,8 +39,9 @@ int exit_code(Code code) { return code == Code::bad_input || code == Code::no_me
 // Unlike fmt::print these throw nothing where standard error cannot be written: there is nobody left to tell.
 void say(std::string_view line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
 
+// A rank leaves its sentence with its launcher, which says one of them, whichever rank ended first.
 int complain(std::string_view sentence, int code) {
-  say(sentence);
+  if (!leave_words(sentence)) say(sentence);
   return code;
 }
 

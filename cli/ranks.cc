@@ -27,7 +27,7 @@ std::vector<std::string> own_words() {
   return words;
 }
 
-// A rank that caught its own error has printed it.
+// A rank that ended of itself and left no words has said what there was to say.
 bool was_said(const LaunchResult& result) {
   return result.first_failed_here()->signal == 0 &&
          (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
@@ -39,6 +39,8 @@ int relaunch(int num_ranks) {
   const LaunchResult result = launch({.num_ranks = num_ranks, .argv = own_words(), .output = Output::rank_zero});
   if (result.interrupted)
     fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", num_ranks);
+  else if (const std::string sentence = result.sentence(); !sentence.empty())
+    fmt::print(stderr, "weft: {}\n", sentence);
   else if (result.first_failed >= 0 && !was_said(result))
     fmt::print(stderr, "weft: rank {} of {} failed: {}\n", result.first_failed, num_ranks, result.reason);
   return result.exit_code();
@@ -81,7 +83,7 @@ bool speaks_of(const Error& error) {
   // Of a peer's failure `weft run` speaks; mpirun does not, so there one rank does.
   if (error.code() == Code::peer_failed || error.code() == Code::deadline)
     return under_mpirun() && launched_rank() == (error.rank() == 0 ? 1 : 0);
-  return std::max(error.rank(), 0) == launched_rank();
+  return words_are_heard() || std::max(error.rank(), 0) == launched_rank();
 }
 
 }  // namespace weft::cli

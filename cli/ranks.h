@@ -29,8 +29,8 @@ int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& ar
 // calls World::init. `before` as above.
 int on_processes(int count, const std::function<int()>& as_rank, const std::function<void()>& before = {});
 
-// Whether this process should print the error: a rank speaks of its own failures, rank 0 of those that are nobody's,
-// and the launcher of ranks that died or hung.
+// Whether this process should tell the error: a rank of its own failures, rank 0 of those that are nobody's, and the
+// launcher of ranks that died or hung. Where a launcher listens (leave_words), every rank leaves its own with it.
 bool speaks_of(const Error& error);
 
 }  // namespace weft::cli

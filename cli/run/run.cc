@@ -74,7 +74,9 @@ int run(const Flags& flags) {
   }
   if (result.interrupted)
     fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks.count);
-  else if (result.first_failed >= 0)
+  else if (const std::string sentence = result.sentence(); !sentence.empty())
+    fmt::print(stderr, "weft: {}\n", sentence);
+  if (!result.interrupted && result.first_failed >= 0)
     fmt::print(stderr, "weft: rank {} of {}{} failed: {}\n", result.first_failed, world_size,
                world_size > flags.ranks.count && !result.host.empty() ? fmt::format(" (host {})", result.host) : "",
                result.reason);

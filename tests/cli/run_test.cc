@@ -27,6 +27,17 @@ TEST(Cli, RunPassesExitCodesOn) {
   EXPECT_EQ(Json::parse(killed.out, nullptr, false)["first_failed"], 1) << killed.out;
 }
 
+// A refusal that one rank finds alone, and rank 0 never: the launcher says it.
+TEST(Cli, ARefusalOfAnyRankIsSaidOnce) {
+  const std::string script = fmt::format("test $WEFT_RANK = 0 && exec sleep 60; exec {} info --no-such-flag", WEFT_BINARY);
+  const Ended ended = weft({"run", "-n", "3", "--", "sh", "-c", script});
+  EXPECT_EQ(ended.code, 2);
+  const std::size_t first = ended.err.find("--no-such-flag");
+  EXPECT_NE(first, std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("--no-such-flag", first + 1), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("exited with code 2"), std::string::npos) << ended.err;
+}
+
 // The ranks of a long benchmark, once all of them are there.
 std::vector<pid_t> ranks_of(const Running& running, std::size_t count) {
   std::vector<pid_t> ranks;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -78,6 +80,49 @@ class InterruptWatch {
   struct sigaction before_[2]{};
 };
 
+constexpr const char* kWordsFdEnv = "WEFT_WORDS_FD";
+constexpr std::size_t kMostWords = 4000;  // with the rank in front less than PIPE_BUF: written whole or not at all
+
+// Where ranks leave what they have to say: RANK, a tab, the sentence and a zero. Nobody waits at either end: a pipe that
+// is full loses words, of which the first are there.
+class WordsPipe {
+ public:
+  WordsPipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+      fail(Code::io, "cannot make a pipe for what ranks say: {}", std::strerror(errno));
+    read_ = Fd(ends[0]), write_ = Fd(ends[1]);
+  }
+
+  int write_end() const { return write_.get(); }
+
+  void take(int first_rank, std::vector<std::string>* words) const {
+    std::string all;
+    char bytes[4096];
+    for (ssize_t count = 0; (count = read(read_.get(), bytes, sizeof bytes)) > 0;)
+      all.append(bytes, static_cast<std::size_t>(count));
+    for (std::size_t begin = 0, end = 0; (end = all.find('\0', begin)) != std::string::npos; begin = end + 1) {
+      const std::string one = all.substr(begin, end - begin);
+      const std::size_t tab = one.find('\t');
+      const int position = std::atoi(one.c_str()) - first_rank;
+      if (tab == std::string::npos || position < 0 || position >= int_size(*words)) continue;
+      if (std::string& kept = (*words)[num(position)]; kept.empty()) kept = one.substr(tab + 1);
+    }
+  }
+
+ private:
+  Fd read_, write_;
+};
+
+// The descriptor of a rank whose launcher listens; -1: none does.
+int words_fd() {
+  const char* text = std::getenv(kWordsFdEnv);
+  if (text == nullptr || !launched()) return -1;
+  const int fd = std::atoi(text);
+  struct stat status {};
+  return fd > 2 && fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) ? fd : -1;
+}
+
 int world_size(const LaunchOptions& options) { return options.world_size > 0 ? options.world_size : options.num_ranks; }
 
 bool is_whole_world(const LaunchOptions& options) { return world_size(options) == options.num_ranks; }
@@ -89,14 +134,20 @@ std::string host_of_launch() {
   return fmt::format("{}/{} launch {} {}", host.name, host.id, getpid(), Clock::now().time_since_epoch().count());
 }
 
+// What a rank inherits: its end of the rendezvous, and where it leaves its words.
+struct RankDescriptors {
+  int rendezvous, words;
+};
+
 // The environment of one rank: ours, the caller's additions and the variables of join_launch().
-std::vector<std::string> rank_environment(const LaunchOptions& options, int position, int rendezvous_fd,
+std::vector<std::string> rank_environment(const LaunchOptions& options, int position, const RankDescriptors& fds,
                                           const std::string& host) {
   auto added = options.env;
   added.emplace_back(kRankEnv, std::to_string(options.first_rank + position));
   added.emplace_back(kSizeEnv, std::to_string(world_size(options)));
   added.emplace_back(kHereEnv, std::to_string(options.num_ranks));
-  added.emplace_back(kRendezvousFdEnv, std::to_string(rendezvous_fd));
+  added.emplace_back(kRendezvousFdEnv, std::to_string(fds.rendezvous));
+  added.emplace_back(kWordsFdEnv, std::to_string(fds.words));
   const bool alone = is_whole_world(options);
   if (!alone) added.insert(added.end(), {{kRendezvousEnv, options.rendezvous}, {kHostEnv, host}});
   std::vector<std::string> environment;
@@ -110,13 +161,13 @@ std::vector<std::string> rank_environment(const LaunchOptions& options, int posi
   return environment;
 }
 
-pid_t spawn(const LaunchOptions& options, int position, int rendezvous_fd, const std::string& host) {
+pid_t spawn(const LaunchOptions& options, int position, const RankDescriptors& fds, const std::string& host) {
   auto arguments = options.argv;
-  auto environment = rank_environment(options, position, rendezvous_fd, host);
+  auto environment = rank_environment(options, position, fds, host);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, rendezvous_fd,
-                                   rendezvous_fd);  // clears close-on-exec, for this one
+  for (const int fd : {fds.rendezvous, fds.words})
+    posix_spawn_file_actions_adddup2(&actions, fd, fd);  // clears close-on-exec, for these
   if (position != 0) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (options.first_rank + position != 0 && options.output == Output::rank_zero)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -138,6 +189,7 @@ class Launch {
         hub_(options.num_ranks, control_fd_),
         host_(host_of_launch()) {
     result_.ranks.resize(options.num_ranks);
+    result_.words.resize(num(options.num_ranks));
     for (int position = 0; position < options.num_ranks; ++position)
       control_.set_host(options.first_rank + position, host_identity().name);
     result_.first_rank = options.first_rank;
@@ -157,13 +209,14 @@ class Launch {
       throw;
     }
     blame();
+    words_.take(result_.first_rank, &result_.words);
     return std::move(result_);
   }
 
  private:
   void start(const LaunchOptions& options, int position) {
     const Fd rank_end = hub_.take_rank_end(position);
-    const pid_t pid = spawn(options, position, rank_end.get(), host_);
+    const pid_t pid = spawn(options, position, {rank_end.get(), words_.write_end()}, host_);
     try {
       children_.push_back(open_process(pid));
     } catch (...) {
@@ -265,6 +318,7 @@ class Launch {
   std::shared_ptr<const Fd> control_fd_;
   Control control_;
   Hub hub_;
+  WordsPipe words_;
   std::string host_;
   InterruptWatch interrupts_;
   std::vector<Fd> children_;  // a pidfd each, empty once reaped
@@ -280,6 +334,13 @@ class Launch {
 const RankEnd* LaunchResult::first_failed_here() const {
   const int position = first_failed - first_rank;
   return first_failed >= 0 && position >= 0 && position < int_size(ranks) ? &ranks[position] : nullptr;
+}
+
+std::string LaunchResult::sentence() const {
+  if (first_failed_here() != nullptr && !words[num(first_failed - first_rank)].empty())
+    return words[num(first_failed - first_rank)];
+  const auto found = std::find_if(words.begin(), words.end(), [](const std::string& one) { return !one.empty(); });
+  return found == words.end() ? "" : *found;
 }
 
 int LaunchResult::exit_code() const {
@@ -301,6 +362,16 @@ LaunchResult launch(const LaunchOptions& options) {
               options.num_ranks, world_size(options));
   if (options.argv.empty()) bad_input("no program to start; use `weft run -n N -- PROG`");
   return Launch(options).run();
+}
+
+bool words_are_heard() { return words_fd() >= 0; }
+
+bool leave_words(std::string_view sentence) {
+  const int fd = words_fd();
+  if (fd < 0) return false;
+  std::string text = fmt::format("{}\t{}", launched_rank(), sentence.substr(0, kMostWords));
+  text += '\0';
+  return write(fd, text.data(), text.size()) == std::ssize(text);
 }
 
 }  // namespace weft

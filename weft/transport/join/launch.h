@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,8 +36,11 @@ struct LaunchResult {
   std::string host;            // that rank's, where anyone knows it
   std::string reason;          // why, as far as anyone could say
   bool interrupted = false;    // by SIGINT or SIGTERM to the launcher
+  std::vector<std::string> words;  // of each rank of this launch, what it left (leave_words); empty: nothing
   // How the rank that failed first ended; null where that was none of these.
   const RankEnd* first_failed_here() const;
+  // What the rank that failed first left; of the first here that left something, where that one did not. May be empty.
+  std::string sentence() const;
   // 0 when all ranks ended well, 2 when the first to fail said 2 (bad input), otherwise 1.
   int exit_code() const;
 };
@@ -47,5 +51,10 @@ struct LaunchResult {
 // never by fork alone, which hangs after OpenMP or CUDA. One launch at a time in a process. bad_input when
 // the program cannot be started.
 LaunchResult launch(const LaunchOptions& options);
+
+// For a rank that ends with an error: leaves the sentence with its launcher, which says it once, whichever rank ends
+// first. False where no launcher listens (mpirun, threads): then it is the rank's own to say. The first sentence counts.
+bool leave_words(std::string_view sentence);
+bool words_are_heard();
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/transport/local/process_ranks_test.h"
 
 namespace weft::transport_test {
@@ -59,6 +60,21 @@ TEST_F(Launch, RankBehindAScriptHearsTheInterrupt) {
   kill(launcher, SIGINT);
   waitpid(launcher, nullptr, 0);
   EXPECT_TRUE(all_gone_within(1s));
+}
+
+// Rank 1 ends first and has a sentence of its own; rank 0, which would speak of nobody's errors, is stopped.
+TEST_F(Launch, ASentenceOutlivesTheRankThatLeavesIt) {
+  LaunchResult result = launch(ranks(3, "words_of_one"));
+  EXPECT_EQ(result.exit_code(), 2);
+  EXPECT_EQ(result.first_failed, 1);
+  EXPECT_EQ(result.sentence(), "rank 1 has had enough; give it less");
+  EXPECT_EQ(result.words[0], "");
+  result = launch(ranks(2, "words_of_all"));
+  EXPECT_EQ(result.exit_code(), 2);
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(result.words[num(rank)].substr(0, 7), fmt::format("rank {}:", rank));
+  EXPECT_EQ(result.sentence().size(), 4000u) << "a long one is cut";
+  EXPECT_FALSE(words_are_heard());
+  EXPECT_FALSE(leave_words("nobody listens")) << "this is no rank";
 }
 
 TEST_F(Launch, ExitCodesOfProgramsThatKnowNothingOfWeft) {

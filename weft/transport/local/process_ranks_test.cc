@@ -17,6 +17,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/transport/join/launch.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/local.h"
 #include "weft/transport/local/shm.h"
@@ -273,6 +274,21 @@ int die_before_attaching_in_one() {
   return 3;
 }
 
+int words_of_one() {
+  if (launched_rank() == 1) {
+    expect(leave_words("rank 1 has had enough; give it less"), "that the launcher listens");
+    expect(leave_words("and more"), "that it still does");
+    return 2;
+  }
+  std::this_thread::sleep_for(60s);
+  return 3;
+}
+
+int words_of_all() {
+  leave_words(fmt::format("rank {}:{}", launched_rank(), std::string(10'000, 'x')));
+  return 2;
+}
+
 int mpirun_of_three() {
   for (int rank = 0; rank < 3; ++rank) start_mpirun_rank(rank, 3, "ignore_everything");
   std::this_thread::sleep_for(60s);
@@ -301,6 +317,8 @@ std::map<std::string, std::function<int()>> own_bodies() {
       {"outlive_a_twin", outlive_a_twin},
       {"die_before_attaching_in_one", die_before_attaching_in_one},
       {"mpirun_of_three", mpirun_of_three},
+      {"words_of_one", words_of_one},
+      {"words_of_all", words_of_all},
   };
 }
 
