@@ -71,8 +71,16 @@ constexpr std::int64_t row_bytes(Dtype dtype, std::int64_t values) {
   return dtype == Dtype::int8 ? bytes + 2 * ((values + kInt8Block - 1) / kInt8Block) : bytes;
 }
 
+// Bytes per value of many, shares of scales counted.
+constexpr double bytes_per_value(Dtype dtype) {
+  const DtypeBlock block = block_shape(dtype);
+  return dtype == Dtype::int8 ? static_cast<double>(kInt8BlockBytes) / kInt8Block
+                              : static_cast<double>(block.bytes) / static_cast<double>(block.values);
+}
+
 std::string_view to_string(Dtype dtype);
-Dtype parse_dtype(std::string_view name);  // throws bad_input; no plan has weights in blocks, so it reads none
+Dtype parse_dtype(std::string_view name);         // throws bad_input; none of those in blocks, which weights alone are
+Dtype parse_weight_dtype(std::string_view name);  // those too
 
 struct bf16 {
   std::uint16_t bits;

@@ -16,6 +16,11 @@ constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i32, Dtype::i64,
 
 TEST(DtypeNames, AreReadBackAsTheyAreWritten) {
   for (const Dtype dtype : kAllDtypes) EXPECT_EQ(parse_dtype(to_string(dtype)), dtype);
+  for (const Dtype dtype : {Dtype::f32, Dtype::q8_0, Dtype::q4_0, Dtype::q4_k, Dtype::q6_k})
+    EXPECT_EQ(parse_weight_dtype(to_string(dtype)), dtype);
+  EXPECT_FALSE(refusal([] { parse_dtype("q8_0"); }).empty()) << "weights alone are in blocks";
+  EXPECT_DOUBLE_EQ(bytes_per_value(Dtype::q4_k), 0.5625);
+  EXPECT_DOUBLE_EQ(bytes_per_value(Dtype::bf16), 2);
   EXPECT_EQ(refusal([] { parse_dtype("f64"); }),
             "unknown dtype \"f64\"; use one of f32, bf16, i32, i64, u8, int8, f16");
 }

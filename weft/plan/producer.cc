@@ -34,6 +34,7 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
     case ProducerKind::gemm:
       return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
     case ProducerKind::gemv:
+      if (p.m > kFewRows && size_of(p.weight) == 0) return {128, 128};  // rounds x and unpacks w
       if (p.m > kFewRows) return {64, 64};
       if (p.n * p.k <= kShortGemv) return {p.m, 4096};
       return {p.m, std::clamp<std::int64_t>(kGemvTile / std::max<std::int64_t>(p.k, 1) / 256 * 256, 256, 4096)};
@@ -86,8 +87,10 @@ Producer validated(Producer p, int num_ranks) {
         bad_input("a rank has {} columns, no multiple of dim {}; give whole tables", n, p.dim);
     }
   }
-  if (p.weight != Dtype::f32 && p.weight != Dtype::bf16 && p.weight != Dtype::f16)
-    bad_input("weights of type {} are not supported; use f32, bf16 or f16", to_string(p.weight));
+  const bool plain = p.weight == Dtype::f32 || p.weight == Dtype::bf16 || p.weight == Dtype::f16;
+  if (!plain && (size_of(p.weight) != 0 || p.kind != ProducerKind::gemv))
+    bad_input("weights of type {} are not supported; use f32, bf16 or f16, or of a gemv those in blocks",
+              to_string(p.weight));
   check_operands(p);
   const auto tile = default_tile(p);
   for (int d = 0; d < 2; ++d) {

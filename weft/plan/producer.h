@@ -33,7 +33,7 @@ struct Producer {
   std::int64_t m = 0, n = 0, k = 0;
   std::vector<std::int64_t> n_of;           // n of every rank where they differ (uneven tables); else empty
   std::array<std::int64_t, 2> tile{0, 0};   // 0: chosen from the shape
-  Dtype weight = Dtype::f32;                // of w: f32 or bf16
+  Dtype weight = Dtype::f32;                // of w: f32, bf16 or f16, or of a gemv one of those in blocks
   Dtype input = Dtype::f32;                 // of x, and
   Dtype output = Dtype::f32;                // of y: f32, or of a gemm and a copy bf16 too
   WeightLayout weights = WeightLayout::kn;  // how w of a gemm lies

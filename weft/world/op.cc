@@ -97,6 +97,17 @@ bool Op::State::limits_rows(std::size_t producer) const {
   });
 }
 
+namespace {
+
+void check_blocks(const Producer& p, const Inputs& in, const Plan& plan) {
+  const std::int64_t values = block_shape(p.weight).values;
+  if (in.w_first < 0 || in.w_first >= values || in.w_ld % values != 0 || in.w_ld < in.w_first + p.k)
+    bad_input("plan \"{}\" reads {} columns of {} weights, but w_first is {} and w_ld {}; give rows of whole blocks of {}",
+              plan.name, p.k, to_string(p.weight), in.w_first, in.w_ld, values);
+}
+
+}  // namespace
+
 void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) const {
   if (inputs.size() != plan.producers.size())
     bad_input("plan \"{}\" has {} producers, but the run gives inputs for {}", plan.name, plan.producers.size(),
@@ -115,6 +126,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
           "plan \"{}\" is written through a window, but none was opened; call world.window(op).open() before run()",
           plan.name);
     if (weights) need(inputs[i].w != nullptr, "w", plan);
+    if (weights && size_of(p.weight) == 0) check_blocks(p, inputs[i], plan);
     if (p.addend) need(inputs[i].addend != nullptr, "an addend", plan);
     if (p.bias) need(inputs[i].bias != nullptr, "a bias", plan);
     if (p.residual) need(inputs[i].residual != nullptr, "a residual", plan);

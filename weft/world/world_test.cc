@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
@@ -12,10 +13,12 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/base/refusal_test.h"
 #include "weft/base/thread_pool.h"
 #include "weft/collective/build.h"
 #include "weft/exec/ref/ref.h"
+#include "weft/kernel/quant/quant_rows.h"
 
 namespace weft {
 namespace {
@@ -121,6 +124,53 @@ TEST(World, GemmsInBf16WithWeightsByOutputAgreeWithTheReference) {
       EXPECT_NE(refusal([&] { op.run(in); }).find("narrow_x"), std::string::npos);
     });
   }
+}
+
+// Weights in blocks of which ranks have columns that begin anywhere: what a quantised model's output projection is.
+TEST(World, GemvsWithWeightsInBlocksAgreeWithTheReference) {
+  const std::int64_t n = 300, k = 160, ld = 512;
+  for (const Dtype dtype : {Dtype::q8_0, Dtype::q4_k})
+    for (const std::int64_t m : {1, 40}) {
+      std::vector<std::vector<float>> x(3);
+      std::vector<std::vector<std::byte>> w(3);
+      std::vector<Inputs> in(3);
+      for (int rank = 0; rank < 3; ++rank) {
+        for (std::int64_t i = 0; i < m * k; ++i) x[num(rank)].push_back(static_cast<float>((i * 7 + rank) % 23) - 11);
+        std::vector<float> row(num(ld));
+        w[num(rank)].resize(num(n * row_bytes(dtype, ld)));
+        for (std::int64_t r = 0; r < n; ++r) {
+          for (std::int64_t c = 0; c < ld; ++c) row[at(c)] = static_cast<float>((r * 5 + c * 3 + rank) % 17) / 8 - 1;
+          quantise(dtype, ld, row.data(), w[num(rank)].data() + r * row_bytes(dtype, ld));
+        }
+        in[num(rank)].x = x[num(rank)].data(), in[num(rank)].w = w[num(rank)].data();
+        in[num(rank)].w_first = dtype == Dtype::q8_0 ? 0 : 32 * rank, in[num(rank)].w_ld = ld;
+      }
+      std::vector<double> want(num(m * n)), one(want.size());
+      for (int rank = 0; rank < 3; ++rank) {
+        quant_matmul_naive(m, {w[num(rank)].data(), dtype, n, k, in[num(rank)].w_first, ld}, x[num(rank)].data(), k,
+                           one.data(), n);
+        for (std::size_t i = 0; i < want.size(); ++i) want[i] += one[i];
+      }
+      const Plan plan = build(gemv({.m = m, .n = n, .k = k, .weight = dtype}),
+                              all_reduce(Mesh({{"tp", 3}}), "tp", {.route = Route::ring}));
+      std::vector<Bindings> bindings(3);
+      for (std::size_t rank = 0; rank < 3; ++rank)
+        bindings[rank].producers = {in[rank]}, bindings[rank].buffers.resize(plan.buffers.size());
+      RefExecutor ref(plan);
+      ref.run(bindings);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(ref.output(1)[i], want[i], 1e-3 * (1 + std::abs(want[i]))) << "the reference executor, at " << i;
+      World::local(3, [&](World& world) {
+        Op op = world.compile(plan);
+        Inputs mine = in[num(world.rank())];
+        mine.w_ld = 0;
+        EXPECT_NE(refusal([&] { op.run(mine); }).find("give rows of whole blocks"), std::string::npos);
+        op.run(in[num(world.rank())]);
+        const auto y = op.output().values();
+        for (std::size_t i = 0; i < want.size(); ++i)
+          ASSERT_NEAR(y[i], want[i], 1e-3 * (1 + std::abs(want[i]))) << to_string(dtype) << " " << m << " at " << i;
+      });
+    }
 }
 
 TEST(World, BadSettingsNameTheirValue) {

@@ -1,10 +1,12 @@
 #include "weft/exec/cpu/tile_maker.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
 #include "weft/base/index.h"
+#include "weft/kernel/quant/quant_tile.h"
 #include "weft/kernel/rows/sum.h"
 #include "weft/kernel/table/embedding_bag.h"
 
@@ -30,19 +32,29 @@ std::vector<PackedWeights::Span> column_spans(int producer, const Program& progr
   return spans;
 }
 
-}  // namespace
-
-TileMaker::TileMaker(const Producer& producer, int index, const Program& program)
-    : producer_(producer), n_(producer.columns(program.rank)) {
-  const bool is_gemv = producer.kind == ProducerKind::gemv;
-  if (producer.kind != ProducerKind::gemm && !(is_gemv && producer.m > most_gemv_rows())) return;
+std::array<std::int64_t, 2> largest_tile(int producer, const Program& program) {
   std::array<std::int64_t, 2> tile{1, 1};
   for (const Action& action : program.actions) {
-    if (action.producer != index || action.kind != ActionKind::step || action.box.empty()) continue;
+    if (action.producer != producer || action.kind != ActionKind::step || action.box.empty()) continue;
     for (int d = 0; d < 2; ++d) {
       const std::int64_t size = action.tile[d] > 0 ? action.tile[d] : action.box.size(d);
       tile[d] = std::max(tile[d], size);
     }
+  }
+  return tile;
+}
+
+}  // namespace
+
+TileMaker::TileMaker(const Producer& producer, int index, const Program& program)
+    : producer_(producer), n_(producer.columns(program.rank)) {
+  const bool is_gemv = producer.kind == ProducerKind::gemv, blocked = producer.has_w() && size_of(producer.weight) == 0;
+  if (producer.kind != ProducerKind::gemm && !(is_gemv && (blocked || producer.m > most_gemv_rows()))) return;
+  const std::array<std::int64_t, 2> tile = largest_tile(index, program);
+  if (blocked) {
+    tile_bytes_ = num((tile[0] * tile[1] * 4 + 63) / 64 * 64);
+    block_bytes_ = tile_bytes_ + quant_tile_bytes(tile[0], producer.k);
+    return;
   }
   const bool transposed = producer.layout() == WeightLayout::nk;
   if (producer.x() == Dtype::bf16) wide_bytes_ = num((tile[0] * producer.k * 4 + 63) / 64 * 64);
@@ -65,6 +77,29 @@ void TileMaker::make_by_gemv(std::int64_t m, std::int64_t n, const float* x, con
   gemv(n, k, w, producer_.weight, k, batch);
 }
 
+// Straight into the target where nothing is added: else beside, and one pass adds and stores, for a target may be a
+// neighbour's memory, which nobody reads back.
+void TileMaker::make_from_blocks(const Inputs& in, const Box& box, const float* x, const GemmTarget& target,
+                                 std::byte* scratch) const {
+  const std::int64_t m = box.size(0), n = box.size(1);
+  const auto* row = static_cast<const std::byte*>(in.w) + box.lo[1] * row_bytes(producer_.weight, in.w_ld);
+  const QuantWeight w{row, producer_.weight, n, producer_.k, in.w_first, in.w_ld};
+  const bool beside = target.addend != nullptr || target.twin != nullptr;
+  float* made = beside ? reinterpret_cast<float*>(scratch) : target.data;
+  quant_tile(m, w, x, producer_.k, made, beside ? n : target.ld, scratch + tile_bytes_);
+  if (!beside) return;
+  const ConstStrip tile{made, n, Dtype::f32};
+  for (const Strip& to : {Strip{target.data, target.ld, Dtype::f32}, Strip{target.twin, target.twin_ld, Dtype::f32}}) {
+    if (to.data == nullptr) continue;
+    if (target.addend == nullptr) {
+      copy(m, n, tile, to);
+      continue;
+    }
+    const ConstStrip both[]{{target.addend, target.addend_ld, Dtype::f32}, tile};
+    sum(m, n, both, to);
+  }
+}
+
 const float* TileMaker::rows_of_x(const Inputs& in, const Box& box, const void* rows, void* scratch) const {
   const std::int64_t k = producer_.k, first = box.lo[0] * k;
   if (producer_.x() == Dtype::f32) return rows != nullptr ? static_cast<const float*>(rows) : in.x + first;
@@ -84,6 +119,7 @@ void TileMaker::make(const Inputs& in, const Box& box, const void* rows, const G
     case ProducerKind::gemm:
     case ProducerKind::gemv: {
       const float* x = rows_of_x(in, box, rows, scratch);
+      if (block_bytes_ > 0) return make_from_blocks(in, box, x, target, static_cast<std::byte*>(scratch) + wide_bytes_);
       const std::int64_t column = weight * (p.layout() == WeightLayout::nk ? p.k : 1), behind = n_ - box.hi[1];
       const std::byte* b = w + box.lo[1] * column;
       if (by_gemv_) return make_by_gemv(m, n, x, b, behind, target);

@@ -18,7 +18,7 @@ class TileMaker {
   // Looks at the tiles of `program` to know their sizes.
   TileMaker(const Producer& producer, int index, const Program& program);
 
-  std::size_t scratch_bytes() const { return wide_bytes_ + (gemm_ ? gemm_->scratch_bytes() : 0); }
+  std::size_t scratch_bytes() const { return wide_bytes_ + block_bytes_ + (gemm_ ? gemm_->scratch_bytes() : 0); }
 
   // Inputs may differ from those of the run before, and so may the rows of the output that count (-1: all); called
   // before any thread makes a tile. A gemv of few rows reads weights as they are, of more rows panels packed from them:
@@ -39,13 +39,17 @@ class TileMaker {
 
  private:
   const float* rows_of_x(const Inputs& inputs, const Box& box, const void* rows, void* scratch) const;
+  void make_from_blocks(const Inputs& inputs, const Box& box, const float* x, const GemmTarget& target,
+                        std::byte* scratch) const;
   void make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,
                     const GemmTarget& target) const;
 
   Producer producer_;
   std::int64_t n_;  // columns on this rank
   bool by_gemv_ = false;
-  std::size_t wide_bytes_ = 0;  // of the scratch memory: a tile's rows of x in f32
+  std::size_t wide_bytes_ = 0;   // of the scratch memory: a tile's rows of x in f32
+  std::size_t tile_bytes_ = 0;   // of weights in blocks: a tile before it is added to what the target has,
+  std::size_t block_bytes_ = 0;  // and that with its rounded rows of x
   std::unique_ptr<GemmKernel> gemm_;
   std::unique_ptr<PackedWeights> packed_;
 };

@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
+#include "weft/base/thread_pool.h"
 #include "weft/collective/build.h"
+#include "weft/kernel/quant/quant_rows.h"
 #include "weft/kernel/random_test.h"
 
 namespace weft {
@@ -36,7 +39,8 @@ struct Made {
     GemmTarget target{y.data() + at, producer.n};
     if (addend != nullptr) target.addend = addend + at, target.addend_ld = producer.n;
     if (twin != nullptr) target.twin = twin + at, target.twin_ld = producer.n;
-    maker.make(in, box, nullptr, target, scratch.data());
+    const auto first = (reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64;  // as threads have it
+    maker.make(in, box, nullptr, target, reinterpret_cast<void*>(first));
   }
 
   Plan plan;
@@ -99,6 +103,36 @@ TEST(TileMaker, AnAddendComesBeforeTheTileAndATwinGetsTheSame) {
   for (const Box& box : made.boxes()) made.make(inputs_of(x, w), box, addend.data(), twin.data());
   EXPECT_TRUE(same_bits(made.y, want));
   EXPECT_TRUE(same_bits(twin, want));
+}
+
+// Weights in blocks, whose columns may begin inside a block: few rows and many, with what is added and without.
+TEST(TileMaker, TilesFromBlocksGiveTheBitsOfTheWholeProduct) {
+  ThreadPool alone(1);
+  for (const Dtype dtype : {Dtype::q8_0, Dtype::q4_k, Dtype::q6_k})
+    for (const std::int64_t m : {1, 70}) {
+      const std::int64_t n = 1000, k = 320, first = dtype == Dtype::q8_0 ? 0 : 96, ld = 512;
+      Made made(gemv({.m = m, .n = n, .k = k, .weight = dtype}));
+      const std::vector<float> x = random_floats(m * k, 1), rows = random_floats(n * ld, 2),
+                               addend = random_floats(m * n, 3);
+      std::vector<char> w(num(n * row_bytes(dtype, ld)));
+      for (std::int64_t r = 0; r < n; ++r)
+        quantise(dtype, ld, rows.data() + r * ld, reinterpret_cast<std::byte*>(w.data()) + r * row_bytes(dtype, ld));
+      std::vector<float> want(num(m * n)), twin(want.size());
+      quant_matmul(alone, m, {reinterpret_cast<const std::byte*>(w.data()), dtype, n, k, first, ld}, x.data(), k,
+                   want.data(), n);
+      Inputs in = inputs_of(x, w);
+      in.w_first = first, in.w_ld = ld;
+      made.maker.begin(0, -1);
+      ASSERT_GT(made.boxes().size(), 1u);
+      for (const Box& box : made.boxes()) made.make(in, box);
+      EXPECT_TRUE(same_bits(made.y, want)) << to_string(dtype) << " " << m;
+      for (const Box& box : made.boxes()) made.make(in, box, nullptr, twin.data());
+      EXPECT_TRUE(same_bits(twin, want));
+      for (std::size_t i = 0; i < want.size(); ++i) want[i] = addend[i] + want[i];
+      for (const Box& box : made.boxes()) made.make(in, box, addend.data(), twin.data());
+      EXPECT_TRUE(same_bits(made.y, want)) << to_string(dtype) << " " << m;
+      EXPECT_TRUE(same_bits(twin, want));
+    }
 }
 
 // Rows of bf16 are widened into memory of the thread's own, in front of what the kernel needs.

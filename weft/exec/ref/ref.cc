@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/layout.h"
+#include "weft/kernel/quant/quant_rows.h"
 #include "weft/kernel/reference.h"
 #include "weft/plan/assumptions.h"
 #include "weft/plan/program.h"
@@ -311,6 +312,13 @@ void RefExecutor::Impl::make_tile(const Rank& rank, const Action& action, const 
       return gemm_naive(rows, cols, p.k, {x, p.k, Dtype::f32}, {w, n, p.weight}, out->data(), cols);
     }
     case ProducerKind::gemv:
+      if (size_of(p.weight) == 0) {
+        std::vector<double> wide(out->size());
+        const auto* row = static_cast<const std::byte*>(in.w) + tile.lo[1] * row_bytes(p.weight, in.w_ld);
+        quant_matmul_naive(rows, {row, p.weight, cols, p.k, in.w_first, in.w_ld}, x, p.k, wide.data(), cols);
+        std::transform(wide.begin(), wide.end(), out->begin(), [](double v) { return static_cast<float>(v); });
+        return;
+      }
       for (std::int64_t i = 0; i < rows * cols; ++i) {
         const ConstStrip w{in.w, p.k, p.weight};
         double sum = 0;

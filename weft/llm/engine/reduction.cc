@@ -5,7 +5,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/base/quant/blocks.h"
 #include "weft/collective/build.h"
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/kernel/rows/epilogue.h"
@@ -50,14 +49,22 @@ Route best_route(World& world, ReductionShape shape, std::int64_t priced_k) {
 // Product into all_reduce, one op. Two copies take turns, so that one's output can be the other's residual.
 class Fused final : public ReducedProduct {
  public:
-  Fused(World& world, const ReductionShape& shape, const ReductionOptions& options) {
+  Fused(World& world, const ReductionShape& shape, const ReductionOptions& options)
+      : first_(shape.first), ld_(shape.ldw) {
     const Space space = space_of(world, shape, best_route(world, shape, options.priced_k));
     for (int copy = 0; copy < 2; ++copy) ops_.push_back(world.compile(fused_producer(shape), space));
   }
 
   const float* run(const ReductionInputs& in, std::int64_t rows) override {
     Op& op = ops_[turn_ ^= 1];
-    op.run({.x = in.x, .w = in.w, .addend = in.addend, .bias = in.bias, .residual = in.residual}, {.rows = rows});
+    op.run({.x = in.x,
+            .w = in.w,
+            .w_first = first_,
+            .w_ld = ld_,
+            .addend = in.addend,
+            .bias = in.bias,
+            .residual = in.residual},
+           {.rows = rows});
     return op.output().data;
   }
 
@@ -65,6 +72,7 @@ class Fused final : public ReducedProduct {
 
  private:
   std::vector<Op> ops_;
+  std::int64_t first_, ld_;  // of weights in blocks
   std::size_t turn_ = 0;
 };
 
@@ -169,9 +177,7 @@ std::unique_ptr<ReducedProduct> make_reduction(World& world, const ReductionShap
                                                const ReductionOptions& options) {
   if (world.size() == 1 || options.style == Style::compute) return std::make_unique<Alone>(shape, *options.threads);
   if (options.style == Style::panels) return make_panel_reduction(world, shape, options);
-  // Ops have no weights in blocks yet: their product is made before its all_reduce.
-  if (options.style == Style::sequential || is_blocked(shape.weight))
-    return std::make_unique<Sequential>(world, shape, options);
+  if (options.style == Style::sequential) return std::make_unique<Sequential>(world, shape, options);
   return std::make_unique<Fused>(world, shape, options);
 }
 

@@ -13,7 +13,7 @@ using verifying::Act;
 using verifying::Model;
 using verifying::VPiece;
 
-double weight_bytes(const Producer& p, double cols) { return cols * p.k * size_of(p.weight); }
+double weight_bytes(const Producer& p, double cols) { return cols * p.k * bytes_per_value(p.weight); }
 
 double pass(double read, double store) { return std::max(read, store) + kExposed * std::min(read, store); }
 

@@ -202,6 +202,10 @@ class FieldReader {
   void choice(const char* key, T& out, T) {
     if (find(key)) choice(key, out);
   }
+  void weight(const char* key, Dtype& out) {  // which may be in blocks
+    const std::string name = get_string(object_, know(key), where_);
+    placed(fmt::format("{}: \"{}\"", where_, key), [&] { out = parse_weight_dtype(name); });
+  }
   void flag(const char* key, bool& out) { out = find(key) && get_bool(object_, key, where_); }
   void buffer(const char* key, int& out) {
     reading_.budget->spend(kNameWork * std::ssize(plan_.buffers));
@@ -243,7 +247,7 @@ class FieldReader {
     const bool any = out.kind == ProducerKind::gemm;
     any ? choice("x", out.input) : only("x", out.x(), out.kind);
     if (out.has_w())
-      choice("w", out.weight), any ? choice("layout", out.weights) : only("layout", out.layout(), out.kind);
+      weight("w", out.weight), any ? choice("layout", out.weights) : only("layout", out.layout(), out.kind);
     any ? choice("y", out.output) : only("y", out.y(), out.kind);
   }
   void packing(Packing& out) {

@@ -154,6 +154,16 @@ TEST(LoadPlan, RefusesWhatThisWeftDoesNotMake) {
   }
 }
 
+TEST(LoadPlan, WeightsInBlocksAreAGemvsAlone) {
+  const Plan plan = build_keep(validated(gemv({.m = 4, .n = 8, .k = 64, .weight = Dtype::q4_k}), 1), 1);
+  const Plan back = parse_plan(to_json(plan), "p.json");
+  EXPECT_EQ(back.producers[0].weight, Dtype::q4_k);
+  EXPECT_EQ(to_json(back), to_json(plan));
+  EXPECT_EQ(refusal([] { validated(gemm({.m = 4, .n = 8, .k = 64, .weight = Dtype::q8_0}), 1); }),
+            "weights of type q8_0 are not supported; use f32, bf16 or f16, or of a gemv those in blocks");
+  EXPECT_NE(with_field("/producers/0/x", "q8_0", saved(plan)).find("p.json: producers[0]"), std::string::npos);
+}
+
 TEST(LoadPlan, AGemmComesBackWithItsTypesAndLayout) {
   const Producer narrow = gemm({.m = 8,
                                 .n = 8,

@@ -27,7 +27,7 @@ Work work_of(const Producer& p, const Box& box, double pooled_rows) {
     case ProducerKind::gemm:
     case ProducerKind::gemv:
       out.flops = 2 * rows * cols * k;
-      out.read_bytes = rows * k * 4 + cols * k * static_cast<double>(size_of(p.weight));
+      out.read_bytes = rows * k * 4 + cols * k * bytes_per_value(p.weight);
       break;
     case ProducerKind::embedding_bag:
       out.gathered_bytes = rows * cols * 4 * pooled_rows;
