@@ -235,6 +235,13 @@ def with_added(tokenizer):
     return tokenizer
 
 
+def single_word():
+    """Added tokens that are found only where no word goes on beside them."""
+    return byte_level([pre_tokenizers.ByteLevel(add_prefix_space=False)], added=[
+        AddedToken("a", single_word=True, normalized=False), AddedToken("ta", single_word=True, normalized=True, rstrip=True),
+        AddedToken("12", single_word=True, normalized=False, lstrip=True), AddedToken("\u4e2d", single_word=True, normalized=False)])
+
+
 def gemma():
     """Gemma's: spaces as U+2581 with none put before, bytes, runs of line ends as tokens."""
     raw = json.loads(llama2(False).to_str())
@@ -280,6 +287,7 @@ def main():
     for name, tokenizer in byte_level_families():
         write_hf(name, tokenizer, {"eos_token": "<|endoftext|>"})
     write_hf("llama2-added", with_added(llama2(False)), {"bos_token": "<s>", "eos_token": "</s>"})
+    write_hf("single-word", single_word(), {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"})
     write_hf("gemma", gemma(), {"bos_token": "<s>", "eos_token": "</s>"})
     write_hf("unigram", unigram(), {"eos_token": "</s>"})
     write_hf("word-piece", word_piece(), {})

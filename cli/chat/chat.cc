@@ -200,7 +200,8 @@ void add_chat(CLI::App& app, Run* chosen) {
   auto flags = std::make_shared<chat::Flags>();
   chat::add_flags(*command, flags.get());
   command->footer(
-      "Every line is a message; /new begins anew, /exit or Ctrl-D ends. On several hosts, as weft generate: rank 0 reads.\n"
+      "Every line is a message; /new begins anew, /exit or Ctrl-D ends. On several hosts, as weft generate: rank 0 "
+      "reads.\n"
       "Example:\n  weft chat --model Qwen2.5-0.5B-Instruct --system \"Be brief.\"\n"
       "  echo \"What is a kernel?\" | weft chat --model Qwen2.5-0.5B-Instruct --ranks 2");
   command->callback([=] {

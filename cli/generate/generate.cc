@@ -150,7 +150,8 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
 void add_generate(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("generate", "text from a model, its blocks split over ranks");
   auto flags = std::make_shared<generate::Flags>();
-  command->add_option("--model", flags->model, "a Hugging Face folder or a GGUF file of one of the families of docs/models.md");
+  command->add_option("--model", flags->model,
+                      "a Hugging Face folder or a GGUF file of one of the families of docs/models.md");
   command->add_option("--random", flags->random, "instead: a config.json, and random weights");
   generate::add_text_flags(*command, flags.get());
   generate::add_engine_flags(*command, flags.get());

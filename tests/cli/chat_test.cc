@@ -50,9 +50,10 @@ TEST_F(ChatCommand, AnswersEveryLineOfAPipe) {
 
 // Ranks that a launcher has started, as on several hosts: the first reads what is typed.
 TEST_F(ChatCommand, RunsUnderALauncher) {
-  const std::string line = fmt::format("printf 'What is a kernel?\\nAnd a file?\\n' | {} run -n 2 -- {} chat --model {} "
-                                       "--max-tokens 12 --json",
-                                       WEFT_BINARY, WEFT_BINARY, folder_.path());
+  const std::string line = fmt::format(
+      "printf 'What is a kernel?\\nAnd a file?\\n' | {} run -n 2 -- {} chat --model {} "
+      "--max-tokens 12 --json",
+      WEFT_BINARY, WEFT_BINARY, folder_.path());
   const Ended ended = wait_for(start_program({"bash", "-c", line}));
   ASSERT_EQ(ended.code, 0) << ended.err;
   const Json alone = Json::parse(piped("What is a kernel?\\nAnd a file?\\n", "--json").out);

@@ -29,7 +29,8 @@ TEST(Cli, RunPassesExitCodesOn) {
 
 // A refusal that one rank finds alone, and rank 0 never: the launcher says it.
 TEST(Cli, ARefusalOfAnyRankIsSaidOnce) {
-  const std::string script = fmt::format("test $WEFT_RANK = 0 && exec sleep 60; exec {} info --no-such-flag", WEFT_BINARY);
+  const std::string script =
+      fmt::format("test $WEFT_RANK = 0 && exec sleep 60; exec {} info --no-such-flag", WEFT_BINARY);
   const Ended ended = weft({"run", "-n", "3", "--", "sh", "-c", script});
   EXPECT_EQ(ended.code, 2);
   const std::size_t first = ended.err.find("--no-such-flag");

@@ -12,17 +12,17 @@ namespace weft {
 // One producer's inputs on one rank; unused ones stay null. Shapes as in plan/producer.h.
 struct Inputs {
   const float* x = nullptr;
-  const bf16* narrow_x = nullptr;        // instead of x where the producer's is bf16
-  const float* written = nullptr;        // window: the rows, of which those for this host are in place (x is null)
-  std::int64_t written_ld = 0;           // and how far apart they lie
-  const void* w = nullptr;               // of the producer's weight dtype
+  const bf16* narrow_x = nullptr;  // instead of x where the producer's is bf16
+  const float* written = nullptr;  // window: the rows, of which those for this host are in place (x is null)
+  std::int64_t written_ld = 0;     // and how far apart they lie
+  const void* w = nullptr;         // of the producer's weight dtype
   // Of weights in blocks: columns of a row's first block before its own, and columns from row to row, whole blocks
   // (kernel/quant/quant_rows.h). Ranks may differ.
   std::int64_t w_first = 0, w_ld = 0;
-  const float* addend = nullptr;         // (m, n), this rank's part of the sum before its tile is added
-  const float* bias = nullptr;           // (n)
-  const float* residual = nullptr;       // the shape of the output y of this rank
-  std::span<const float* const> tables;  // embedding_bag: one pointer per table
+  const float* addend = nullptr;                 // (m, n), this rank's part of the sum before its tile is added
+  const float* bias = nullptr;                   // (n)
+  const float* residual = nullptr;               // the shape of the output y of this rank
+  std::span<const float* const> tables;          // embedding_bag: one pointer per table
   std::span<const std::int64_t* const> indices;  // and its indices
   std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
 };

@@ -84,7 +84,9 @@ TEST(GgufTokenizer, ByteLevelListsGiveTheFoldersIds) {
 }
 
 TEST(GgufTokenizer, CuttingsHaveLlamaCppsNames) {
-  const auto name_of = [](const std::string& folder) { return gguf_cutting_name(load_json(folder + "/tokenizer.json")); };
+  const auto name_of = [](const std::string& folder) {
+    return gguf_cutting_name(load_json(folder + "/tokenizer.json"));
+  };
   EXPECT_EQ(name_of(std::string(WEFT_SOURCE) + "/models/weft-16"), "gpt-2");
   EXPECT_EQ(name_of(kTokenizers + "llama3-ignore-merges"), "llama-bpe");
   EXPECT_EQ(name_of(kTokenizers + "llama3"), "dbrx");  // the same words, merges heeded

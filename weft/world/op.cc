@@ -102,8 +102,9 @@ namespace {
 void check_blocks(const Producer& p, const Inputs& in, const Plan& plan) {
   const std::int64_t values = block_shape(p.weight).values;
   if (in.w_first < 0 || in.w_first >= values || in.w_ld % values != 0 || in.w_ld < in.w_first + p.k)
-    bad_input("plan \"{}\" reads {} columns of {} weights, but w_first is {} and w_ld {}; give rows of whole blocks of {}",
-              plan.name, p.k, to_string(p.weight), in.w_first, in.w_ld, values);
+    bad_input(
+        "plan \"{}\" reads {} columns of {} weights, but w_first is {} and w_ld {}; give rows of whole blocks of {}",
+        plan.name, p.k, to_string(p.weight), in.w_first, in.w_ld, values);
 }
 
 }  // namespace

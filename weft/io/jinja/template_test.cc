@@ -156,7 +156,8 @@ TEST(ChatTemplate, IsFoundInAGgufFile) {
       {"tokenizer.ggml.eos_token_id", std::uint32_t{1}}};
   write_gguf(path, settings, {});
   EXPECT_FALSE(ChatTemplate::load(path));
-  settings.push_back({"tokenizer.chat_template", std::string("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")});
+  settings.push_back(
+      {"tokenizer.chat_template", std::string("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")});
   write_gguf(path, settings, {});
   const std::vector<ChatMessage> messages{{"user", "hi"}};
   EXPECT_EQ(ChatTemplate::load(path)->prompt(messages), "<s>hi</s>");

@@ -43,12 +43,12 @@ void add_special(const Json& json, const std::string& path, jinja::Dict& special
 // A GGUF file has the template and the ids of the tokens that it may name.
 std::string template_of(const GgufFile& file, jinja::Dict& special) {
   if (!file.has("tokenizer.chat_template")) return "";
-  const auto texts = file.has("tokenizer.ggml.tokens") ? file.get_texts("tokenizer.ggml.tokens")
-                                                       : std::vector<std::string_view>();
-  for (const auto& [name, key] : {std::pair{"bos_token", "tokenizer.ggml.bos_token_id"},
-                                  std::pair{"eos_token", "tokenizer.ggml.eos_token_id"},
-                                  std::pair{"unk_token", "tokenizer.ggml.unknown_token_id"},
-                                  std::pair{"pad_token", "tokenizer.ggml.padding_token_id"}})
+  const auto texts =
+      file.has("tokenizer.ggml.tokens") ? file.get_texts("tokenizer.ggml.tokens") : std::vector<std::string_view>();
+  for (const auto& [name, key] :
+       {std::pair{"bos_token", "tokenizer.ggml.bos_token_id"}, std::pair{"eos_token", "tokenizer.ggml.eos_token_id"},
+        std::pair{"unk_token", "tokenizer.ggml.unknown_token_id"},
+        std::pair{"pad_token", "tokenizer.ggml.padding_token_id"}})
     if (file.has(key) && !texts.empty())
       special.set(name, jinja::Value::of(std::string(texts[at(file.get_int(key, 0, std::ssize(texts) - 1))])));
   return file.get_text("tokenizer.chat_template");
@@ -59,8 +59,7 @@ struct FoundTemplate {
 };
 
 FoundTemplate find_template(const std::string& folder, jinja::Dict& special) {
-  if (is_gguf(folder))
-    return {template_of(GgufFile::open(folder), special), folder + ", tokenizer.chat_template"};
+  if (is_gguf(folder)) return {template_of(GgufFile::open(folder), special), folder + ", tokenizer.chat_template"};
   FoundTemplate found{"", folder + "/chat_template.jinja"};
   if (is_file(found.where)) found.text = read_text_file(found.where, kMostTemplateText);
   for (const char* name : {"/tokenizer_config.json", "/special_tokens_map.json"}) {

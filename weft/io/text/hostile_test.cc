@@ -61,8 +61,8 @@ class HostileTokens : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Every, HostileTokens,
                          ::testing::Values("llama3", "llama3-ignore-merges", "llama2", "llama2-metaspace",
-                                           "llama2-added", "gemma", "qwen2", "neox", "digits", "tekken", "o200k",
-                                           "splits", "unigram", "word-piece", "sp-bpe", "sp-unigram"),
+                                           "llama2-added", "gemma", "single-word", "qwen2", "neox", "digits", "tekken",
+                                           "o200k", "splits", "unigram", "word-piece", "sp-bpe", "sp-unigram"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name)

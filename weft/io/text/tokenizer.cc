@@ -32,6 +32,26 @@ std::string_view without_spaces_after(std::string_view text) {
   return text;
 }
 
+// \w: letters, marks, digits, letter-like numbers and symbols, what joins words.
+bool is_of_word(char32_t point) {
+  const Category category = category_of(point);
+  const bool circled = (point >= 0x24B6 && point <= 0x24E9) || (point >= 0x1F130 && point <= 0x1F149) ||
+                       (point >= 0x1F150 && point <= 0x1F169) || (point >= 0x1F170 && point <= 0x1F189);
+  return is_letter(point) || is_mark(point) || category == Category::Nd || category == Category::Nl ||
+         category == Category::Pc || point == 0x200C || point == 0x200D || circled;
+}
+
+char32_t last_character(std::string_view text) {
+  std::size_t begin = text.size() - 1;
+  while (begin > 0 && text.size() - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  return first_character(text.substr(begin)).point;
+}
+
+bool stands_alone(std::string_view text, std::size_t start, std::size_t stop) {
+  return (start == 0 || !is_of_word(last_character(text.substr(0, start)))) &&
+         (stop == text.size() || !is_of_word(first_character(text.substr(stop)).point));
+}
+
 }  // namespace
 
 void AddedTokens::set(std::vector<AddedToken> tokens, std::vector<std::string> texts) {
@@ -65,6 +85,7 @@ std::vector<AddedTokens::Part> AddedTokens::parts_of(std::string_view text, bool
     const std::size_t start = at, stop = at + length;
     at = stop;
     if (token->special && !with_special) continue;
+    if (token->single_word && !stands_alone(text, start, stop)) continue;
     std::size_t plain_end = start;
     if (token->strip_left && begin < start)
       plain_end = begin + without_spaces_before(text.substr(begin, start - begin)).size();

@@ -29,6 +29,7 @@ struct AddedToken {
   std::string text;
   bool special = false;  // control: begins and ends texts, turns of a chat
   bool strip_left = false, strip_right = false;
+  bool single_word = false;  // only where what stands before and behind it is no part of a word
   bool normalized =
       false;  // looked for in the text as normalised, which its own text is too; else in the text as it is
 };

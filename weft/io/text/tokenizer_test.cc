@@ -24,8 +24,8 @@ struct GoldenCase {
 std::vector<GoldenCase> golden_cases() {
   std::vector<GoldenCase> cases = {{"weft_16", kWeft16, kTokenizerFolder + "weft-16.json"}};
   for (const std::string name :
-       {"llama3", "llama3-ignore-merges", "llama2", "llama2-metaspace", "llama2-added", "gemma", "qwen2", "neox",
-        "digits", "tekken", "o200k", "splits", "unigram", "word-piece", "sp-bpe", "sp-unigram"}) {
+       {"llama3", "llama3-ignore-merges", "llama2", "llama2-metaspace", "llama2-added", "gemma", "single-word", "qwen2",
+        "neox", "digits", "tekken", "o200k", "splits", "unigram", "word-piece", "sp-bpe", "sp-unigram"}) {
     std::string word = name;
     for (char& c : word)
       if (c == '-') c = '_';

@@ -82,9 +82,7 @@ AddedToken read_added_token(const Json& object, int id, std::string_view where) 
   };
   AddedToken token{.id = id, .text = get_string(object, "content", where)};
   if (token.text.empty()) bad_input("{}: \"content\" of added token {} is empty; give its text", where, id);
-  if (flag("single_word"))
-    bad_input("{}: added token {} is \"single_word\", which is not done here; make it false", where,
-              weft::quoted(token.text));
+  token.single_word = flag("single_word");
   token.special = flag("special");
   token.strip_left = flag("lstrip");
   token.strip_right = flag("rstrip");

@@ -30,7 +30,8 @@ void ChatRanks::follow() {
 // row has the logits of the answer's first.
 GeneratedText ChatRanks::turn(const std::vector<int>& tokens, GenerateOptions options) {
   const auto most = std::min(cached_.size(), tokens.size() - 1);
-  const auto common = std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), tokens.begin());
+  const auto common =
+      std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), tokens.begin());
   const std::int64_t kept = common.first - cached_.begin();
   options.sampler.seed += num(turns_++);
   options.kept = {kept};

@@ -59,8 +59,8 @@ TEST(ChatRanks, KeepWhatTheyHaveAndAnswerTheSame) {
         EXPECT_EQ(chat.turns(), 3);
       }
       const GeneratedText one = fresh(world, model, *tokenizer, first, {.max_tokens = 6});
-      const GeneratedText two = fresh(world, model, *tokenizer, next_prompt(*tokenizer, first, one, " And the next"),
-                                      {.max_tokens = 6});
+      const GeneratedText two =
+          fresh(world, model, *tokenizer, next_prompt(*tokenizer, first, one, " And the next"), {.max_tokens = 6});
       const GeneratedText three = fresh(world, model, *tokenizer, other, {.max_tokens = 6});
       if (world.rank() != 0) return;
       EXPECT_EQ(answers[0].tokens, one.tokens) << ranks;

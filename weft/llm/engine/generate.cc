@@ -50,7 +50,8 @@ class Writer {
                 prompts_.size(), options_.kept.size());
     for (std::size_t i = 0; i < options_.kept.size(); ++i)
       if (options_.kept[i] < 0 || options_.kept[i] >= std::ssize(prompts_[i]))
-        bad_input("of prompt {}, which has {} tokens, {} are kept; keep fewer", i, prompts_[i].size(), options_.kept[i]);
+        bad_input("of prompt {}, which has {} tokens, {} are kept; keep fewer", i, prompts_[i].size(),
+                  options_.kept[i]);
     if (tokenizer == nullptr && !options_.stops.empty())
       bad_input("a stop string needs a tokenizer, and there is none; leave it out");
   }

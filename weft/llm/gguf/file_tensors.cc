@@ -78,7 +78,8 @@ class FileTensors {
   }
 
   FileTensor& tensor_of(const std::string& name) {
-    const auto found = std::find_if(all_.rbegin(), all_.rend(), [&](const FileTensor& one) { return one.name == name; });
+    const auto found =
+        std::find_if(all_.rbegin(), all_.rend(), [&](const FileTensor& one) { return one.name == name; });
     if (found != all_.rend()) return *found;
     all_.emplace_back().name = name;
     return all_.back();

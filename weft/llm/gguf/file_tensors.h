@@ -31,8 +31,8 @@ struct FileTensor {
   std::string name;
   FileTensorKind kind = FileTensorKind::weight;
   std::vector<std::int64_t> shape;
-  std::int64_t block = -1;             // whose it is; -1: of none
-  BlockPart part = BlockPart::norm1;   // of that block; the first where several share a tensor
+  std::int64_t block = -1;            // whose it is; -1: of none
+  BlockPart part = BlockPart::norm1;  // of that block; the first where several share a tensor
   std::vector<FileStretch> stretches;
   std::int64_t head_rows = 0;  // of q and k whose rows lie in pairs; 0: they do not
   float added = 0;             // to every value: a norm's one

@@ -16,8 +16,8 @@ constexpr std::int64_t kMostSetting = std::int64_t{1} << 24;
 constexpr double kMostReal = 1e12;
 
 // Names of settings without their architecture that change no logits.
-constexpr std::string_view kIdleSettings[] = {"vocab_size", "tensor_data_layout", "pooling_type", "rope.scaling.finetuned",
-                                              "expert_used_count"};
+constexpr std::string_view kIdleSettings[] = {"vocab_size", "tensor_data_layout", "pooling_type",
+                                              "rope.scaling.finetuned", "expert_used_count"};
 
 class SettingReader {
  public:

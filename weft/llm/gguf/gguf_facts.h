@@ -49,10 +49,10 @@ struct GgufFacts {
   std::vector<int> ends;  // tokens
 };
 
-GgufFacts read_gguf_facts(const GgufFiles& files);       // bad_input: a setting that Weft does not compute with
-GgufFacts gguf_facts_of(const ModelConfig& config);      // of a model that has a family
-Json gguf_config_json(const GgufFacts& facts);           // what parse_config reads
-void set_gguf_layout(bool fused, ModelConfig* config);   // names of tensors; norms have their one
+GgufFacts read_gguf_facts(const GgufFiles& files);      // bad_input: a setting that Weft does not compute with
+GgufFacts gguf_facts_of(const ModelConfig& config);     // of a model that has a family
+Json gguf_config_json(const GgufFacts& facts);          // what parse_config reads
+void set_gguf_layout(bool fused, ModelConfig* config);  // names of tensors; norms have their one
 std::vector<std::pair<std::string, GgufSetting>> gguf_settings(const GgufFacts& facts);
 
 // Bad_input where llama.cpp's files cannot say all of a model's description.

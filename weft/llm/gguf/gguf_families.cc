@@ -67,7 +67,7 @@ void tell_smollm3(const GgufFacts& f, Json* config) {
 
 // The two families of before the gate have keys of their own for everything.
 void tell_gpt2(const GgufFacts& f, Json* config) {
-  *config = {{"n_embd", f.hidden},      {"n_layer", f.blocks},           {"n_head", f.heads},
+  *config = {{"n_embd", f.hidden},       {"n_layer", f.blocks},           {"n_head", f.heads},
              {"n_positions", f.context}, {"n_inner", f.intermediate},     {"layer_norm_epsilon", f.eps},
              {"vocab_size", f.vocab},    {"tie_word_embeddings", f.tied}, {"activation_function", "gelu_new"}};
 }

@@ -43,9 +43,10 @@ void refuse_other_tensors(const GgufFiles& files, const ModelConfig& config) {
   for (NamedShape& tensor : all_tensors(config)) known.insert(std::move(tensor.name));
   for (const auto& [name, tensor] : files.tensors())
     if (!known.contains(name) && !name.ends_with(".attn_rot_embd.weight"))
-      bad_input("{}: tensor {} is none that a model of this architecture has here, so leaving it out could change what "
-                "the model computes; use the model's folder",
-                files.path(), weft::quoted(name));
+      bad_input(
+          "{}: tensor {} is none that a model of this architecture has here, so leaving it out could change what "
+          "the model computes; use the model's folder",
+          files.path(), weft::quoted(name));
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 #include "weft/io/tensor/write_gguf.h"
 #include "weft/llm/engine/engine.h"
 #include "weft/llm/engine/golden_test.h"
-#include "weft/llm/quantise/quantise_model.h"
 #include "weft/llm/model/tensor_names.h"
+#include "weft/llm/quantise/quantise_model.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -54,7 +54,8 @@ TEST(GgufModel, NamesAreThoseOfLlamaCpp) {
   EXPECT_EQ(embedding_name(config), "token_embd.weight");
   EXPECT_EQ(config.head, "output.weight");
   EXPECT_EQ(weight_name(load_config(gguf_golden_file("phi3")), 1, BlockPart::k), "blk.1.attn_qkv.weight");
-  EXPECT_EQ(weight_name(load_config(gguf_golden_file("olmo2")), 1, BlockPart::post_norm2), "blk.1.post_ffw_norm.weight");
+  EXPECT_EQ(weight_name(load_config(gguf_golden_file("olmo2")), 1, BlockPart::post_norm2),
+            "blk.1.post_ffw_norm.weight");
 }
 
 TEST(GgufModel, PairedRowsAreAPermutation) {
@@ -180,8 +181,8 @@ TEST(GgufModel, FusedAndSequentialLogitsAreTheSame) {
 
 // Files that llama.cpp's converter wrote, logits that transformers computed of the folder (tools/golden_gguf_models.py).
 TEST(GgufModel, FilesOfLlamaCppGiveTransformersLogits) {
-  for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "granite", "smollm3",
-                           "gpt2", "neox"}) {
+  for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "granite",
+                           "smollm3", "gpt2", "neox"}) {
     const auto prompts = golden_prompts(kGgufModels + name);
     ASSERT_EQ(prompts.size(), 3u) << name;
     for (const int ranks : {1, 2, 3, 4, 5, 8})
@@ -232,9 +233,9 @@ std::string said_with(const std::string& architecture, const std::vector<std::pa
   const ScratchFolder folder;
   const std::string path = folder.file("x.gguf"), a = architecture + ".";
   std::vector<std::pair<std::string, GgufSetting>> settings = {
-      {"general.architecture", architecture},       {a + "context_length", std::uint32_t{16}},
-      {a + "embedding_length", std::uint32_t{4}},   {a + "block_count", std::uint32_t{1}},
-      {a + "feed_forward_length", std::uint32_t{4}}, {a + "attention.head_count", std::uint32_t{1}},
+      {"general.architecture", architecture},         {a + "context_length", std::uint32_t{16}},
+      {a + "embedding_length", std::uint32_t{4}},     {a + "block_count", std::uint32_t{1}},
+      {a + "feed_forward_length", std::uint32_t{4}},  {a + "attention.head_count", std::uint32_t{1}},
       {a + "attention.layer_norm_rms_epsilon", 1e-5f}};
   settings.insert(settings.end(), more.begin(), more.end());
   std::vector<GgufTensor> tensors = {
@@ -258,9 +259,11 @@ TEST(GgufModel, SettingsAndTensorsThatNobodyReadsAreRefused) {
             std::string::npos);
   EXPECT_NE(said_with("llama", {{"llama.rope.dimension_count", std::uint32_t{2}}}).find("heads turned in part"),
             std::string::npos);
-  EXPECT_NE(said_with("qwen2", {{"qwen2.rope.scaling.type", std::string("su")}}).find("none, linear, yarn and longrope"),
+  EXPECT_NE(
+      said_with("qwen2", {{"qwen2.rope.scaling.type", std::string("su")}}).find("none, linear, yarn and longrope"),
+      std::string::npos);
+  EXPECT_NE(said_with("granite", {{"granite.rope.scaling.finetuned", false}}).find("has no positions"),
             std::string::npos);
-  EXPECT_NE(said_with("granite", {{"granite.rope.scaling.finetuned", false}}).find("has no positions"), std::string::npos);
 }
 
 // What a hostile file says becomes a refusal, or a model that can be loaded.
@@ -268,9 +271,8 @@ TEST(GgufModel, MutantsAreTakenOrRefused) {
   const ScratchFolder folder;
   for (const char* name : {"gemma3", "phi3"}) {
     const std::string original = read_text_file(gguf_golden_file(name), std::size_t{1} << 24);
-    const FuzzCounts counts = fuzz(original, 500, [&](const std::string& mutant) {
-      Model::load(folder.write("x.gguf", mutant), 1, 3);
-    });
+    const FuzzCounts counts =
+        fuzz(original, 500, [&](const std::string& mutant) { Model::load(folder.write("x.gguf", mutant), 1, 3); });
     EXPECT_GT(counts.taken, 20) << name;
     EXPECT_GT(counts.refused, 100) << name;
   }

@@ -57,7 +57,9 @@ class SettingWriter {
   void real_if(std::string_view name, double value) {
     if (value > 0) real(name, value);
   }
-  void add(std::string_view name, GgufSetting value) { all_.push_back({prefix_ + std::string(name), std::move(value)}); }
+  void add(std::string_view name, GgufSetting value) {
+    all_.push_back({prefix_ + std::string(name), std::move(value)});
+  }
   std::vector<std::pair<std::string, GgufSetting>> take() { return std::move(all_); }
 
  private:
