@@ -1,5 +1,5 @@
-// `weft chat`: a conversation with a model in a terminal, or with lines from a pipe. Rank 0 reads what is typed and tells
-// the others the tokens: threads of this process, or ranks on other hosts that `weft run` or mpirun has started.
+// `weft chat`: a conversation with a model in a terminal, or with lines from a pipe. Rank 0 reads what is typed and
+// tells the others the tokens: threads of this process, or ranks on other hosts that `weft run` or mpirun has started.
 #include <unistd.h>
 
 #include <memory>

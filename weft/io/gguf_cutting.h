@@ -1,5 +1,5 @@
-// How byte-level tokenizers of GGUF files cut texts into words: the setting "tokenizer.ggml.pre" is a name that llama.cpp
-// knows, and what it stands for is written here as the stages of the tokenizer.json that it came from.
+// How byte-level tokenizers of GGUF files cut texts into words: the setting "tokenizer.ggml.pre" is a name that
+// llama.cpp knows, and what it stands for is written here as the stages of the tokenizer.json that it came from.
 #pragma once
 
 #include <optional>

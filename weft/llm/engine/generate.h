@@ -28,7 +28,8 @@ struct GenerateOptions {
   std::vector<std::string> stops;  // a text ends before the first of these, wherever tokens begin and end
   std::vector<int> eos;            // tokens that end a text; they are no part of it
   bool prompt_logits = false;      // keep the logits of every prompt position
-  // Of each prompt, how many of its first tokens its sequence has already; fewer than all. Empty: sequences are cleared.
+  // Of each prompt, how many of its first tokens its sequence has already; fewer than all. Empty: sequences are
+  // cleared.
   std::vector<std::int64_t> kept;
   // Text as it becomes final, by prompt; never half a character, nor what may turn out to be a stop.
   std::function<void(int prompt, std::string_view text)> on_text;
@@ -51,8 +52,9 @@ struct GenerateResult {
   double seconds_per_token() const { return decode_passes > 0 ? decode_s / decode_passes : 0; }
 };
 
-// Prompt i goes into the engine's sequence i, of which only what options.kept says stays. `tokenizer` may be null: tokens only, no stops.
-// Throws bad_input where a prompt is empty, or the engine has too few sequences or too little room.
+// Prompt i goes into the engine's sequence i, of which only what options.kept says stays. `tokenizer` may be null:
+// tokens only, no stops. Throws bad_input where a prompt is empty, or the engine has too few sequences or too little
+// room.
 GenerateResult generate(Engine& engine, const Tokenizer* tokenizer, std::span<const std::vector<int>> prompts,
                         const GenerateOptions& options);
 

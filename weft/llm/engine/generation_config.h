@@ -21,8 +21,8 @@ struct GenerationConfig {
 GenerationConfig load_generation_config(const std::string& folder, std::int64_t vocab);
 GenerationConfig parse_generation_config(const Json& json, const std::string& where, std::int64_t vocab);
 
-// Sets the tokens that end a text, and the sampler where the folder has one and `sampler_given` is false. The seed stays.
-// `tokenizer` may be null. Throws bad_input where the folder's sampler cannot be.
+// Sets the tokens that end a text, and the sampler where the folder has one and `sampler_given` is false. The seed
+// stays. `tokenizer` may be null. Throws bad_input where the folder's sampler cannot be.
 void apply_generation_config(const GenerationConfig& own, const ModelConfig& model, const Tokenizer* tokenizer,
                              bool sampler_given, GenerateOptions* options);
 

@@ -1,5 +1,5 @@
-// Facts out of a file's settings. A setting of the model's architecture that nobody has read could change what the model
-// computes, and so could a tensor: both are refused, but for those that are known to change nothing.
+// Facts out of a file's settings. A setting of the model's architecture that nobody has read could change what the
+// model computes, and so could a tensor: both are refused, but for those that are known to change nothing.
 #include "weft/llm/gguf/gguf_facts.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The files of one GGUF model: one file, or NAME-00001-of-0000N.gguf and those that follow it, as llama.cpp splits large
-// models. Settings are the first file's; tensors are found in any of them. Mapped, never read whole.
+// The files of one GGUF model: one file, or NAME-00001-of-0000N.gguf and those that follow it, as llama.cpp splits
+// large models. Settings are the first file's; tensors are found in any of them. Mapped, never read whole.
 #pragma once
 
 #include <map>

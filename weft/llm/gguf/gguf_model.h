@@ -10,8 +10,8 @@
 
 namespace weft {
 
-// Of a file, or of several by the first. Throws bad_input naming file and setting or tensor where the model is none that
-// Weft computes exactly.
+// Of a file, or of several by the first. Throws bad_input naming file and setting or tensor where the model is none
+// that Weft computes exactly.
 ModelSource gguf_model(const std::string& path);
 
 // What stands for its config.json.

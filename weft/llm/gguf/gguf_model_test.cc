@@ -179,7 +179,8 @@ TEST(GgufModel, FusedAndSequentialLogitsAreTheSame) {
           << to_string(type) << " " << ranks;
 }
 
-// Files that llama.cpp's converter wrote, logits that transformers computed of the folder (tools/golden_gguf_models.py).
+// Files that llama.cpp's converter wrote, logits that transformers computed of the folder
+// (tools/golden_gguf_models.py).
 TEST(GgufModel, FilesOfLlamaCppGiveTransformersLogits) {
   for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "granite",
                            "smollm3", "gpt2", "neox"}) {

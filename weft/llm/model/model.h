@@ -20,7 +20,8 @@ namespace weft {
 
 struct StoredTensor;
 
-// Where tensors come from: a folder (io/safetensors.h), a GGUF file (gguf/gguf_model.h), or random values (random_model.h).
+// Where tensors come from: a folder (io/safetensors.h), a GGUF file (gguf/gguf_model.h), or random values
+// (random_model.h).
 class TensorSource {
  public:
   virtual ~TensorSource() = default;

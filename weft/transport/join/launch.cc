@@ -83,8 +83,8 @@ class InterruptWatch {
 constexpr const char* kWordsFdEnv = "WEFT_WORDS_FD";
 constexpr std::size_t kMostWords = 4000;  // with the rank in front less than PIPE_BUF: written whole or not at all
 
-// Where ranks leave what they have to say: RANK, a tab, the sentence and a zero. Nobody waits at either end: a pipe that
-// is full loses words, of which the first are there.
+// Where ranks leave what they have to say: RANK, a tab, the sentence and a zero. Nobody waits at either end: a pipe
+// that is full loses words, of which the first are there.
 class WordsPipe {
  public:
   WordsPipe() {

@@ -53,7 +53,8 @@ struct LaunchResult {
 LaunchResult launch(const LaunchOptions& options);
 
 // For a rank that ends with an error: leaves the sentence with its launcher, which says it once, whichever rank ends
-// first. False where no launcher listens (mpirun, threads): then it is the rank's own to say. The first sentence counts.
+// first. False where no launcher listens (mpirun, threads): then it is the rank's own to say. The first sentence
+// counts.
 bool leave_words(std::string_view sentence);
 bool words_are_heard();
 
