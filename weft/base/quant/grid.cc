@@ -1,7 +1,7 @@
 // Scales are found in two steps. For each stretch of values by itself several ranges are tried, each corrected by least
 // squares for the integers it leads to, and again for the integers that the correction leads to. Then the stretches'
 // scales become multiples of the block's: neighbouring multiples are tried, and the block's scales corrected for what
-// was chosen, as long as the error falls. Sums have eight lanes on every machine, so the bytes are the same on all.
+// was chosen, as long as the error falls. Sums have four lanes on every machine, so the bytes are the same on all.
 #include "weft/base/quant/grid.h"
 
 #include <algorithm>
@@ -12,17 +12,16 @@
 
 #include "weft/base/index.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors pass between functions of this file alone
 namespace weft {
 namespace {
 
-constexpr int kTries = 6;  // ranges on either side of the plain one
-constexpr float kTryStep = 0.3f;
+constexpr int kTries = 3;  // ranges on either side of the plain one
+constexpr float kTryStep = 0.5f;
 constexpr int kCorrections = 3, kRounds = 3;
 constexpr double kNoError = 1e300;
 
-typedef float Lanes __attribute__((vector_size(32)));
-typedef int IntLanes __attribute__((vector_size(32)));
+typedef float Lanes __attribute__((vector_size(16)));
+typedef int IntLanes __attribute__((vector_size(16)));
 
 inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
   Lanes out;
@@ -31,7 +30,7 @@ inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
 }
 
 inline __attribute__((always_inline)) double sum_of(const Lanes& v) {
-  return ((double{v[0]} + v[4]) + (double{v[2]} + v[6])) + ((double{v[1]} + v[5]) + (double{v[3]} + v[7]));
+  return (double{v[0]} + v[2]) + (double{v[1]} + v[3]);
 }
 
 // The nearest integers of low to high, moved to begin at 0.
@@ -44,7 +43,8 @@ inline __attribute__((always_inline)) Lanes nearest_lanes(const Lanes& value, fl
 }
 
 int clamped(float value, int low, int high) {
-  return static_cast<int>(std::clamp(std::floor(value + 0.5f), static_cast<float>(low), static_cast<float>(high)));
+  const float moved = value + (0.5f - static_cast<float>(low)), most = static_cast<float>(high - low) + 0.5f;
+  return static_cast<int>(std::clamp(moved, 0.0f, most)) + low;  // cut, not floored: it is not negative
 }
 
 float half_of(float value) { return to_float(to_f16(value)); }
@@ -67,14 +67,14 @@ struct Weighted {
 struct WeightedPart {
   explicit WeightedPart(const Weighted& v) {
     Lanes sums[3] = {};
-    for (std::size_t i = 0; i < 4; ++i) {
-      x[i] = load_lanes(v.x + 8 * i), w[i] = load_lanes(v.w + 8 * i);
+    for (std::size_t i = 0; i < 8; ++i) {
+      x[i] = load_lanes(v.x + 4 * i), w[i] = load_lanes(v.w + 4 * i);
       sums[0] += w[i], sums[1] += w[i] * x[i], sums[2] += w[i] * x[i] * x[i];
     }
     sum = sum_of(sums[0]), sum_x = sum_of(sums[1]), sum_xx = sum_of(sums[2]);
   }
 
-  Lanes x[4], w[4];
+  Lanes x[8], w[8];
   double sum, sum_x, sum_xx;
 };
 
@@ -86,7 +86,7 @@ struct IntegerSums {
 IntegerSums integer_sums(const WeightedPart& part, const Affine& fit) {
   const float inverse = fit.scale > 0 ? 1 / fit.scale : 0;
   Lanes sums[3] = {};
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     const Lanes q = nearest_lanes((part.x[i] + fit.min) * inverse, 0, 15), wq = part.w[i] * q;
     sums[0] += wq, sums[1] += wq * q, sums[2] += wq * part.x[i];
   }
@@ -124,7 +124,7 @@ Affine best_affine(const Weighted& v) {
       fit = fitted(part, sums);
       const double error = error_of(part, sums, fit);
       if (error < least) least = error, best = fit;
-      if (!(error < 0.999 * before)) break;
+      if (!(error < 0.98 * before) || error > 1.3 * least) break;
       before = error;
     }
   }
@@ -139,18 +139,24 @@ struct AffineBlock {
   Affine part(std::size_t s) const { return {d * static_cast<float>(scale[s]), dmin * static_cast<float>(min[s])}; }
 };
 
-// For each part the multiples, of those beside the ones it has, with the least error; the sum of these errors.
+// For each part the multiples with the least error: scales beside the one it has, each with the minimum that suits its
+// integers best. The sum of these errors.
 double choose_multiples(std::span<const WeightedPart> parts, AffineBlock& block) {
   double sum = 0;
   for (std::size_t s = 0; s < 8; ++s) {
+    const WeightedPart& part = parts[s];
     const int scale = block.scale[s], min = block.min[s];
     double least = kNoError;
-    for (int a = std::max(0, scale - 1); a <= std::min(63, scale + 1); ++a)
-      for (int b = std::max(0, min - 1); b <= std::min(63, min + 1); ++b) {
-        const Affine fit{block.d * static_cast<float>(a), block.dmin * static_cast<float>(b)};
-        const double error = error_of(parts[s], integer_sums(parts[s], fit), fit);
-        if (error < least) least = error, block.scale[s] = a, block.min[s] = b;
-      }
+    for (int a = std::max(0, scale - 1); a <= std::min(63, scale + 1); ++a) {
+      Affine fit{block.d * static_cast<float>(a), block.dmin * static_cast<float>(min)};
+      const IntegerSums sums = integer_sums(part, fit);
+      int b = min;
+      if (block.dmin > 0 && part.sum > 0)
+        b = clamped(static_cast<float>((fit.scale * sums.q - part.sum_x) / (part.sum * block.dmin)), 0, 63);
+      fit.min = block.dmin * static_cast<float>(b);
+      const double error = error_of(part, sums, fit);
+      if (error < least) least = error, block.scale[s] = a, block.min[s] = b;
+    }
     sum += least;
   }
   return sum;
@@ -225,8 +231,8 @@ struct ScaleSums {
 ScaleSums scale_sums(const Weighted& v, float scale) {
   const float inverse = scale == 0 ? 0 : 1 / scale;
   Lanes sums[2] = {};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Lanes x = load_lanes(v.x + 8 * i), q = nearest_lanes(x * inverse, -32, 31), wq = load_lanes(v.w + 8 * i) * q;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Lanes x = load_lanes(v.x + 4 * i), q = nearest_lanes(x * inverse, -32, 31), wq = load_lanes(v.w + 4 * i) * q;
     sums[0] += wq * q, sums[1] += wq * x;
   }
   return {sum_of(sums[0]), sum_of(sums[1])};
@@ -283,8 +289,7 @@ void or_in(std::uint8_t& byte, int bits) { byte = static_cast<std::uint8_t>(byte
 }  // namespace
 
 int BlockGrid::nearest(std::int64_t j, float value) const {
-  const std::size_t i = at(j / 16);
-  return step[i] == 0 ? std::clamp(0, low, high) : clamped((value + shift[i]) / step[i], low, high);
+  return clamped((value + shift[at(j / 16)]) * inverse[at(j / 16)], low, high);
 }
 
 float BlockGrid::value(std::int64_t j, int q) const {
@@ -295,9 +300,11 @@ BlockGrid choose_grid(Dtype dtype, const float* values, const float* importance,
   std::array<float, 256> ones;
   if (importance == nullptr) ones.fill(1), importance = ones.data();
   std::memset(block, 0, num(block_shape(dtype).bytes));
-  if (dtype == Dtype::q4_k) return grid_q4_k({values, importance}, block);
-  if (dtype == Dtype::q6_k) return grid_q6_k({values, importance}, block);
-  return grid_small(dtype, values, block);
+  BlockGrid grid = dtype == Dtype::q4_k   ? grid_q4_k({values, importance}, block)
+                   : dtype == Dtype::q6_k ? grid_q6_k({values, importance}, block)
+                                          : grid_small(dtype, values, block);
+  for (std::size_t i = 0; i < 16; ++i) grid.inverse[i] = std::abs(grid.step[i]) < 0x1p-126f ? 0 : 1 / grid.step[i];
+  return grid;
 }
 
 void put_integers(Dtype dtype, const int* q, std::uint8_t* block) {

@@ -12,6 +12,7 @@ namespace weft {
 
 struct BlockGrid {
   std::array<float, 16> step{}, shift{};
+  std::array<float, 16> inverse{};  // of step; 0 where that is 0
   int low = 0, high = 0;
 
   int nearest(std::int64_t j, float value) const;
