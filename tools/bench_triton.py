@@ -2,7 +2,7 @@
 """bench_triton.py: a Triton product as the producer of gemm + reduce_scatter, on one GPU that its ranks share.
 
 Per shape, medians over rounds in which every way has its turn:
-  plain       the plain kernel (python/examples/triton/plain_gemm.py), rank after rank, each on the whole GPU
+  plain       the plain kernel (python/examples/triton_kernels/plain_gemm.py), rank after rank, each on the whole GPU
   plain, A/A  the same once more
   split       the same, all ranks at once on their parts of the GPU, in streams
   alone       the producer with nothing to send: one rank on the whole GPU, beside the plain kernel of one rank
@@ -27,7 +27,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft.triton as wt
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python" / "examples" / "triton"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python" / "examples" / "triton_kernels"))
 import plain_gemm
 import producer_gemm
 

@@ -1,7 +1,7 @@
 """A product in Triton whose tiles leave for their ranks as they are made: gemm + reduce_scatter.
 
-The kernel is triton/producer_gemm.py, which is triton/plain_gemm.py with a few lines changed. Here ranks are processes
-that share memory and Triton interprets the kernel; tools/bench_triton.py runs it on a GPU.
+The kernel is triton_kernels/producer_gemm.py, which is plain_gemm.py beside it with a few lines changed. Here ranks are
+processes that share memory and Triton interprets the kernel; tools/bench_triton.py runs it on a GPU.
 
     torchrun --standalone --nproc-per-node 2 python/examples/09_triton_producer.py
 """
@@ -20,7 +20,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft.triton as wt
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "triton"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "triton_kernels"))
 from producer_gemm import gemm
 
 TILE, BLOCK_K = (16, 32), 16

@@ -12,7 +12,7 @@ import pytest
 
 triton = pytest.importorskip("triton")
 HERE = pathlib.Path(__file__).parent
-KERNELS = HERE.parent / "examples" / "triton"
+KERNELS = HERE.parent / "examples" / "triton_kernels"
 
 
 def start(body, rank, env):

@@ -13,7 +13,7 @@ try:
     import weft.triton as wt
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples" / "triton"))
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples" / "triton_kernels"))
     from producer_gemm import gemm
 except ImportError:
     gemm = None

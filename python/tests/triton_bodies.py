@@ -13,7 +13,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft.triton as wt
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples" / "triton"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples" / "triton_kernels"))
 from producer_gemm import gemm
 
 RANK, RANKS = int(os.environ.get("RANK", "0")), int(os.environ.get("RANKS", "2"))
