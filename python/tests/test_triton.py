@@ -112,7 +112,8 @@ from triton.compiler import ASTSource
 from producer_gemm import gemm
 tile = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64}
 types = {"plan": "*bf16", "a": "tensordesc<bf16[128, 64]>", "b": "tensordesc<bf16[256, 64]>", "M": "i32", "N": "i32", "K": "i32"}
-source = ASTSource(gemm.kernel, {**types, **{name: "constexpr" for name in tile}}, tile)
+aligned = {(0,): [["tt.divisibility", 16]]}  # as the launcher says of a tensor
+source = ASTSource(gemm.kernel, {**types, **{name: "constexpr" for name in tile}}, tile, aligned)
 made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "num_stages": 3})
 print(made.asm["ptx"])
 """
@@ -169,6 +170,12 @@ def test_ptx_for_sm_90_acquires_and_releases_at_system_scope(ptx):
     assert ".target sm_90" in ptx
     assert "wgmma" in ptx, "the product itself runs on tensor cores"
     assert ordering_problems(ptx) == []
+
+
+def test_tiles_are_moved_16_bytes_at_a_time(ptx):
+    """A tile of 128 x 256 in bf16 is 16 such stores by each of 256 threads, and no other stores are for tiles."""
+    assert len(re.findall(r"st\.global\.v4\.b32", ptx)) >= 16
+    assert not re.findall(r"(?:ld|st)\.global\.b16", ptx)
 
 
 @pytest.mark.parametrize(
