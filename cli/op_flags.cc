@@ -213,7 +213,7 @@ void add_op_flags(CLI::App& app, OpFlags* f, int max_ranks) {
   app.add_option("--weight", f->weight, "type of weights: f32, bf16 or f16")->type_name("TYPE");
   app.add_flag("--addend", f->addend, "gemm, gemv: every rank adds its product to a matrix of its own");
   app.add_option("--route", f->route,
-                 "auto, ring, direct, staged, one_shot, two_shot, chain, two_level, halving_doubling, torus")
+                 "auto, ring, direct, staged, one_shot, two_shot, ring_shot, chain, two_level, halving_doubling, torus")
       ->type_name("ROUTE");
   app.add_option("--torus", f->torus, "all_reduce by torus: dimensions, as 16,8 or 4,4,4 (two, nearly square)")
       ->delimiter(',')

@@ -97,7 +97,7 @@ void add_spaces(std::vector<Case>* cases, const Producer& p, const Mesh& mesh) {
     if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), route, true);
   }
   if (p.kind == ProducerKind::gemm) add(cases, with_residual, all_gather(mesh, "tp"), Route::staged, true);
-  for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
+  for (const Route route : {Route::ring, Route::one_shot, Route::two_shot, Route::ring_shot})
     add(cases, with_residual, all_reduce(mesh, "tp"), route);
   if (num_ranks > 1 && (num_ranks & (num_ranks - 1)) == 0 && p.m % num_ranks == 0)
     add(cases, with_residual, all_reduce(mesh, "tp"), Route::halving_doubling);

@@ -74,6 +74,36 @@ Plan ring_all_reduce(const Producer& p, const Space& space, int slices) {
   return draft.plan;
 }
 
+// What the owner adds to a step that ends with the sums of its chunk: it stores them to everybody, itself first, since
+// the residual is indexed as that. Others wait until all of a chunk has come.
+void store_to_everybody(Draft& draft, Rule* rule, const Expr& own, int y, int open) {
+  const int got = draft.counter("got", N, chunk_tiles(i));
+  rule->waits.push_back(wait(open).index(other(j)).each(N - 1).when(own));
+  rule->targets.push_back(piece(y, rule->box).of((r + j) % N).each(N).when(own));
+  rule->signals.push_back(signal(other(j), got).index(r).each(N - 1).when(own));
+  draft.add(*rule);
+  Rule arrive = draft.trigger("arrive");
+  arrive.waits = {wait(got).index(other(j)).reaches(chunk_tiles(other(j))).each(N - 1)};
+  draft.add(arrive);
+}
+
+// A tile is added to one other, as by a ring, but its sum goes to everybody in one hop: N - 1 chunks and one go to the
+// next rank, instead of 2 N - 2. In slices of columns, which share rows of x and few columns of w.
+Plan ring_shot_all_reduce(const Producer& p, const Space& space, int slices) {
+  if (sums_format(space) != Dtype::f32)
+    bad_input("route ring_shot sends sums as they are; leave wire_sums out, or use ring or two_shot");
+  Draft draft = reduce_draft("all_reduce", p, space, Route::ring_shot);
+  const Inbox ring = ring_inbox(draft, space, slices);
+  const int y = draft.output(m, n);
+  const int open = draft.open_counter(N);
+  draft.open({signal(other(j), open).index(r).each(N - 1)});
+  Rule rule = ring_step(draft, ring, columns_first(p, slices));
+  store_to_everybody(draft, &rule, eq(i, N - 1), y, open);
+  credit_previous(draft, ring);
+  draft.plan.owed = {owed_sums(draft, y)};
+  return draft.plan;
+}
+
 // Turn d makes slice d of the others' chunks and then slice d - 1 of this rank's own: what the others send for a slice
 // has a whole turn to arrive, so a slow link holds no thread up that has something else to make.
 Rule two_shot_step(const Draft& draft, const Inbox& inbox, int slices) {
@@ -101,13 +131,13 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space, int slices) {
   const int y = draft.output(m, n);
   const bool narrow = sums_format(space) != Dtype::f32;
   const int open = draft.open_counter(N);
-  const int got = narrow ? draft.counter("got", N * slot, 1) : draft.counter("got", N, chunk_tiles(i));
   draft.open({signal(other(j), open).index(r).each(N - 1)});
 
   Rule rule = two_shot_step(draft, inbox, slices);
   const Expr own = eq(i, N - 1);
-  rule.waits.push_back(wait(open).index(other(j)).each(N - 1).when(own));
   if (narrow) {
+    const int got = draft.counter("got", N * slot, 1);
+    rule.waits.push_back(wait(open).index(other(j)).each(N - 1).when(own));
     const int sums = draft.inbox(N, sums_format(space), "sums");
     rule.finish = 0;
     // Its own first: rounded there, then copied.
@@ -118,13 +148,7 @@ Plan two_shot_all_reduce(const Producer& p, const Space& space, int slices) {
       if (let.name == "q") let.value = d;
     take_sums(draft, {sums, y, got}, rule, slot_part(c), u);
   } else {
-    // Its own first: the residual is indexed as that.
-    rule.targets.push_back(piece(y, rule.box).of((r + j) % N).each(N).when(own));
-    rule.signals.push_back(signal(other(j), got).index(r).each(N - 1).when(own));
-    draft.add(rule);
-    Rule arrive = draft.trigger("arrive");
-    arrive.waits = {wait(got).index(other(j)).reaches(chunk_tiles(other(j))).each(N - 1)};
-    draft.add(arrive);
+    store_to_everybody(draft, &rule, own, y, open);
   }
   credit_everybody(draft, inbox);
   draft.plan.owed = {owed_sums(draft, y)};
@@ -187,6 +211,8 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
   switch (route) {
     case Route::ring:
       return ring_all_reduce(p, space, slices(n >= 4 ? 4 : 2, n <= 32 ? std::max(tile_rows, tile_cols) : tile_rows));
+    case Route::ring_shot:
+      return ring_shot_all_reduce(p, space, slices(8, std::max(tile_rows, tile_cols)));
     case Route::two_shot:
       return two_shot_all_reduce(p, space, slices(std::clamp(128 / n, 1, 8), std::max(tile_rows, tile_cols)));
     case Route::one_shot:
@@ -200,7 +226,7 @@ Plan build_all_reduce(const Producer& p, const Space& space, Route route) {
         bad_input("route torus is not made in slices; leave slices at 0, or use ring or two_shot");
       return build_torus_all_reduce(p, space);
     default:
-      bad_input("all_reduce has no route {}; use auto, ring, one_shot, two_shot, halving_doubling or torus",
+      bad_input("all_reduce has no route {}; use auto, ring, one_shot, two_shot, ring_shot, halving_doubling or torus",
                 to_string(route));
   }
 }

@@ -113,7 +113,8 @@ bool has_two_levels(SpaceKind kind) { return kind != SpaceKind::keep && kind != 
 void check_options(const Space& space, std::vector<Route> known) {
   const SpaceOptions& o = space.options;
   if (has_two_levels(space.kind)) known.push_back(Route::two_level);
-  if (space.kind == SpaceKind::all_reduce) known.insert(known.end(), {Route::halving_doubling, Route::torus});
+  if (space.kind == SpaceKind::all_reduce)
+    known.insert(known.end(), {Route::ring_shot, Route::halving_doubling, Route::torus});
   if (o.route == Route::two_level && space.kind == SpaceKind::all_to_all)
     bad_input(
         "all_to_all has no route two_level: no two ranks of a host need the same rows; use auto, direct or staged");

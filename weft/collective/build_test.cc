@@ -97,7 +97,8 @@ TEST(Build, UnevenExchangesAreProved) {
 }
 
 TEST(Build, OptionsKeepPlansProved) {
-  for (const Route route : {Route::ring, Route::two_shot})  // two_shot: of columns, and, beyond 3, of rows
+  for (const Route route :
+       {Route::ring, Route::two_shot, Route::ring_shot})  // the last two: of columns, and, beyond 3, of rows
     for (const int slices : {1, 2, 3, 4, 7})
       expect_proved(build(gemm({.m = 37, .n = 9, .k = 2, .tile = {2, 4}, .residual = true}),
                           space_of(SpaceKind::all_reduce, 4, {.route = route, .slices = slices})),
@@ -137,6 +138,7 @@ TEST(Build, RoutesOfASumMoveWhatTheyShould) {
   EXPECT_EQ(moved(SpaceKind::reduce_scatter, Route::direct), (n - 1) * bytes);
   EXPECT_EQ(moved(SpaceKind::all_reduce, Route::ring), 2 * (n - 1) * bytes);
   EXPECT_EQ(moved(SpaceKind::all_reduce, Route::two_shot), 2 * (n - 1) * bytes);
+  EXPECT_EQ(moved(SpaceKind::all_reduce, Route::ring_shot), 2 * (n - 1) * bytes);
   EXPECT_EQ(moved(SpaceKind::all_reduce, Route::one_shot), n * (n - 1) * bytes);
   EXPECT_EQ(moved(SpaceKind::all_gather, Route::ring), n * (n - 1) * bytes);
   EXPECT_EQ(moved(SpaceKind::all_gather, Route::direct), n * (n - 1) * bytes);
@@ -306,7 +308,10 @@ TEST(Build, WhatDoesNotFitIsRefusedInOneSentence) {
     return refusal([&] { build(producer, space); });
   };
   EXPECT_EQ(refusal_of(p, by_route(SpaceKind::all_reduce, 2, Route::direct)),
-            "all_reduce has no route direct; use auto, ring, two_shot, one_shot, two_level, halving_doubling, torus");
+            "all_reduce has no route direct; use auto, ring, two_shot, one_shot, two_level, ring_shot, "
+            "halving_doubling, torus");
+  EXPECT_EQ(refusal_of(p, space_of(SpaceKind::all_reduce, 2, {.route = Route::ring_shot, .wire_sums = Dtype::bf16})),
+            "route ring_shot sends sums as they are; leave wire_sums out, or use ring or two_shot");
   EXPECT_NE(refusal_of(p, by_route(SpaceKind::all_reduce, 65, Route::one_shot)).find("at most 64 ranks"),
             std::string::npos);
   EXPECT_NE(refusal_of(p, by_route(SpaceKind::all_to_all, 17, Route::staged)).find("at most 16 ranks"),

@@ -28,6 +28,7 @@ enum class Route {
   direct,
   one_shot,
   two_shot,
+  ring_shot,  // round a ring, then everybody gets the sums at once
   chain,
   staged,
   two_level,
@@ -42,7 +43,7 @@ Route parse_route(std::string_view name);
 
 struct SpaceOptions {
   Route route = Route::automatic;
-  int slices = 0;           // all_reduce by ring, two_shot or two_level: 0 chooses
+  int slices = 0;           // all_reduce by ring, ring_shot, two_shot or two_level: 0 chooses
   Dtype wire = Dtype::f32;  // format of partial sums between ranks: f32, bf16 or int8 (base/dtype.h)
   // all_reduce by ring, two_shot or two_level: format of the sums on their way to everybody. None: int8 where `wire` is
   // int8, else f32. A narrow one is rounded once, by the owner, who takes the rounded sum too, so that all ranks end

@@ -186,7 +186,7 @@ inline std::vector<CudaCase> other_cases() {
     out.push_back(std::move(c));
   };
   for (const int ranks : {2, 3, 4}) {
-    for (const Route route : {Route::ring, Route::one_shot, Route::two_shot})
+    for (const Route route : {Route::ring, Route::one_shot, Route::two_shot, Route::ring_shot})
       for (const std::int64_t k : {16, 0}) {
         CudaCase c{"", 400, 264, k, {128, 256}, ranks, route, WeightLayout::kn, SpaceKind::all_reduce};
         add(fmt::format("all_reduce {}", to_string(route)), c);
@@ -194,7 +194,7 @@ inline std::vector<CudaCase> other_cases() {
         c.m = 808, c.n = 328, c.slices = 2, c.layout = WeightLayout::nk;
         if (k > 0) c.bias = true, c.residual = true, c.activation = Activation::silu;
         add(fmt::format("all_reduce {} in slices", to_string(route)), c);
-        if (route == Route::one_shot) continue;
+        if (route == Route::one_shot || route == Route::ring_shot) continue;
         c.wire_sums = Dtype::bf16;
         add(fmt::format("all_reduce {} of narrow sums", to_string(route)), c);
       }
