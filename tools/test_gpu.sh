@@ -55,7 +55,7 @@ done
 if [ -f $packed ]; then
   build=build-cuda/unpacked
   mkdir -p $build && tar -C $build -xJf $packed || exit 1
-  export LD_LIBRARY_PATH=$PWD/$build/lib:${LD_LIBRARY_PATH:-}
+  export LD_LIBRARY_PATH=$PWD/$build/lib:${LD_LIBRARY_PATH:-} WEFT_DATA=$PWD
 else
   build_programs
 fi

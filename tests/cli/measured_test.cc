@@ -73,6 +73,16 @@ TEST(MeasuredReport, TheTableHasARowForWhatWasMeasured) {
   EXPECT_EQ(time_table(alone), "  collective  30.0 us  one call, ring\n");
 }
 
+TEST(MeasuredReport, SaysWhatAutoChoseOnAGpu) {
+  Measurement m = figures();
+  EXPECT_EQ(time_table(m).find("auto"), std::string::npos);
+  EXPECT_TRUE(parsed_report(m)["auto_us"].is_null());
+  m.auto_us = 111, m.auto_style = "fused";
+  EXPECT_NE(time_table(m).find("fused, the fastest when each was tried"), std::string::npos) << time_table(m);
+  EXPECT_EQ(parsed_report(m)["auto_us"], 111);
+  EXPECT_EQ(parsed_report(m)["auto_style"], "fused");
+}
+
 TEST(MeasuredReport, TheVerdictNamesTheStrongestRival) {
   Measurement m = figures();
   EXPECT_NE(verdict_sentence(m).find("1.27 times as fast as panels"), std::string::npos) << verdict_sentence(m);

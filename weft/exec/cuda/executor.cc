@@ -53,7 +53,7 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num
 }
 
 DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
-  DevicePlan out = device_plan(plan, Expander(plan));
+  DevicePlan out = device_plan(plan, Expander(plan), options.turn_rows);
   if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
   return out;
 }

@@ -133,10 +133,13 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
         }
         arrive(s.free + turn.at);  // every thread: some of them may have read the slot
       }
-    if (lane.signals > 0 && thread == 0) {
-      wait_stores_done();
-      fence_proxies();  // what bulk copies wrote comes before the release
-      for (int i = 0; i < lane.signals; ++i) {
+    if (lane.signals > 0) {
+      if (thread == 0) {
+        wait_stores_done();
+        fence_proxies();  // what bulk copies wrote comes before the release
+      }
+      __syncwarp();  // and before those of the other threads: each raises one, since a release takes a microsecond
+      for (int i = thread; i < lane.signals; i += 32) {
         const DeviceSignal& signal = rank.signals[lane.first_signal + i];
         raise(a, me.rank, signal, live_bytes(signal, work.rows, lane.rows));
       }

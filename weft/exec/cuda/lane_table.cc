@@ -37,6 +37,7 @@ std::vector<std::array<std::int64_t, 2>> places_of(std::int64_t group, std::int6
 
 // The order in which the lanes of an action are made, two by two. `group_rows` pairs of tile rows share columns of w:
 // 4, 8 and 16 were alike, 8 least. Where rows are gathered, 4: those that come first are taken first.
+// In a slice of few columns, 4 too: what is read at once is as wide as high (1 %).
 std::vector<LanePairs> groups_of(std::int32_t action, const Grid& grid, std::int64_t group_rows,
                                  PairRows which = PairRows::all) {
   const std::int64_t rows = ceil_div(grid.rows, 2);
@@ -85,10 +86,12 @@ std::vector<Part> parts_of(const Box& box) {
 
 class TableMaker {
  public:
-  TableMaker(const Plan& plan, const Expander& expander, int rank, const std::vector<Layout>& host, DevicePlan* device)
+  TableMaker(const Plan& plan, const Expander& expander, int rank, int turn_rows, const std::vector<Layout>& host,
+             DevicePlan* device)
       : plan_(plan),
         expander_(expander),
         program_(expander.program(rank)),
+        turn_rows_(turn_rows),
         host_(host),
         device_(*device),
         out_(device->tables[at(rank)]) {}
@@ -179,7 +182,7 @@ class TableMaker {
       groups.emplace_back();
       if (action.lanes == 0 || action.box.empty()) continue;
       check_tiles(action);
-      groups.back() = groups_of(index, grid_of_action(index), 2);
+      groups.back() = groups_of(index, grid_of_action(index), turn_rows_);
     }
     add_turns(groups);
   }
@@ -196,7 +199,8 @@ class TableMaker {
   void add_tiles(const Action& action, std::int32_t index) {
     if (action.lanes == 0 || action.box.empty()) return;
     check_tiles(action);
-    for (const LanePairs& pairs : groups_of(index, grid_of_action(index), action.reads.size() > 0 ? 4 : 8))
+    const Grid grid = grid_of_action(index);
+    for (const LanePairs& pairs : groups_of(index, grid, action.reads.size() > 0 || grid.cols <= 4 ? 4 : 8))
       add_pairs(pairs);
   }
 
@@ -324,6 +328,7 @@ class TableMaker {
   const Plan& plan_;
   const Expander& expander_;
   const Program program_;
+  const int turn_rows_;
   const std::vector<Layout>& host_;
   const DevicePlan& device_;
   LaneTable& out_;
@@ -338,7 +343,7 @@ std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks) {
   return out;
 }
 
-DevicePlan device_plan(const Plan& plan, const Expander& expander) {
+DevicePlan device_plan(const Plan& plan, const Expander& expander, int turn_rows) {
   check_device_plan(plan);
   DevicePlan out;
   std::vector<Layout> host;
@@ -348,7 +353,7 @@ DevicePlan device_plan(const Plan& plan, const Expander& expander) {
   }
   out.output = out.layout[0].buffers[at(plan.buffer("y"))].matrix;
   out.tables.resize(num(plan.num_ranks));
-  for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, host, &out).make();
+  for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, turn_rows, host, &out).make();
   return out;
 }
 

@@ -127,20 +127,20 @@ TEST(LaneTable, EveryTileIsMadeOnceInPairsOfOneColumn) {
   }
 }
 
-// Of four ranks 2048 rows each: eight pairs of tile rows, two at a time, and the rank's own before all others.
+// Of four ranks 2048 rows each: eight pairs of tile rows, two or four at a time, and the rank's own before all others.
 TEST(LaneTable, RowsThatComeFromAllPeersAtOnceAreTakenInTurn) {
   CudaCase c{"", 2048, 512, 64, {128, 256}, 4, Route::direct, WeightLayout::nk, SpaceKind::all_gather};
   c.gathers = true;
-  for (const Route route : {Route::direct, Route::ring}) {
+  for (const auto& [route, turn_rows] : {std::pair{Route::direct, 2}, {Route::direct, 4}, {Route::ring, 2}}) {
     c.route = route;
     const Plan plan = testing_cuda::plan_of(c);
-    const DevicePlan device = device_plan(plan, Expander(plan));
+    const DevicePlan device = device_plan(plan, Expander(plan), turn_rows);
     std::vector<int> actions;  // as they begin
     for (const DeviceLane& lane : device.tables[1].lanes)
       if (actions.empty() || actions.back() != lane.action) actions.push_back(lane.action);
     const int own = actions[0];
     std::vector<int> expected{own};
-    for (int turn = 0; turn < (route == Route::direct ? 4 : 1); ++turn)
+    for (int turn = 0; turn < (route == Route::direct ? 8 / turn_rows : 1); ++turn)
       for (int peer = 1; peer < 4; ++peer) expected.push_back(own + peer);
     EXPECT_EQ(actions, expected) << to_string(route);
     for (const int clusters : {1, 16}) EXPECT_NO_THROW(require_ending(plan, device, clusters));

@@ -1,5 +1,5 @@
-// Embedding bags (bag_table.h). A CTA takes a lane, 64 samples of one table; each of its eight warps takes eight of
-// them. A warp reads the rows of its samples as one list, eight at a time whatever the lengths of the bags, each
+// Embedding bags (bag_table.h). A CTA takes a lane, at most 64 samples of one table; each of its eight warps takes an
+// eighth of them. A warp reads the rows of its samples as one list, eight at a time whatever the lengths of the bags, each
 // thread 16 bytes of every row: so many loads are under way even where a bag is one row. Rows are added in the order of
 // their indices, in f32, as on CPUs.
 #include "weft/exec/cuda/small/bags.h"
@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr int kWarps = kBagThreads / 32, kPerWarp = kBagRows / kWarps, kAhead = 8, kPullBlocks = 528;
+constexpr int kWarps = kBagThreads / 32, kAhead = 8, kPullBlocks = 528;
 
 // Samples of one warp: `starts` of thread i is where the indices of the i-th begin.
 struct WarpBags {
@@ -75,10 +75,11 @@ __global__ void __launch_bounds__(kBagThreads, 3) pool(const __grid_constant__ B
     const BagLane lane = rank.lanes[i];
     WarpBags bags;
     bags.table = rank.tables[lane.table], bags.indices = rank.indices[lane.table];
-    bags.count = ::max(0, ::min(lane.rows - warp * kPerWarp, kPerWarp));
-    const std::int64_t* starts = rank.offsets[lane.table] + lane.sample + warp * kPerWarp;
+    const int each = (lane.rows + kWarps - 1) / kWarps;  // samples of a warp
+    bags.count = ::max(0, ::min(lane.rows - warp * each, each));
+    const std::int64_t* starts = rank.offsets[lane.table] + lane.sample + warp * each;
     bags.starts = bags.count > 0 ? starts[::min(thread, bags.count)] : 0;
-    std::uint8_t* to = a.ranks[lane.rank].segment + lane.offset + std::int64_t{warp * kPerWarp} * lane.pitch;
+    std::uint8_t* to = a.ranks[lane.rank].segment + lane.offset + std::int64_t{warp * each} * lane.pitch;
     for (int col = 0; bags.count > 0 && col < a.dim; col += 128) pool_bags(a, bags, to, lane.pitch, col);
     if (lane.signal_rank < 0) continue;
     __syncthreads();  // what all of them stored comes before the release
