@@ -59,6 +59,8 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"library_us", or_null(m.library_us)},
       {"floor_us", or_null(m.floor_us())},
       {"fused_us", m.fused_us},
+      {"auto_us", or_null(m.auto_us)},
+      {"auto_style", or_null(m.auto_style)},
       {"start_late_us", m.start_late_us},
       {"ideal_us", or_null(m.ideal_us())},
       {"aa_band", m.aa_band},
@@ -130,6 +132,7 @@ std::string time_table(const Measurement& m) {
   const std::optional<double> predicted = std::isnan(p.fused_us) ? std::optional<double>() : p.fused_us;
   add_line({"fused", m.fused_us, predicted, fmt::format("one call, {}; A/A band {:.1f} %", m.route, m.aa_band * 100)},
            m, &rows);
+  add_line({"auto", m.auto_us, {}, m.auto_style + ", the fastest when each was tried"}, m, &rows);
   return aligned(rows);
 }
 

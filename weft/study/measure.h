@@ -34,6 +34,8 @@ struct Measurement {
   int panels = 0;
   std::map<std::string, double> route_us;  // of every route by name, where MeasureOptions asks for them
   double fused_us = 0;
+  std::optional<double> auto_us;  // on a GPU: of the style that auto chose by trying each
+  std::string auto_style;
   double start_late_us = 0;      // how long after the common start the last rank set off; all times include it
   double aa_band = 0;            // |a / b - 1| of the same fused op measured twice in the same rounds
   std::optional<double> cpu_us;  // of all ranks in a fused run; none where threads of one process share the clock

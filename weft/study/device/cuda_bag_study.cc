@@ -23,6 +23,7 @@ constexpr int kBagSets = 4;  // of indices, in turn: L2 keeps nothing of one unt
 constexpr double kBagTolerance = 1e-5;
 constexpr std::int64_t kBagCopyBytes[] = {std::int64_t{1} << 20, std::int64_t{2} << 20,
                                           std::int64_t{4} << 20};  // small ones begin early, large ones start seldom
+constexpr int kBagLaneRows[] = {16, kBagRows};                     // a crossing waits for the last of its lanes
 
 // All tables, and several sets of bags for them.
 class BagsThere {
@@ -149,20 +150,31 @@ BagStudy::BagStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   crosses() ? add_copies() : add_pull();
 }
 
-// Each side with copies of the size that suits it.
+std::vector<std::pair<int, std::int64_t>> copy_shapes() {
+  std::vector<std::pair<int, std::int64_t>> out;
+  for (const int rows : kBagLaneRows)
+    for (const std::int64_t bytes : kBagCopyBytes) out.emplace_back(rows, bytes);
+  return out;
+}
+
+// Each side with lanes and copies of the size that suits it.
 std::unique_ptr<CudaBags> BagStudy::fastest(Sends sends) {
   std::unique_ptr<CudaBags> best;
   double least = std::numeric_limits<double>::infinity();
-  for (const std::int64_t bytes : kBagCopyBytes) {
-    auto tried = std::make_unique<CudaBags>(
-        plan_, CudaBagOptions{.link = CudaLink::pcie, .sends = sends, .crossing_bytes = bytes});
+  for (const auto& [rows, bytes] : copy_shapes()) {
+    OpSpec spec = spec_;
+    spec.producer.tile[0] = rows;
+    auto tried =
+        std::make_unique<CudaBags>(fused_plan(spec, Route::direct),
+                                   CudaBagOptions{.link = CudaLink::pcie, .sends = sends, .crossing_bytes = bytes});
     const double us = least_us([&] {
                         for (int set = 0; set < kBagSets; ++set) tried->start(there_.operands(set));
                       }) /
                       kBagSets;
     tried->finish();
     if (sends == Sends::with_lanes)
-      sizes_us_[fmt::format("fused, in copies of {}", format_bytes(static_cast<double>(bytes)))] = us;
+      sizes_us_[fmt::format("fused, {} samples a lane, in copies of {}", rows,
+                            format_bytes(static_cast<double>(bytes)))] = us;
     if (us < least) least = us, best = std::move(tried);
   }
   return best;

@@ -26,8 +26,11 @@ class DeviceContest {
   void add(DeviceContestant one) { turns_.push_back({std::move(one), {}}); }
   const DeviceContestant& at_name(const std::string& name) const;
 
-  // Who begins changes from round to round. `refresh` is called before each.
+  // Who begins changes from round to round. `refresh` is called before each. Where there is "fused" and "sequential",
+  // each is tried some times first, and "auto" is the faster of them: what a program that asks for neither would run.
   void run(const std::function<void(int round)>& refresh = {});
+
+  const std::string& chosen() const { return chosen_; }  // by auto; empty: there was no choice
 
   std::optional<double> median_us(const std::string& name) const;  // none where there is no such contestant
   // By the names fused, again, compute, library, comm, sequential and panels; of what `plan` moves. Without "fused",
@@ -35,12 +38,17 @@ class DeviceContest {
   Measurement measured(const Plan& plan, double max_rel_err) const;
 
  private:
+  double tried_us(const DeviceContestant& one) const;
+  void choose();
+  bool has(const std::string& name) const;
+
   struct Turns {
     DeviceContestant one;
     std::vector<double> us;
   };
   DeviceStudyOptions options_;
   std::vector<Turns> turns_;
+  std::string chosen_;
 };
 
 // Throws internal where a contestant's error is above the tolerance. Returns the larger of it and `worst`.

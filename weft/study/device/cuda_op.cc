@@ -92,6 +92,7 @@ std::vector<Route> device_routes(const OpSpec& spec) {
   if (spec.space.kind == SpaceKind::keep) return {Route::local};
   if (spec.space.options.route != Route::automatic) return {spec.space.options.route};
   std::vector<Route> out = spec.gathers ? gather_routes() : routes(spec.space.kind);
+  if (spec.space.kind == SpaceKind::all_reduce) out.push_back(Route::ring_shot);
   const bool low = spec.producer.m <= spec.producer.tile[0];  // its tiles would be cut
   std::erase_if(out, [&](Route route) {
     return route == Route::halving_doubling || route == Route::two_level ||

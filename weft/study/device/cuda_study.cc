@@ -12,6 +12,7 @@
 #include "weft/study/device/cuda_op.h"
 #include "weft/study/device/cuda_panels.h"
 #include "weft/study/device/cuda_routed_study.h"
+#include "weft/study/device/device_prediction.h"
 
 namespace weft {
 namespace {
@@ -60,12 +61,19 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   add("again", fused, {});
 }
 
-// Every route, each a few times.
+// Every route, each a few times; of rows that are gathered, more or fewer in turn.
 std::unique_ptr<CudaExecutor> CudaStudy::fastest(const OpSpec& spec, const std::vector<CudaOperands>& in) const {
   std::unique_ptr<CudaExecutor> best;
   double least = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<Route, int>> ways;
   for (const Route route : device_routes(spec)) {
-    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), link_options());
+    ways.emplace_back(route, kGatheredTurnRows);
+    if (spec.gathers && route == Route::direct) ways.emplace_back(route, 2 * kGatheredTurnRows);
+  }
+  for (const auto& [route, turn_rows] : ways) {
+    CudaOptions options = link_options();
+    options.turn_rows = turn_rows;
+    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), options);
     const double us = least_us([&] { tried->start(in); });
     tried->finish();
     if (us < least) least = us, best = std::move(tried);
@@ -190,6 +198,8 @@ Measurement CudaStudy::run() {
   Measurement out = contest_.measured(fused_->plan(), worst_);
   if (has_collective(spec_)) out.comm_route = pulled_ ? "pull" : to_string(*moved_->plan().route);
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
+  out.predicted = predict_on_device(
+      {&fused_->plan(), kept_ ? &kept_->plan() : nullptr, moved_ ? &moved_->plan() : nullptr}, options_);
   if (const auto window = contest_.median_us(kWindow)) out.others_us[kWindow] = *window;
   out.panels = panels_ ? panels_->count() : 0;
   if (spec_.alone() && spec_.ranks > 1) out.comm_us = out.fused_us, out.comm_cpu_us = 0;
