@@ -1,7 +1,7 @@
 // Embedding bags (bag_table.h). A CTA takes a lane, at most 64 samples of one table; each of its eight warps takes an
-// eighth of them. A warp reads the rows of its samples as one list, eight at a time whatever the lengths of the bags, each
-// thread 16 bytes of every row: so many loads are under way even where a bag is one row. Rows are added in the order of
-// their indices, in f32, as on CPUs.
+// eighth of them. A warp reads the rows of its samples as one list, eight at a time whatever the lengths of the bags,
+// each thread 16 bytes of every row: so many loads are under way even where a bag is one row. Rows are added in the
+// order of their indices, in f32, as on CPUs.
 #include "weft/exec/cuda/small/bags.h"
 #include "weft/exec/cuda/ptx.cuh"
 
