@@ -101,8 +101,8 @@ case ${1:-short} in
   long)
     phase release build "the slow tests; the programs of bench/ build" "all bench_programs" -L slow
     phase dev build-dev "the heavy tests, with ASan and UBSan" heavy_tests -L heavy
-    # The simulator has no threads, and distilling has those of the engine: both would take half of the time.
-    phase tsan build-tsan "ranks that are threads, with TSan" threads_tests -L threads -E '^(SimStudy|SimSummary|Distill)[.]'
+    # The simulator has no threads, and distilling and calibrating have those of the engine: they would take half of the time.
+    phase tsan build-tsan "ranks that are threads, with TSan" threads_tests -L threads -E '^(SimStudy|SimSummary|Distill|Calibration)[.]'
     ;;
   *)
     echo "test.sh: '$1' is not a set of tests; use test.sh or test.sh long" >&2
