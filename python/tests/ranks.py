@@ -43,11 +43,13 @@ def new_store():
 def run(body, num_ranks, timeout=240, **env):
     """The output of every rank; all must end well."""
     store = new_store()
-    ranks = start(body, num_ranks, store, **env)
-    outputs = []
+    return outputs_of(start(body, num_ranks, store, **env), body, timeout)
+
+
+def outputs_of(ranks, body, timeout):
+    """The output of every rank that was started; all must end well."""
     try:
-        for rank in ranks:
-            outputs.append(rank.communicate(timeout=timeout)[0])
+        outputs = [rank.communicate(timeout=timeout)[0] for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()

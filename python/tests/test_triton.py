@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from ranks import outputs_of
+
 triton = pytest.importorskip("triton")
 HERE = pathlib.Path(__file__).parent
 KERNELS = HERE.parent / "examples" / "triton_kernels"
@@ -25,14 +27,7 @@ def run(body, ranks, started=None, **env):
     """The output of each rank that was started, all of which must end well."""
     env = {"RANKS": str(ranks), "SPACE": "reduce_scatter", "ROUTE": "ring", **env}
     processes = [start(body, rank, env) for rank in range(ranks if started is None else started)]
-    try:
-        outputs = [process.communicate(timeout=300)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    for rank, (process, output) in enumerate(zip(processes, outputs)):
-        assert process.returncode == 0, f"rank {rank} of {body} ended with {process.returncode}:\n{output}"
-    return outputs
+    return outputs_of(processes, body, timeout=300)
 
 
 @pytest.fixture(scope="module")

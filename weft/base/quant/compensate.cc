@@ -14,10 +14,8 @@ namespace {
 constexpr double kDamping = 0.01;
 constexpr int kSweeps = 4;
 
-void subtract_scaled(double by, const double* from, std::int64_t count, double* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] -= by * from[i];
-}
-void subtract_scaled(float by, const float* from, std::int64_t count, float* to) {
+template <typename T>
+void subtract_scaled(T by, const T* from, std::int64_t count, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] -= by * from[i];
 }
 
