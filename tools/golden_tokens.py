@@ -5,7 +5,8 @@ Writes under tests/tokenizers/: one folder a tokenizer, trained on the beginning
 in each: texts, their ids, and what the ids decode to where it is not the text. Also tests/tokenizers/weft-16.json for the bundled model's own tokenizer.
 hostile.txt in each folder has a hash of the ids of each of 6,000 texts, which this program and the test make from one seed and
 the alphabets of tests/tokenizers/hostile.json. A folder that is there already keeps its tokenizer; only what is golden is written anew.
-Needs the Python packages tokenizers (0.23.3 was used) and sentencepiece (0.2.2).
+Needs the Python packages tokenizers (0.23.3 was used) and sentencepiece (0.2.2); for sp-bpe-not-legacy also transformers 4 (4.57.6),
+the last with the tokenizer in Python that defined `"legacy": false`. Without it that folder is left as it is.
 
 usage: tools/golden_tokens.py
 """
@@ -188,6 +189,23 @@ def sentencepiece_model(name, config, **options):
     write_hostile(folder / "hostile.txt", processor.encode)
 
 
+def not_legacy(name, source):
+    """The same model with `"legacy": false`: a space goes before the first stretch of text alone."""
+    try:
+        from transformers import LlamaTokenizer
+        tokenizer = LlamaTokenizer(str(OUT / source / "tokenizer.model"), legacy=False)
+    except (ImportError, TypeError, ValueError):
+        tokenizer = None
+    if tokenizer is None or tokenizer.is_fast:
+        print(f"{name}: left as it is; transformers 4 is not there")
+        return
+    folder = OUT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.model").write_bytes((OUT / source / "tokenizer.model").read_bytes())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"legacy": False}) + "\n")
+    write_hostile(folder / "hostile.txt", lambda text: tokenizer.encode(text, add_special_tokens=False))
+
+
 def byte_level(stages, normalizer=None, added=()):
     """Byte-level BPE behind some stages; `added` are tokens as add_tokens writes them: normalized."""
     tokenizer = Tokenizer(models.BPE())
@@ -294,6 +312,7 @@ def main():
     # As Llama 2's tokenizer.model: text as it is, bytes for what is unknown, digits apart.
     sentencepiece_model("sp-bpe", {}, model_type="bpe", vocab_size=600, byte_fallback=True, normalization_rule_name="identity", split_digits=True,
                         remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, character_coverage=0.999)
+    not_legacy("sp-bpe-not-legacy", "sp-bpe")
     # As T5's: unigram, spaces tidied, a map of replacements, user-defined pieces, no bytes. The map is made here, since NFKC's is 240 KB.
     rules = OUT / "rules.tsv"
     rows = [("FB01", "66 69"), ("FF21", "41"), ("FF22", "42"), ("FF23", "43"), ("A0", "20"), ("3000", "20"), ("9", "20"), ("A", "20"), ("D", "20"), ("65 301", "E9"), ("200B", "")]

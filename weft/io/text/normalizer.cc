@@ -177,6 +177,11 @@ Normalizer Normalizer::read(const Json& tokenizer, const std::string& path) {
           StripStep{stage_flag(*stage, "strip_left", true, where), stage_flag(*stage, "strip_right", true, where)});
     else if (type == "BertNormalizer")
       steps.emplace_back(read_bert(*stage, where));
+    else if (type == "Precompiled")
+      bad_input(
+          "{}: Precompiled is sentencepiece's map in another file's form (T5, XLM-R); put tokenizer.json away, and the "
+          "tokenizer.model of the same model is read",
+          where);
     else
       refuse_stage(where, type);
   }
