@@ -2,6 +2,7 @@
 //   cuda_gemm gemm    our gemm beside cuBLASLt, one rank on all multiprocessors
 //   cuda_gemm rs      gemm + reduce_scatter on link hbm: fused, and sequential
 //   cuda_gemm paced   the same on paced links, communication : compute 0.5, 1 and 2
+// Then, if given: how many blocks, and which k alone.
 // Under a power limit a GPU's clock depends on what ran before. So everything is timed in two ways, and only equal ways
 // are compared: "sustained", in blocks of one kind, which alternate and warm up first; and "after a pause" of 3 ms, one
 // run at a time, at the clock of a cool GPU. Medians; "A/A" is the first contender again. Results are checked against
@@ -276,11 +277,13 @@ int main(int argc, char** argv) {
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     const std::string what = argc > 1 ? argv[1] : "all";
     const int blocks = argc > 2 ? std::stoi(argv[2]) : 5;
+    const std::int64_t only = argc > 3 ? std::stoi(argv[3]) : 0;
     weft::print_device();
     if (what == "gemm" || what == "all")
       for (const weft::Shape& s : {weft::Shape{8192, 8192, 8192}, {4096, 8192, 2048}, {8192, 8192, 1024}})
-        weft::bench_gemm(s, blocks);
+        if (only == 0 || only == s.k) weft::bench_gemm(s, blocks);
     for (const std::int64_t k : {1024, 2048, 4096}) {
+      if (only != 0 && only != k) continue;
       if (what == "rs" || what == "all") weft::bench_scatter({8192, 8192, k}, blocks);
       if (what == "paced" || what == "all") weft::bench_paced({8192, 8192, k}, blocks);
     }

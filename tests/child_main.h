@@ -27,4 +27,10 @@ inline int test_main(int argc, char** argv, const std::function<int(const ChildW
   }
 }
 
+// What a rank ends with that found a problem, or none.
+inline int verdict_of(int rank, const std::string& problem) {
+  if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", rank, problem);
+  return problem.empty() ? 0 : 1;
+}
+
 }  // namespace weft::testing

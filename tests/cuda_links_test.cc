@@ -123,9 +123,9 @@ TEST_F(Cuda, RefusesSharedNicsAndOperandsOfOtherRanks) {
   EXPECT_EQ(refusal([&] { CudaExecutor(plan, {.pace = pace}); }),
             "links of a GPU's ranks are paced one by one; leave out \",nic\"");
   CudaExecutor executor(plan, {});
-  EXPECT_EQ(refusal([&] { executor.start({}); }), "operands of 0 ranks are given, but the plan has 2");
+  EXPECT_EQ(refusal([&] { executor.start({}); }), "operands of 0 ranks are given, but 2 run here");
   const std::vector<Counts> counts(3);
-  EXPECT_EQ(refusal([&] { executor.limit(counts); }), "counts of 3 ranks are given, but the plan has 2");
+  EXPECT_EQ(refusal([&] { executor.limit(counts); }), "counts of 3 ranks are given, but 2 run here");
   const float bias = 0;
   const std::vector<CudaOperands> two(2, {.bias = &bias});
   EXPECT_EQ(refusal([&] { executor.start(two); }),

@@ -4,12 +4,14 @@
 #include "weft/exec/cuda/small/gemv_executor.h"
 #include "weft/exec/cuda/window_map.h"
 
+#include "tests/cuda_bags.h"
 #include "tests/cuda_case.h"
 
 namespace weft {
 namespace {
 
 using testing_cuda::all_operands;
+using testing_cuda::BagsOnDevice;
 using testing_cuda::Cuda;
 using testing_cuda::CudaCase;
 using testing_cuda::error_of;
@@ -71,28 +73,46 @@ TEST_F(Cuda, AWordThatNeverComesNamesRankTileAndPeer) {
   EXPECT_THROW(gemv.start(there.operands), Error);
 }
 
-// One rank's tables and bags on the device, and arrays of pointers to them.
-struct BagsOnDevice {
-  std::vector<DeviceMemory> memory;
-  std::vector<BagOperands> operands;
-
-  explicit BagsOnDevice(const std::vector<testing_cuda::BagInputs>& from) {
-    for (const testing_cuda::BagInputs& in : from)
-      operands.push_back({kept<float>(in.tables), kept<std::int64_t>(in.indices), kept<std::int64_t>(in.offsets)});
-  }
-
- private:
-  template <typename T>
-  const T* const* kept(const std::vector<std::vector<T>>& arrays) {
-    std::vector<const std::byte*> places;
-    for (const auto& one : arrays) {
-      memory.push_back(on_device(one));
-      places.push_back(memory.back().data());
+// One host thread, a queue per rank, no world: launches of one rank each meet on the device alone.
+TEST_F(Cuda, BagsOfLaunchesOfOneRankEachMeetOnTheDevice) {
+  for (const testing_cuda::BagCase& c : testing_cuda::bag_cases()) {
+    if (c.ranks == 1) continue;
+    const Plan plan = testing_cuda::bag_plan_of(c);
+    std::vector<testing_cuda::BagInputs> inputs;
+    for (int r = 0; r < c.ranks; ++r) inputs.emplace_back(c, r, 5);
+    const auto expected = testing_cuda::bag_reference(plan, inputs);
+    const BagsOnDevice there(inputs);
+    std::vector<std::unique_ptr<CudaBags>> bags;
+    std::vector<std::unique_ptr<DeviceQueue>> queues;
+    std::vector<std::byte*> segments;
+    for (int r = 0; r < c.ranks; ++r) {
+      bags.push_back(std::make_unique<CudaBags>(
+          plan, CudaBagOptions{.deadline = std::chrono::seconds(2), .rank = r, .launches = c.ranks}));
+      queues.push_back(std::make_unique<DeviceQueue>(QueueKind::apart));
+      segments.push_back(bags.back()->segment(r));
     }
-    memory.push_back(on_device(places));
-    return reinterpret_cast<const T* const*>(memory.back().data());
+    for (const auto& one : bags) one->connect(segments);
+    for (int run = 0; run < 4; ++run)
+      for (int r = 0; r < c.ranks; ++r)
+        bags[at(r)]->start({&there.operands[at(r)], 1}, queues[at(r)]->handle());
+    for (int r = 0; r < c.ranks; ++r) {
+      try {
+        bags[at(r)]->finish();
+      } catch (const Error& error) {
+        ADD_FAILURE() << c.ranks << " ranks, batch " << c.batch << ": " << error.what();
+      }
+    }
+    for (int r = 0; r < c.ranks; ++r) {
+      const auto& wanted = expected[at(r)];
+      EXPECT_EQ(from_device<float>(bags[at(r)]->output(r), wanted.size()), wanted) << c.ranks << " ranks, rank " << r;
+      const auto counters = bags[at(r)]->counters(r);
+      for (std::size_t i = 0; i < counters.size(); ++i)
+        if (counters[i] != 4 * bags[at(r)]->tables().meetings[at(r)].totals[i] && counters[i] != 0)
+          ADD_FAILURE() << c.ranks << " ranks, rank " << r << ", counter " << i << " is " << counters[i] << " of 4 x "
+                        << bags[at(r)]->tables().meetings[at(r)].totals[i];
+    }
   }
-};
+}
 
 TEST_F(Cuda, BagsAgreeWithTheReferenceStraightAndThroughTheHost) {
   for (const testing_cuda::BagCase& c : testing_cuda::bag_cases())

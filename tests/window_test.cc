@@ -248,7 +248,7 @@ TEST(Window, RefusesDistancesOfRowsThatCannotBe) {
   const Mesh mesh({{"tp", 2}});
   EXPECT_NE(refusal([&] {
               build(window({.m = 64, .n = 64, .ld = 63}), reduce_scatter(mesh, "tp"));
-            }).find("cannot lie 63 floats apart; use ld = 64 or more"),
+            }).find("cannot lie 63 elements apart; use ld = 64 or more"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               build(window({.m = 64, .n = 64, .ld = 128}), all_to_all(mesh, "tp"));
@@ -286,9 +286,7 @@ TEST(Window, RefusesWhatCannotBeWritten) {
 
 int child() {
   World world = World::init();
-  const std::string problem = compare_with_copy(world);
-  if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", world.rank(), problem);
-  return problem.empty() ? 0 : 1;
+  return verdict_of(world.rank(), compare_with_copy(world));
 }
 
 }  // namespace

@@ -205,6 +205,26 @@ TEST_P(Wired, WindowRowsOfOtherHostsAreSent) {
       wired(GetParam(), 1));
 }
 
+TEST_P(Wired, NarrowWindowRowsOfOtherHostsAreSent) {
+  World::local(
+      2,
+      [](World& world) {
+        const Mesh mesh = world.mesh({{"tp", 2}});
+        Op op = world.compile(window({.m = 2048, .n = 64, .dtype = Dtype::bf16}), all_reduce(mesh, "tp"));
+        Window window = world.window(op);
+        for (int run = 1; run <= 3; ++run) {
+          bf16* c = window.open_narrow();
+          for (std::int64_t i = 0; i < 2048 * 64; ++i)
+            c[i] = to_bf16(static_cast<float>(i % 50 + run * (world.rank() + 1)));
+          op.run();
+          const auto* y = static_cast<const bf16*>(op.view("y").data);
+          for (std::int64_t i = 0; i < 2048 * 64; i += 97)
+            ASSERT_EQ(to_float(y[i]), static_cast<float>(2 * (i % 50) + 3 * run));
+        }
+      },
+      wired(GetParam(), 1));
+}
+
 TEST_P(Wired, PacedLinksAreRefused) {
   WorldOptions options = wired(GetParam(), 1);
   options.link = Link{.bytes_per_s = 1e9};

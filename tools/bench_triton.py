@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""bench_triton.py: a Triton product as the producer of gemm + reduce_scatter, on one GPU that its ranks share.
+"""bench_triton.py: a Triton product as the producer of gemm + reduce_scatter, or + all_to_all (--op), on one GPU that its
+ranks share.
 
 Per shape, medians over rounds in which every way has its turn:
   plain       the plain kernel (python/examples/triton_kernels/plain_gemm.py), rank after rank, each on the whole GPU
   plain, A/A  the same once more
   split       the same, all ranks at once on their parts of the GPU, in streams
   alone       the producer with nothing to send: one rank on the whole GPU, beside the plain kernel of one rank
-  collective  reduce_scatter alone, of tiles that lie in memory, over the same link
+  collective  the collective alone, of tiles that lie in memory, over the same link
   fused       the producer with its collective
 over the GPU's own memory, then over paced links that take as long as the plain product did (1:1). hidden is (sequential -
 fused) / (sequential - max(plain, collective)) of the latter, where sequential is plain + collective.
@@ -53,6 +54,7 @@ class Case:
 
     def __init__(self, options, k):
         self.m, self.n, self.k, self.ranks, self.tile = options.m, options.n, k, options.ranks, tuple(options.tile)
+        self.kind = options.op
         self.sms = torch.cuda.get_device_properties(0).multi_processor_count * options.per_sm
         self.programs = self.sms // self.ranks
         self.launch = {"num_warps": options.warps, "num_stages": options.stages}
@@ -74,7 +76,8 @@ class Case:
         return self.described(x, BLOCK_K), self.described(w, BLOCK_K, self.tile[1]), self.described(c, self.tile[1])
 
     def op(self, link=None):
-        plan = wt.plan("reduce_scatter", self.ranks, (self.m, self.n, self.k), self.tile, route="ring")
+        route = "ring" if self.kind == "reduce_scatter" else "direct"
+        plan = wt.plan(self.kind, self.ranks, (self.m, self.n, self.k), self.tile, route=route)
         return wt.Op(plan, self.programs, link=link)
 
     def alone_op(self):
@@ -107,9 +110,10 @@ class Case:
     def worst_error(self, op):
         """Of all ranks' outputs, against torch: norm of the difference over norm."""
         worst = 0.0
-        owed = sum(self.x[r * self.m :][: self.m].float() @ self.w[r * self.n :][: self.n].float().t() for r in range(self.ranks))
+        made = [self.x[r * self.m :][: self.m].float() @ self.w[r * self.n :][: self.n].float().t() for r in range(self.ranks)]
         for r in range(self.ranks):
-            part = owed.chunk(self.ranks)[r]
+            parts = [one.chunk(self.ranks)[r] for one in made]
+            part = sum(parts) if self.kind == "reduce_scatter" else torch.cat(parts)
             worst = max(worst, float((op.output(r).float() - part).norm() / part.norm()))
         return worst
 
@@ -175,12 +179,14 @@ def measure(options, k):
         "alone_over_plain": first["alone"] / first["plain of one"],
         "fused_over_plain": first["fused"] / first["plain"],
         "hidden": hidden(second["plain"], second["collective"], second["fused"]),
+        "less": 1 - second["fused"] / (second["plain"] + second["collective"]),
         "error": max(case.worst_error(op) for op in (memory, paced)),
     }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--op", choices=["reduce_scatter", "all_to_all"], default="reduce_scatter")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--m", type=int, default=8192)
     parser.add_argument("--n", type=int, default=8192)

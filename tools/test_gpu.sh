@@ -2,18 +2,19 @@
 # test_gpu.sh: what `make test-gpu` runs on a machine with an NVIDIA H100 or H200: the CUDA executor against the
 # reference, the same under compute-sanitizer on small shapes, then the figures of docs/results/h200.md.
 #
-#   tools/test_gpu.sh [PART...]    all parts, or those named: tests sanitizers gemm hbm paced pcie experts gemv embedding
-#                                  ledger
+#   tools/test_gpu.sh [PART...]    all parts, or those named: tests ranks torch sanitizers gemm hbm paced pcie experts
+#                                  gemv embedding ledger
 #   tools/test_gpu.sh --pack       builds here and packs the programs, with the libraries they need, into
 #                                  build-cuda/gpu.tar.xz
 #
 # Where build-cuda/gpu.tar.xz is, its programs are run and nothing is built: so a machine with a GPU needs neither nvcc
 # nor our dependencies. Elsewhere they are built first; without nvcc or without a GPU the script says so in a line.
-# Libraries of cuBLASLt are looked for where pip puts them.
+# Libraries of cuBLASLt are looked for where pip puts them. `ranks` and `torch` start MPS, so that processes share the GPU,
+# and stop it again; `torch` runs where python3 has a torch with CUDA and `make python` has built the package.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all_parts="tests sanitizers gemm hbm paced pcie experts gemv embedding ledger"
+all_parts="tests ranks torch sanitizers gemm hbm paced pcie experts gemv embedding ledger"
 packed=build-cuda/gpu.tar.xz
 build=build
 
@@ -23,18 +24,23 @@ build_programs() {
     echo "nvcc or its libraries are missing here: nothing to test"
     exit 0
   fi
-  cmake --build --preset release --target cuda_test cuda_gemm weft_cli || exit 1
+  cmake --build --preset release --target cuda_test cuda_ranks_test cuda_gemm weft_cli || exit 1
 }
+
+package() { ls -d build-python/venv/lib/python3.*/site-packages/weft 2>/dev/null | head -1; }
 
 pack_programs() {
   build_programs
   local into
   into=$(mktemp -d)
   mkdir -p build-cuda "$into/tests" "$into/bench" "$into/lib"
-  cp $build/weft "$into/" && cp $build/tests/cuda_test "$into/tests/" && cp $build/bench/cuda_gemm "$into/bench/" || exit 1
-  strip "$into/weft" "$into/tests/cuda_test" "$into/bench/cuda_gemm"
+  local programs=(weft tests/cuda_test tests/cuda_ranks_test bench/cuda_gemm)
+  for program in "${programs[@]}"; do cp $build/$program "$into/$program" && strip "$into/$program" || exit 1; done
+  if [ -n "$(package)" ]; then
+    mkdir "$into/python" && cp -r "$(package)" "$into/python/" && strip "$into/python/weft/_weft.so"
+  fi
   # Not the C library: that is the machine's own.
-  ldd "$into/weft" "$into/tests/cuda_test" "$into/bench/cuda_gemm" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+  ldd "${programs[@]/#/$into/}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     grep -Ev '/lib(c|m|dl|rt|pthread|resolv)\.so|/ld-linux' | xargs -r -I{} cp -L {} "$into/lib/"
   tar -C "$into" -cJf $packed . && ls -l $packed
   rm -rf "$into"
@@ -56,8 +62,10 @@ if [ -f $packed ]; then
   build=build-cuda/unpacked
   mkdir -p $build && tar -C $build -xJf $packed || exit 1
   export LD_LIBRARY_PATH=$PWD/$build/lib:${LD_LIBRARY_PATH:-} WEFT_DATA=$PWD
+  export PYTHONPATH=$PWD/$build/python:${PYTHONPATH:-}
 else
   build_programs
+  [ -z "$(package)" ] || export PYTHONPATH=$PWD/$(dirname "$(package)"):${PYTHONPATH:-}
 fi
 if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
   echo "there is no GPU here: the tests of the CUDA executor are skipped"
@@ -79,6 +87,23 @@ run() {
 bench() { run $build/weft bench "$@" --device cuda --ranks "${RANKS:-4}" --rounds "${ROUNDS:-9}"; }
 
 tests() { run $build/tests/cuda_test; }
+with_mps() {
+  nvidia-cuda-mps-control -d
+  CUDA_DEVICE_MAX_CONNECTIONS=8 "$@"  # 32 are too many where processes share them
+  echo quit | nvidia-cuda-mps-control
+}
+ranks() { # a launch each: threads; then processes
+  run $build/tests/cuda_ranks_test
+  with_mps run $build/tests/cuda_ranks_test --gtest_filter='*Process*'
+}
+torch() {
+  if ! python3 -c 'import torch, weft; assert torch.cuda.is_available()' 2>/dev/null; then
+    echo "== torch: skipped, python3 has no torch with CUDA, or no weft (make python)"
+    return
+  fi
+  with_mps run python3 -m unittest discover -s python/tests -p test_gpu.py
+  with_mps run torchrun --standalone --nproc-per-node 4 tools/bench_torch_gpu.py --rounds "${ROUNDS:-9}"
+}
 # Not over pcie: a sanitizer may hold the host until a kernel has ended, and that waits for copies to come.
 sanitizers() {
   for tool in memcheck synccheck racecheck; do

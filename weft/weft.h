@@ -8,4 +8,5 @@
 #include "weft/plan/space.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
+#include "weft/world/cuda/cuda_op.h"
 #include "weft/world/world.h"

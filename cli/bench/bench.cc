@@ -15,16 +15,16 @@
 #include "weft/study/contest_memory.h"
 #include "weft/study/device/device_study.h"
 #include "weft/study/measure.h"
+#include "weft/study/report/measured.h"
+#include "weft/study/walk/sizes.h"
+#include "weft/study/walk/sweep.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
-#include "cli/bench/sizes.h"
-#include "cli/bench/sweep.h"
 #include "cli/command.h"
 #include "cli/device_link.h"
 #include "cli/flag_values.h"
-#include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/out_file.h"
 #include "cli/progress.h"
@@ -34,7 +34,7 @@ namespace weft::cli::bench {
 namespace {
 
 struct Flags {
-  OpFlags op;
+  OpRequest op;
   RankFlags ranks;  // number and hosts of the ranks are the op's, once parsed
   int rounds = 15;
   std::optional<std::string> sizes, ratios;  // none: kAllSizes, kWholeAxis
@@ -106,7 +106,7 @@ void check_walk(const Flags& flags, const OpSpec& spec) {
 }
 
 OpSpec spec_of(const Flags& flags, int ranks) {
-  OpFlags op = flags.op;
+  OpRequest op = flags.op;
   op.ranks = ranks;
   return parse_op(op, kMaxLocalRanks);
 }
@@ -162,12 +162,18 @@ void bench_one(World& world, const Flags& flags, const OpSpec& spec, Progress& p
   if (world.rank() == 0) fmt::print("{}", flags.json ? json_report(spec, context, m) : text_report(spec, context, m));
 }
 
+WalkProgress shown_by(Progress& progress) {
+  return [&progress](const std::string& what, int done, int of) {
+    of > 0 ? progress.show(what, done, of) : progress.show(what);
+  };
+}
+
 void bench_axis(World& world, const Flags& flags, Progress& progress) {
-  OpFlags op = flags.op;
+  OpRequest op = flags.op;
   op.ranks = world.size();
   MeasureOptions options = measure_options(flags);
   options.budget_s = kAxisBudgetS;
-  const auto points = walk_axis(world, op, kMaxLocalRanks, ratios_of(flags), options, progress);
+  const auto points = walk_axis(world, op, kMaxLocalRanks, ratios_of(flags), options, shown_by(progress));
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   if (!flags.svg.empty()) write_file(flags.svg, axis_svg(points, context));
@@ -175,14 +181,14 @@ void bench_axis(World& world, const Flags& flags, Progress& progress) {
 }
 
 void bench_sweep(World& world, const Flags& flags, Progress& progress) {
-  OpFlags op = flags.op;
+  OpRequest op = flags.op;
   op.ranks = world.size();
   MeasureOptions options = measure_options(flags);
   options.rounds = std::max(flags.rounds, kSweepRounds);
   options.budget_s = kSweepBudgetS;
   options.panels = false;
   options.routes = true;
-  const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, progress);
+  const auto results = sweep(world, sweep_cells(op, kMaxLocalRanks), options, shown_by(progress));
   if (world.rank() != 0) return;
   const ReportContext context{world.size(), flags.ranks.threads, link_of(world, flags)};
   if (!flags.svg.empty()) write_file(flags.svg, sweep_svg(results, context));
@@ -202,7 +208,7 @@ void bench_rank(World& world, const Flags& flags) {
 void check_all(const Flags& flags, const OpSpec& spec) {
   check_walk(flags, spec);
   if (flags.sweep) {
-    OpFlags op = flags.op;
+    OpRequest op = flags.op;
     op.ranks = spec.ranks;
     check_memory(sweep_cells(op, kMaxLocalRanks).back().spec);
   } else if (over_sizes(flags, spec)) {

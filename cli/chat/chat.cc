@@ -9,11 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/base/index.h"
 #include "weft/base/os/line_input.h"
 #include "weft/io/text/tokenizer.h"
-#include "weft/llm/engine/chat_ranks.h"
-#include "weft/llm/engine/conversation.h"
+#include "weft/llm/chat/chat_session.h"
 #include "weft/llm/engine/generation_config.h"
 #include "weft/llm/spd/spd_model.h"
 #include "weft/transport/local/shm.h"
@@ -22,6 +20,7 @@
 #include "cli/flag_values.h"
 #include "cli/ranks.h"
 #include "cli/sampling_flags.h"
+#include "cli/weights_flag.h"
 
 namespace weft::cli {
 namespace chat {
@@ -32,6 +31,7 @@ struct Flags {
   RankFlags ranks{.threads = 0, .transport = "threads"};
   std::int64_t context = 0;
   GenerateOptions options{.max_tokens = 512};
+  WeightPlace weights = WeightPlace::mapped;
   bool samples = false, json = false;
 };
 
@@ -72,77 +72,61 @@ std::shared_ptr<const Setup> setup_of(const Flags& flags, int ranks) {
   return out;
 }
 
-// The rank that reads and prints.
+// The terminal or the pipe of the rank that reads and prints.
 class Speaker {
  public:
   Speaker(const Flags& flags, ChatRanks& ranks, const Setup& setup)
-      : flags_(flags), ranks_(ranks), talk_(*setup.chat, *setup.tokenizer, flags.system) {}
+      : flags_(flags),
+        ranks_(ranks),
+        session_(ranks, Conversation(*setup.chat, *setup.tokenizer, flags.system), [this](std::string_view text) {
+          if (flags_.json) return;
+          fmt::print("{}", text);
+          std::fflush(stdout);
+        }) {}
 
   void run() {
-    const bool person = isatty(STDIN_FILENO) == 1 && !flags_.json;
-    if (person) fmt::print("{}: /new begins anew, /exit or Ctrl-D ends\n", flags_.model);
-    for (std::string line; next_line(person, &line);) {
-      if (line == "/exit") break;
-      if (line == "/new")
-        talk_.begin_anew();
-      else if (line.find_first_not_of(" \t\r") != std::string::npos)
-        turn(line, person);
+    if (person_) fmt::print("{}: /new begins anew, /exit or Ctrl-D ends\n", flags_.model);
+    for (std::string line; next_line(&line) && take(line);) {
     }
   }
 
   void print_json(int num_ranks) const {
     nlohmann::ordered_json out{{"messages", nlohmann::ordered_json::array()},
                                {"turns", ranks_.turns()},
-                               {"tokens", tokens_},
+                               {"tokens", session_.tokens()},
                                {"tokens_kept", ranks_.tokens_kept()},
                                {"ranks", num_ranks}};
-    for (const ChatMessage& message : talk_.messages())
+    for (const ChatMessage& message : session_.messages())
       out["messages"].push_back({{"role", message.role}, {"content", message.content}});
     fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 
  private:
-  bool next_line(bool person, std::string* line) {
-    if (person) fmt::print("> ");
+  bool next_line(std::string* line) {
+    if (person_) fmt::print("> ");
     std::fflush(stdout);
     LineInput::News news = input_.wait(kIdle, line);
     for (; news == LineInput::News::nothing; news = input_.wait(kIdle, line)) ranks_.idle();
-    if (person && news == LineInput::News::end) fmt::print("\n");
+    if (person_ && news == LineInput::News::end) fmt::print("\n");
     return news == LineInput::News::line;
   }
 
   // A person who writes something that cannot be is told so, and goes on; a pipe ends with the sentence.
-  void turn(const std::string& line, bool person) {
+  bool take(const std::string& line) {
     try {
-      answer(talk_.ask(line));
+      return session_.take(line);
     } catch (const Error& error) {
-      if (!person || error.code() != Code::bad_input) throw;
+      if (!person_ || error.code() != Code::bad_input) throw;
       fmt::print(stderr, "weft: {}\n", error.what());
-    }
-  }
-
-  void answer(const std::vector<int>& tokens) {
-    const auto show = [&](std::string_view text) {
-      if (flags_.json) return;
-      fmt::print("{}", text);
-      std::fflush(stdout);
-    };
-    try {
-      GeneratedText made = ranks_.answer(tokens, show);
-      show("\n");
-      tokens_ += int_size(made.tokens);
-      talk_.answer(std::move(made.text));
-    } catch (const Error&) {
-      talk_.take_back();
-      throw;
+      return true;
     }
   }
 
   const Flags& flags_;
+  const bool person_ = isatty(STDIN_FILENO) == 1 && !flags_.json;
   ChatRanks& ranks_;
   LineInput input_{STDIN_FILENO};
-  Conversation talk_;
-  int tokens_ = 0;
+  ChatSession session_;
 };
 
 void speak(const Flags& flags, ChatRanks& ranks, const Setup& setup, int num_ranks) {
@@ -164,7 +148,7 @@ int run(Flags flags) {
   if (flags.options.max_tokens < 1) bad_input("--max-tokens is {}; use 1 or more", flags.options.max_tokens);
   const std::shared_ptr<const Setup> setup = setup_of(flags, num_ranks(flags.ranks.count));
   return on_ranks(flags.ranks, [&](World& world) {
-    const Model model(setup->source, world.rank(), world.size());
+    const Model model(setup->source, world.rank(), world.size(), flags.weights);
     Engine engine(world, model, setup->engine);
     engine.set_modes(setup->modes);
     ChatRanks ranks(world, engine, *setup->tokenizer, setup->options);
@@ -189,6 +173,7 @@ void add_flags(CLI::App& command, Flags* flags) {
                  "ranks, threads of this process; under mpirun or weft run the ranks are theirs (1)");
   add_threads_flag(command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_link_flag(command, &flags->ranks);
+  add_weights_flag(command, &flags->weights);
   command.add_flag("--json", flags->json, "the whole conversation as one JSON object, when the input ends");
 }
 

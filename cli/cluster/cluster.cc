@@ -5,9 +5,8 @@
 #include <fmt/core.h>
 
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 #include "weft/virtual/enter.h"
-
-#include "cli/table.h"
 
 namespace weft::cli::cluster {
 namespace {
@@ -42,7 +41,7 @@ std::string hosts_table(const VirtualHosts& all) {
     rows.push_back({host.name, host.address, host.rate ? fmt::format("{:.6g} Mbit/s", *host.rate * 8e-6) : "not shaped",
                     cpu.empty() ? "all" : cpu, bytes(host.sent), bytes(host.received)});
   }
-  return aligned(rows);
+  return draw::aligned(rows);
 }
 
 void add_cluster_enter(CLI::App& cluster, Run* chosen) {

@@ -9,12 +9,12 @@
 #include "weft/plan/price/traffic.h"
 #include "weft/study/measure.h"
 #include "weft/study/proof.h"
+#include "weft/study/report/measured.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
 
 #include "cli/command.h"
-#include "cli/measured.h"
 #include "cli/op_flags.h"
 #include "cli/ranks.h"
 
@@ -26,8 +26,8 @@ constexpr int kRounds = 15;
 
 int default_ranks() { return own_cores().size() >= 4 ? 4 : 2; }
 
-OpFlags demo_op(int ranks) {
-  OpFlags flags;
+OpRequest demo_op(int ranks) {
+  OpRequest flags;
   flags.op = "gemm-rs";
   flags.ranks = ranks;
   flags.m = 2048, flags.n = 2048, flags.k = 256;

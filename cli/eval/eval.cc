@@ -104,7 +104,7 @@ void add_eval(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("eval", "perplexity and zero-shot accuracy of a model, with intervals");
   auto flags = std::make_shared<eval::Flags>();
   EvalOptions& options = flags->options;
-  command->add_option("--model", flags->model, "a Hugging Face folder")->type_name("DIR")->required();
+  command->add_option("--model", flags->model, "a Hugging Face folder or a GGUF file")->type_name("DIR")->required();
   add_ranks_flag(*command, &flags->ranks, "tensor-parallel ranks, processes of this machine (1)");
   command->add_option("--spd", flags->spd, "modes and repaired weights, as `weft spd` writes them")->type_name("FILE");
   command->add_option("--text", options.text, "perplexity on this text (the folder's heldout.txt)")->type_name("FILE");
@@ -124,6 +124,7 @@ void add_eval(CLI::App& app, Run* chosen) {
       ->add_option_function<std::string>(
           "--activations", [flags](const std::string& name) { flags->options.activations = parse_activations(name); },
           "f32, or bf16 where the processor multiplies that twice as fast (weights of bf16)")
+      ->type_name("TYPE")
       ->default_str("f32");
   add_threads_flag(*command, &flags->ranks, "threads of each rank (the cores there are, shared)");
   add_transport_flag(*command, &flags->ranks);

@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/draw/text_table.h"
 #include "weft/llm/eval/tally.h"
 
 #include "cli/eval/eval.h"
-#include "cli/table.h"
 
 namespace weft::cli::eval {
 namespace {
@@ -57,7 +57,7 @@ std::string paired_text(const Report& report, const std::vector<TaskTally>& task
   }
   return fmt::format("\nagainst {} (paired; p: bootstrap over windows, McNemar's exact test):\n{}",
                      report.flags.against == "none" ? "all blocks synchronised" : report.flags.against,
-                     aligned(rows, Last::number));
+                     draw::aligned(rows, draw::Last::number));
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ std::string text_report(const Report& report) {
     rows.push_back({"mean accuracy", percent(mean.mean), percent(mean.mean - mean.half), percent(mean.mean + mean.half),
                     "of the tasks"});
   }
-  out += aligned(rows);
+  out += draw::aligned(rows);
   if (report.against) out += paired_text(report, tasks);
   out += fmt::format("\n{:.1f} s on windows, {:.1f} s on items: {:.0f} tokens/s with {} {} per rank\n", found.windows_s,
                      found.items_s, found.tokens_per_s(), report.flags.ranks.threads,

@@ -24,6 +24,7 @@
 #include "cli/out_file.h"
 #include "cli/ranks.h"
 #include "cli/sampling_flags.h"
+#include "cli/weights_flag.h"
 
 namespace weft::cli {
 namespace generate {
@@ -63,7 +64,7 @@ void write_logits(const Flags& flags, const Task& task, const GenerateResult& re
 void generate_rank(World& world, const Flags& flags) {
   std::int64_t start = now_ns();
   Task task = task_of(flags, world.size(), true);
-  const Model model(task.source, world.rank(), world.size());
+  const Model model(task.source, world.rank(), world.size(), flags.weights);
   Figures figures{
       .ranks = world.size(),
       .transport = std::string(world.transport()),
@@ -109,10 +110,14 @@ int run(Flags flags) {
 void add_text_flags(CLI::App& command, Flags* flags) {
   command.add_option("--prompt", flags->prompts, "text to go on with, - for standard input; several times: a batch")
       ->allow_extra_args(false);
-  command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")->allow_extra_args(false);
-  command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt; - or <(command): what flows in");
-  command.add_option("--prompts", flags->prompts_file,
-                     "JSON Lines, each with a \"prompt\": a batch; - for standard input");
+  command.add_option("--prompt-ids", flags->prompt_ids, "a prompt as tokens, as 1,15,7")
+      ->type_name("IDS")
+      ->allow_extra_args(false);
+  command.add_option("--prompt-file", flags->prompt_file, "a file that is one prompt; - or <(command): what flows in")
+      ->type_name("FILE");
+  command
+      .add_option("--prompts", flags->prompts_file, "JSON Lines, each with a \"prompt\": a batch; - for standard input")
+      ->type_name("FILE");
   add_number(command, "--max-tokens", &flags->options.max_tokens, "tokens to make for each prompt")
       ->capture_default_str();
   add_sampling_flags(command, &flags->options.sampler);
@@ -120,7 +125,8 @@ void add_text_flags(CLI::App& command, Flags* flags) {
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on past the end that the model makes");
   add_out_file(command, "--logits", &flags->logits,
-               "write the logits of every prompt position, (positions, vocabulary)");
+               "write the logits of every prompt position, (positions, vocabulary), as a NumPy file")
+      ->type_name("FILE.npy");
 }
 
 void add_engine_flags(CLI::App& command, Flags* flags) {
@@ -129,17 +135,22 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
   add_transport_flag(command, &flags->ranks);
   add_link_flag(command, &flags->ranks);
   add_ranks_per_host_flag(command, &flags->ranks);
-  command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights");
-  command.add_option("--drop", flags->drop, "blocks without the attention's all_reduce: 3,5-7, or 50%, or all");
-  command.add_option("--wire", flags->wire, "partial sums between ranks: f32, bf16, int8");
+  command.add_option("--spd", flags->spd, "an spd file: the mode of every block, and repaired weights")
+      ->type_name("FILE");
+  command.add_option("--drop", flags->drop, "blocks without the attention's all_reduce: 3,5-7, or 50%, or all")
+      ->type_name("BLOCKS");
+  command.add_option("--wire", flags->wire, "partial sums between ranks: f32, bf16, int8")->type_name("TYPE");
   command.add_option("--sync", flags->sync, "fused, sequential, panels, or compute (no all_reduce: wrong, the floor)")
+      ->type_name("HOW")
       ->capture_default_str();
   add_number(command, "--panels", &flags->panels, "of --sync panels")->capture_default_str();
   add_number(command, "--rows", &flags->rows, "most tokens of prompts in one pass")->capture_default_str();
   command
       .add_option("--activations", flags->activations,
                   "of prompts: f32, or bf16 where the processor multiplies that twice as fast (weights of bf16)")
+      ->type_name("TYPE")
       ->capture_default_str();
+  add_weights_flag(command, &flags->weights);
   add_trace_flag(command, &flags->ranks);
   command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");
 }
@@ -150,9 +161,11 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
 void add_generate(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("generate", "text from a model, its blocks split over ranks");
   auto flags = std::make_shared<generate::Flags>();
-  command->add_option("--model", flags->model,
-                      "a Hugging Face folder or a GGUF file of one of the families of docs/models.md");
-  command->add_option("--random", flags->random, "instead: a config.json, and random weights");
+  command
+      ->add_option("--model", flags->model,
+                   "a Hugging Face folder or a GGUF file of one of the families of docs/models.md")
+      ->type_name("DIR");
+  command->add_option("--random", flags->random, "instead: a config.json, and random weights")->type_name("FILE");
   generate::add_text_flags(*command, flags.get());
   generate::add_engine_flags(*command, flags.get());
   command->add_flag("--json", flags->json, "one JSON object");

@@ -29,6 +29,7 @@ struct Flags {
   std::string sync = "fused";
   int panels = 4;
   std::string activations = "f32";
+  WeightPlace weights = WeightPlace::mapped;
   std::int64_t rows = 512;
   std::string logits;
   bool bandwidth = false, json = false;

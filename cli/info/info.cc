@@ -13,6 +13,7 @@
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
+#include "weft/draw/text_table.h"
 #include "weft/kernel/isa.h"
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/study/device/device_study.h"
@@ -24,7 +25,6 @@
 
 #include "cli/command.h"
 #include "cli/out_file.h"
-#include "cli/table.h"
 
 namespace weft::cli {
 namespace info {
@@ -119,26 +119,26 @@ void print_json(const Cluster* rates) {
 void print_text(const Cluster* rates) {
   const Hosts hosts = look_at_hosts();
   fmt::print("weft {}\n", WEFT_VERSION);
-  fmt::print(
-      "{}",
-      aligned({{"cores", fmt::format("{}", int_size(own_cores()))},
-               {"memory", format_bytes(available_memory_bytes()) + " available"},
-               {"isa", isa_line()},
-               {"gemm tiles", gemm_kernel()},
-               {"transports",
-                fmt::format("threads, shm{}{}", hosts.tls.empty() ? "" : ", tls", hosts.ucx.empty() ? "" : ", ucx")},
-               {"cuda", device_name().empty() ? "no: " + why_no_device() : device_name()},
-               {"tls", !hosts.tls.empty() ? "OpenSSL " + hosts.tls + ": ranks may be on several hosts"
-                                          : "no: ranks are on one host in this build (libssl-dev)"},
-               {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": for RDMA and trusted networks"
-                                          : "no: hosts are joined without RDMA in this build (libucx-dev)"},
-               {"mpi", mpi_line(hosts)},
-               {"virtual hosts", hosts.lacks.empty() ? "yes: `weft cluster up`" : "no: they need " + hosts.lacks}}));
+  fmt::print("{}",
+             draw::aligned(
+                 {{"cores", fmt::format("{}", int_size(own_cores()))},
+                  {"memory", format_bytes(available_memory_bytes()) + " available"},
+                  {"isa", isa_line()},
+                  {"gemm tiles", gemm_kernel()},
+                  {"transports",
+                   fmt::format("threads, shm{}{}", hosts.tls.empty() ? "" : ", tls", hosts.ucx.empty() ? "" : ", ucx")},
+                  {"cuda", device_name().empty() ? "no: " + why_no_device() : device_name()},
+                  {"tls", !hosts.tls.empty() ? "OpenSSL " + hosts.tls + ": ranks may be on several hosts"
+                                             : "no: ranks are on one host in this build (libssl-dev)"},
+                  {"ucx", !hosts.ucx.empty() ? hosts.ucx + ": for RDMA and trusted networks"
+                                             : "no: hosts are joined without RDMA in this build (libucx-dev)"},
+                  {"mpi", mpi_line(hosts)},
+                  {"virtual hosts", hosts.lacks.empty() ? "yes: `weft cluster up`" : "no: they need " + hosts.lacks}}));
   if (rates == nullptr) {
     fmt::print("\nRates: not measured; `weft info --calibrate` takes four seconds.\n");
     return;
   }
-  fmt::print("\nMeasured on one of two busy cores, each from medians:\n{}", aligned(rate_rows(*rates)));
+  fmt::print("\nMeasured on one of two busy cores, each from medians:\n{}", draw::aligned(rate_rows(*rates)));
 }
 
 void save(const Cluster& rates, const std::string& path) {

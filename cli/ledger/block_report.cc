@@ -5,9 +5,9 @@
 
 #include "weft/base/index.h"
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/ledger/report.h"
-#include "cli/table.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -45,7 +45,7 @@ std::string sub_layer_table(const BlockLedger& ledger) {
     cells[6] = row.collective + (row.route.empty() ? "" : ", " + row.route) +
                (row.panels > 0 ? fmt::format("; {} panels", row.panels) : "");
   }
-  return aligned(rows);
+  return draw::aligned(rows);
 }
 
 std::string proof_text(const BlockLedger& ledger) {
@@ -129,7 +129,7 @@ std::string text_of(const BlockLedger& ledger, const std::string& svg_path) {
   if (!ledger.note.empty()) out += fmt::format("Note: {}.\n", ledger.note);
   out += proof_text(ledger) + weights_text(ledger) + checked_text(ledger);
   if (!svg_path.empty()) out += fmt::format("Timeline before and after: {}\n", svg_path);
-  return wrapped(out) + next_text(advice(ledger));
+  return draw::wrapped(out) + next_text(advice(ledger));
 }
 
 Json json_of(const BlockLedger& ledger, const std::string& svg_path) {

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/ledger/report.h"
-#include "cli/table.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -23,7 +23,7 @@ std::string product_table(const DeviceLedger& ledger) {
     cells[6] = difference_text(one.m.fused_us - floor);
     cells[7] = one.m.route;
   }
-  return aligned(rows);
+  return draw::aligned(rows);
 }
 
 }  // namespace

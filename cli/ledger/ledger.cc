@@ -17,6 +17,7 @@
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
+#include "weft/draw/text_table.h"
 #include "weft/study/calibrate/calibrate.h"
 #include "weft/study/ledger/block.h"
 #include "weft/study/ledger/hardware.h"
@@ -33,7 +34,6 @@
 #include "cli/out_file.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
-#include "cli/table.h"
 
 namespace weft::cli {
 namespace ledger {
@@ -111,7 +111,7 @@ void check_and_print_title(const Flags& flags) {
     title = title_of(workload, !flags.full, flags.ranks.count, flags.asked_link());
   }
   if (flags.json || (launched() && launched_rank() != 0)) return;
-  fmt::print("{}\n", wrapped(title));
+  fmt::print("{}\n", draw::wrapped(title));
   std::fflush(stdout);
 }
 

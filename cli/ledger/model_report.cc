@@ -1,8 +1,10 @@
 // The ledger of a whole model: its rows, what they lose, and a text.
 #include <fmt/core.h>
 
+#include "weft/draw/text_table.h"
+#include "weft/study/peers/torch_row.h"
+
 #include "cli/ledger/report.h"
-#include "cli/table.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -21,6 +23,11 @@ std::string training_text(const ModelLedger& ledger) {
                      difference_text(*row.predicted_us), difference_text(*row.exposed_us), row.note);
 }
 
+std::string torch_text(const ModelLedger& ledger) {
+  return fmt::format("PyTorch, gloo: {}{}.\n", ledger.table.find(kTorchRow) == nullptr ? "no row, for " : "",
+                     ledger.torch);
+}
+
 }  // namespace
 
 std::string title_of(const ModelTask& task) {
@@ -33,12 +40,13 @@ std::string title_of(const ModelTask& task) {
 std::string text_of(const ModelLedger& ledger) {
   const std::string limits = limits_of(ledger);
   const std::string out = fmt::format("\n{}\n\n{}", headline(ledger), rows_text(ledger.table)) + loss_text(ledger) +
-                          training_text(ledger) + crowded_text(ledger.table) + (limits.empty() ? "" : limits + "\n") +
+                          training_text(ledger) + torch_text(ledger) + crowded_text(ledger.table) +
+                          (limits.empty() ? "" : limits + "\n") +
                           fmt::format("Checked: sequential, panels and fused give the same first token{}. {}",
                                       ledger.same_token ? "" : " (NOT so here)", rounds_text(ledger.table)) +
                           fmt::format("\nText, with synchronisations dropped ({:.1f} ms per token):\n  ... {}|{}\n",
                                       ledger.ms_per_token, ledger.prompt_end, ledger.text);
-  return wrapped(out) + next_text(advice(ledger));
+  return draw::wrapped(out) + next_text(advice(ledger));
 }
 
 Json json_of(const ModelLedger& ledger) {
@@ -55,6 +63,7 @@ Json json_of(const ModelLedger& ledger) {
                   {"dropped_from", ledger.dropped_why},
                   {"aa_band", ledger.table.aa_band},
                   {"same_token", ledger.same_token},
+                  {"torch", or_null(ledger.torch)},
                   {"text", ledger.text},
                   {"ms_per_token", ledger.ms_per_token},
                   {"headline", headline(ledger)},

@@ -6,9 +6,9 @@
 #include <fmt/core.h>
 
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
+#include "weft/study/peers/torch_row.h"
 #include "weft/transport/local/shm.h"
-
-#include "cli/table.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -21,6 +21,7 @@ std::string name_of(const LedgerRow& row) {
   if (row.name == "dropped_int8") return "fused + dropped + int8";
   if (row.name == "track_and_trigger") return "track and trigger";
   if (row.name == "at_scale") return "at scale, simulated";
+  if (row.name == kTorchRow) return "PyTorch, gloo";
   if (row.name == kFloor) return "compute alone (floor)";
   return row.name;
 }
@@ -47,7 +48,6 @@ std::string rows_text(const LedgerTable& table) {
     longest = std::max(longest, row.measured_us.value_or(0));
     sends = sends || row.sent_bytes;
   }
-  const double floor = table.measured_us(kFloor);
   std::vector<std::vector<std::string>> rows{{"", "measured", "predicted", "exposed"}};
   if (sends) rows[0].insert(rows[0].end(), {"sent", "perplexity"});
   rows[0].push_back("");
@@ -58,9 +58,10 @@ std::string rows_text(const LedgerTable& table) {
       cells.push_back(row.sent_bytes.value_or(0) > 0 ? format_bytes(*row.sent_bytes) : "-");
       cells.push_back(row.loss ? fmt::format("{:+.2f} %", row.loss->loss * 100) : "-");
     }
-    cells.push_back(row.measured_us ? bar(floor, *row.measured_us, longest, sends ? kShortBar : kBar) : row.note);
+    const double own_floor = row.measured_us ? *row.measured_us - row.exposed_us.value_or(0) : 0;
+    cells.push_back(row.measured_us ? bar(own_floor, *row.measured_us, longest, sends ? kShortBar : kBar) : row.note);
   }
-  return aligned(rows) + "\n  █ compute   ░ exposed communication\n\n";
+  return draw::aligned(rows) + "\n  █ compute   ░ exposed communication\n\n";
 }
 
 std::string crowded_text(const LedgerTable& table) {
@@ -76,11 +77,11 @@ std::string rounds_text(const LedgerTable& table) {
 
 std::string next_text(const Advice& advice) {
   std::string out = "\n";
-  for (const std::string& sentence : advice.sentences) out += wrapped(sentence) + "\n";
+  for (const std::string& sentence : advice.sentences) out += draw::wrapped(sentence) + "\n";
   if (!advice.sentences.empty()) out += "\n";
   std::vector<std::vector<std::string>> commands;
   for (const Advice::Command& command : advice.commands) commands.push_back({command.words, command.what});
-  return out + "What to try next:\n" + aligned(commands);
+  return out + "What to try next:\n" + draw::aligned(commands);
 }
 
 std::string link_text(const AskedLink& link) {

@@ -29,7 +29,7 @@ namespace {
 constexpr int kMaxPlanRanks = 1024;
 
 struct Flags {
-  OpFlags op;
+  OpRequest op;
   std::string cluster, save, load;
   double budget = 1;
   bool json = false;

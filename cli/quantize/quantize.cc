@@ -41,6 +41,7 @@ QuantiseOptions options_of(const std::string& type) {
 }
 
 int run(const Flags& flags) {
+  if (flags.model.empty()) bad_input("no model is given; use `weft quantize DIR --out FILE.gguf`");
   QuantiseReport report;
   {
     Progress progress(Progress::Who::speaks);
@@ -80,20 +81,21 @@ int run(const Flags& flags) {
 void add_quantize(CLI::App& app, Run* chosen) {
   auto* command = app.add_subcommand("quantize", "write a model's folder as a GGUF file of 4 to 8 bits per weight");
   auto flags = std::make_shared<quantize::Flags>();
-  command->add_option("model", flags->model, "the model's folder, with config.json and safetensors")
-      ->type_name("DIR")
-      ->required();
+  command->add_option("model", flags->model, "the model's folder, with config.json and safetensors; also as --model")
+      ->type_name("DIR");
+  command->add_option("--model", flags->model, "as other commands have it")->group("");  // not shown a second time
   command
       ->add_option(
           "--type", flags->type,
           "q8_0 (8.5 bits), q6_k (6.6), q4_k_m (q4_k, with q6_k where it helps most), q4_k (4.5) or q4_0 (4.5)")
+      ->type_name("TYPE")
       ->capture_default_str();
   command
       ->add_option("--calibrate", flags->calibrate,
                    "round weights so that products stay near on this text: slower, and more of the model is kept")
-      ->type_name("TEXT");
+      ->type_name("FILE");
   add_out_file(*command, "--out", &flags->out, "the file to write")->required();
-  command->add_option("--threads", flags->threads, "threads (all cores)");
+  command->add_option("--threads", flags->threads, "threads (all cores)")->type_name("T");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft quantize models/weft-16 --type q4_k --out weft-16-q4_k.gguf\n"

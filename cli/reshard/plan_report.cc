@@ -1,5 +1,8 @@
 #include "cli/reshard/plan_report.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -10,13 +13,19 @@
 
 #include "weft/base/index.h"
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 #include "weft/study/proof.h"
-
-#include "cli/reshard/gantt.h"
-#include "cli/table.h"
+#include "weft/study/reshard/nic_gantt.h"
 
 namespace weft::cli::reshard {
 namespace {
+
+// Of standard output; 100 where it is no terminal.
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 160);
+  return 100;
+}
 
 constexpr std::size_t kShownTensors = 6, kShownProblems = 5;
 constexpr Choice kChoices[] = {Choice::naive, Choice::balance, Choice::dfs, Choice::greedy, Choice::ours};
@@ -66,7 +75,7 @@ std::string tensor_table(const Spec& spec) {
                                 where(one.destination),
                                 one.parts.size() > 1 ? fmt::format(" from {} parts", one.parts.size()) : "")});
   }
-  std::string out = aligned(rows);
+  std::string out = draw::aligned(rows);
   if (order.size() > kShownTensors) out += fmt::format("  ... and {} more\n", order.size() - kShownTensors);
   return out + "\n";
 }
@@ -174,7 +183,7 @@ std::string compare_text(const Spec& spec, const std::vector<ComparedRow>& rows)
   table.push_back({"planned in, ms (broadcast)"});
   for (const ComparedRow& row : rows)
     if (row.strategy == Strategy::broadcast) table.back().push_back(fmt::format("{:.3g}", row.planned.plan_ms));
-  return out + aligned(table, Last::number);
+  return out + draw::aligned(table, draw::Last::number);
 }
 
 std::string compare_json(const Spec& spec, const std::vector<ComparedRow>& rows) {

@@ -7,7 +7,7 @@
 
 #include "weft/study/reshard/planned.h"
 
-#include "cli/reshard/spec.h"
+#include "cli/reshard/flags.h"
 
 namespace weft::cli::reshard {
 

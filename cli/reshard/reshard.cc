@@ -9,11 +9,11 @@
 #include "weft/base/error.h"
 #include "weft/base/os/new_file.h"
 #include "weft/plan/text/save.h"
+#include "weft/study/reshard/nic_gantt.h"
 
 #include "cli/command.h"
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
-#include "cli/reshard/gantt.h"
 #include "cli/reshard/plan_report.h"
 
 namespace weft::cli::reshard {
@@ -68,7 +68,7 @@ void add_run_command(CLI::App& reshard, Run* chosen) {
 }  // namespace
 
 int plan(const Flags& flags) {
-  const Spec spec = parse_flags(flags);
+  const Spec spec = parse_reshard(flags);
   if (flags.compare) {
     if (!flags.svg.empty() || !flags.save.empty()) bad_input("--svg and --save take one schedule; leave out --compare");
     const auto rows = compare_plans(spec);

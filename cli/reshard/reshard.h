@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/rank_flags.h"
-#include "cli/reshard/spec.h"
+#include "cli/reshard/flags.h"
 
 namespace weft::cli::reshard {
 

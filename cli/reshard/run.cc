@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 #include "weft/reshard/seats.h"
 #include "weft/study/reshard/move.h"
 #include "weft/study/reshard/shards.h"
@@ -19,7 +20,6 @@
 #include "cli/ranks.h"
 #include "cli/reshard/plan_report.h"
 #include "cli/reshard/reshard.h"
-#include "cli/table.h"
 
 namespace weft::cli::reshard {
 namespace {
@@ -162,7 +162,7 @@ std::string run_text(const Report& report) {
                            fmt::format("{:.1f} %", gbps * 1e11 / 8 / spec.nic_bytes_per_s())});
     table.back().push_back(format_bytes(moved.staging_bytes));
   }
-  out += aligned(table, Last::number);
+  out += draw::aligned(table, draw::Last::number);
   const StrategyMove& first = report.result.moves[0];
   out += fmt::format("\n  why       {}\n", first.planned.schedule.why);
   out += fmt::format("  verified  all {} elements at their ranks, in each of {} rounds, values new in every round\n",
@@ -206,7 +206,7 @@ int run(const RunFlags& asked) {
   RunFlags flags = asked;
   flags.ranks.link = flags.reshard.link;
   check_flags(flags);
-  const Spec spec = parse_flags(flags.reshard);
+  const Spec spec = parse_reshard(flags.reshard);
   flags.ranks.count = paced(flags) ? seats_per_host(spec.network) * spec.network.num_hosts() : spec.reshard.num_ranks;
   return on_ranks(flags.ranks, [&](World& world) { return run_rank(world, flags, spec); },
                   {.before = [&] { check_fits(flags, spec, flags.ranks.count); },

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/units.h"
-
-#include "cli/schedule/drawing.h"
-#include "cli/table.h"
+#include "weft/draw/text_table.h"
+#include "weft/schedule/drawing.h"
 
 namespace weft::cli::schedule {
 namespace {
@@ -75,7 +74,7 @@ std::string lines_of(const Compared& one, const Bound& bound) {
 std::string one_text(const Compared& one, const Costs& costs, const Bound& bound) {
   std::string out = fmt::format("{}, {} stages, {} micro-batches, transfers {}\n\n", one.schedule.name,
                                 one.schedule.num_stages(), one.schedule.num_micro_batches, to_string(costs.transfers));
-  out += drawing(one, one.timing.makespan_s, kDrawnWidth) + drawing_key(one) + "\n";
+  out += pipeline::drawing(one, one.timing.makespan_s, kDrawnWidth) + pipeline::drawing_key(one) + "\n";
   return out + lines_of(one, bound);
 }
 
@@ -105,7 +104,7 @@ std::string compare_text(const std::vector<ComparedKind>& rows, int memory) {
                                                                                       : "");
     if (!row.within) notes += fmt::format("  {}\n", row.why);
   }
-  return aligned(table) +
+  return draw::aligned(table) +
          fmt::format("  peak: activations on the stage that holds most; `within {}`: no stage holds more\n", memory) +
          notes;
 }
@@ -131,8 +130,8 @@ std::string search_text(const SearchResult& found, const Compared& one, int memo
   for (const pipeline::NamedTime& named : found.named)
     table.push_back({named.schedule.name, format_duration(named.seconds), fmt::format("{:.4g}", named.peak)});
   table.push_back({"found", format_duration(found.seconds), fmt::format("{:.4g}", found.peak)});
-  out +=
-      aligned(table, Last::number) + "\n" + drawing(one, one.timing.makespan_s, kDrawnWidth) + drawing_key(one) + "\n";
+  out += draw::aligned(table, draw::Last::number) + "\n" + pipeline::drawing(one, one.timing.makespan_s, kDrawnWidth) +
+         pipeline::drawing_key(one) + "\n";
   out += fmt::format("  found from: {}\n  {:.3f} x the best named one\n", found.found,
                      found.named.front().seconds / found.seconds);
   return out + lines_of(one, found.bound);
@@ -163,7 +162,7 @@ std::string preset_text(const PipelinePreset& preset, const PresetTable& table) 
     cells.push_back({row.name, format_duration(row.costs.stages.front().send_forward_s), format_duration(row.seconds),
                      fmt::format("{:.2f}", table.rows.front().seconds / row.seconds), percent(row.bubble),
                      fmt::format("{:.4g}", row.peak)});
-  return out + aligned(cells, Last::number) +
+  return out + draw::aligned(cells, draw::Last::number) +
          fmt::format("  no schedule of the overlapped broadcast within that memory is shorter than {}\n",
                      format_duration(table.bound.seconds));
 }

@@ -13,6 +13,7 @@
 #include "weft/base/error.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
 #include "weft/sim/net/report.h"
@@ -24,7 +25,6 @@
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/sim/step.h"
-#include "cli/table.h"
 
 namespace weft::cli::sim {
 namespace {
@@ -203,7 +203,7 @@ void print_links(const NetResult& x, const Topology& topology, int most) {
     rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(link.bytes),
                     fmt::format("{}", link.messages), format_duration(link.busy_s),
                     fmt::format("{:.1f} %", link.share * 100)});
-  if (rows.size() > 1) fmt::print("\n{}", aligned(rows, Last::number));
+  if (rows.size() > 1) fmt::print("\n{}", draw::aligned(rows, draw::Last::number));
 }
 
 void add_net(CLI::App* command, Run* chosen) {

@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/units.h"
-
-#include "cli/table.h"
+#include "weft/draw/text_table.h"
 
 namespace weft::cli::sim {
 namespace {
@@ -42,7 +41,7 @@ std::string cases_text(Simulator& simulator, const std::vector<SimCase>& cases, 
     row.push_back(fmt::format("-{:.1f} %", cut * 100));
     rows.push_back(std::move(row));
   }
-  return aligned(rows, Last::number);
+  return draw::aligned(rows, draw::Last::number);
 }
 
 std::string paper_text(Simulator& simulator) {
@@ -59,14 +58,14 @@ std::string paper_text(Simulator& simulator) {
   if (simulator.chip().name != kFrozenChip)
     return fmt::format("The same figures on chip {}; the paper's, for its own chip, stand beside them.\n",
                        simulator.chip().name) +
-           aligned(rows, Last::number);
+           draw::aligned(rows, draw::Last::number);
   Rows bars{{"must hold", "to reach", "seen", "met"}};
   for (const SimBar& bar : sim_bars(simulator, all))
     bars.push_back({bar.what, bar.target, bar.seen, bar.met ? "yes" : "no"});
   return "Paper and ours. Free parameters were frozen on Mega-GPT-2 (fitted); T-NLG is predicted. The paper's figures "
          "are "
          "over all 16 cases.\n" +
-         aligned(rows, Last::number) + "\n" + aligned(bars, Last::number);
+         draw::aligned(rows, draw::Last::number) + "\n" + draw::aligned(bars, draw::Last::number);
 }
 
 std::string band_text(const T3Band& band) {
@@ -84,7 +83,7 @@ std::string band_text(const T3Band& band) {
              "Plain T3 over the 16 cases, geomean / max in percent; the paper has 20 / 39. First come first served "
              "instead of round robin: {:.1f} / {:.1f}.\n",
              band.fifo.geomean, band.fifo.max) +
-         aligned(rows, Last::number);
+         draw::aligned(rows, draw::Last::number);
 }
 
 std::string scatter_text(const std::vector<ScatterAlone>& all) {
@@ -94,7 +93,7 @@ std::string scatter_text(const std::vector<ScatterAlone>& all) {
                     format_duration(one.tiles_us * 1e-6),
                     fmt::format("{:+.1f} %", (one.tiles_us / one.bound_us - 1) * 100),
                     format_duration(one.steps_us * 1e-6), format_duration(one.nmc_us * 1e-6)});
-  return aligned(rows, Last::number);
+  return draw::aligned(rows, draw::Last::number);
 }
 
 std::string sensitivity_text(Simulator& simulator, const std::vector<Sensitivity>& all) {
@@ -109,7 +108,7 @@ std::string sensitivity_text(Simulator& simulator, const std::vector<Sensitivity
                     cell(one.higher.t3.geomean, now.t3.geomean)});
   return fmt::format("Geomeans over the 16 cases in percent; now ideal {:.1f}, t3-mca {:.1f}, t3 {:.1f}.\n",
                      now.ideal.geomean, now.t3_mca.geomean, now.t3.geomean) +
-         aligned(rows, Last::number);
+         draw::aligned(rows, draw::Last::number);
 }
 
 std::string sweep_text(const Sweep& sweep) {
@@ -125,7 +124,7 @@ std::string sweep_text(const Sweep& sweep) {
   }
   return fmt::format("{} {} on {}: speedup of T3-MCA / of copy engines over sequential.\n", sweep.layer.model,
                      sweep.layer.layer.name, sweep.layer.tp) +
-         aligned(rows, Last::number);
+         draw::aligned(rows, draw::Last::number);
 }
 
 std::string one_case_text(Simulator& simulator, const SimCase& one, Config config) {
@@ -151,7 +150,7 @@ std::string one_case_text(Simulator& simulator, const SimCase& one, Config confi
       {"events", fmt::format("{}", before.events), fmt::format("{}", run.events)}};
   return fmt::format("{} {} on {} devices of {}: {} x {} x {}\n", one.model, one.layer.name, one.tp,
                      simulator.chip().name, shape.m, shape.n, shape.k) +
-         aligned(rows, Last::number);
+         draw::aligned(rows, draw::Last::number);
 }
 
 }  // namespace weft::cli::sim

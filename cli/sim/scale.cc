@@ -10,11 +10,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/flag_values.h"
 #include "cli/sim/net.h"
 #include "cli/sim/step.h"
-#include "cli/table.h"
 
 namespace weft::cli::sim {
 namespace {
@@ -67,7 +67,7 @@ void print_rows(const std::vector<Row>& rows) {
                      format_duration(row.styles.both_s),
                      fmt::format("{:.1f} %", 100 * (1 - row.styles.both_s / row.styles.bulk_s)),
                      fmt::format("{} of {}", row.styles.simulated, row.styles.ranks)});
-  fmt::print("{}", aligned(table, Last::number));
+  fmt::print("{}", draw::aligned(table, draw::Last::number));
   double least = 1, most = -1;
   for (const Row& row : rows) {
     const double saved = 1 - row.styles.both_s / row.styles.bulk_s;

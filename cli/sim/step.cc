@@ -11,6 +11,7 @@
 #include "weft/base/json.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
+#include "weft/draw/text_table.h"
 #include "weft/sim/chip/chip.h"
 #include "weft/sim/net/report.h"
 #include "weft/sim/net/step_times.h"
@@ -19,7 +20,6 @@
 
 #include "cli/flag_values.h"
 #include "cli/sim/net.h"
-#include "cli/table.h"
 
 namespace weft::cli::sim {
 namespace {
@@ -67,7 +67,7 @@ void print_operators(const StepReport& r) {
   for (const OperatorUse& one : r.result.operators)
     rows.push_back({one.name, fmt::format("{:.4g}", one.count), format_duration(one.compute_s),
                     format_duration(one.comm_s), format_duration(one.exposed_s), format_duration(one.hidden_s)});
-  fmt::print("\n{}", aligned(rows, Last::number));
+  fmt::print("\n{}", draw::aligned(rows, draw::Last::number));
 }
 
 }  // namespace

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/draw/text_table.h"
 #include "weft/llm/spd/ablation.h"
 
 #include "cli/flag_values.h"
 #include "cli/progress.h"
 #include "cli/spd/spd.h"
 #include "cli/spd/windowed_text.h"
-#include "cli/table.h"
 
 namespace weft::cli::spd {
 namespace {
@@ -55,7 +55,7 @@ std::string rows_text(const std::vector<AblationRow>& rows, bool of_bias) {
   for (const AblationRow& row : rows)
     table.push_back({words_of(row.order, of_bias), fmt::format("{:.3f}", perplexity(row.windows)),
                      fmt::format("{:+.2f} %", 100 * paired_loss(rows[0].windows, row.windows).loss)});
-  return aligned(table, Last::number);
+  return draw::aligned(table, draw::Last::number);
 }
 
 int run(AblateFlags flags) {

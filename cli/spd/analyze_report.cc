@@ -4,9 +4,9 @@
 
 #include "weft/base/units.h"
 #include "weft/draw/line_chart.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/spd/analyze.h"
-#include "cli/table.h"
 
 namespace weft::cli::spd {
 namespace {
@@ -50,9 +50,9 @@ std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
   for (const ModeTime& time : found.times)
     rows.push_back({std::string(to_string(time.mode)), format_duration(time.forward_s),
                     fmt::format("{:+.1f} %", 100 * (time.forward_s / found.times[0].forward_s - 1))});
-  out += aligned(rows, Last::number);
+  out += draw::aligned(rows, draw::Last::number);
   out += fmt::format("\nchosen for a loss of at most {}: {}\n", flags.max_loss, summary(c.modes));
-  out += aligned(
+  out += draw::aligned(
       {{"time", fmt::format("{} instead of {} ({:+.1f} %), predicted {}", format_duration(found.chosen_s),
                             format_duration(found.sync_s), 100 * (found.chosen_s / found.sync_s - 1),
                             format_duration(found.times[0].forward_s - c.predicted_saved_s))},
@@ -125,7 +125,7 @@ std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {
     rows.push_back({std::to_string(b), fmt::format("{:.4f}", s), std::string(to_string(kind))});
     if (found.chosen) rows.back().emplace_back(to_string(found.chosen->modes[b]));
   }
-  out += aligned(rows);
+  out += draw::aligned(rows);
   out += fmt::format("  {} ISB (S up to {}), {} SB (up to {}), {} ESB\n", counts[0], flags.thresholds.tau1, counts[1],
                      flags.thresholds.tau2, counts[2]);
   if (!found.curve.empty()) {
@@ -135,7 +135,7 @@ std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {
       curve.push_back({std::to_string(n), fmt::format("{:.3f}", found.curve[n]),
                        fmt::format("{:+.2f} %", 100 * (found.curve[n] / found.curve[0] - 1)),
                        n == 0 ? "" : fmt::format("block {}", found.order[n - 1])});
-    out += aligned(curve);
+    out += draw::aligned(curve);
   }
   if (found.chosen) out += chosen_text(flags, found);
   if (!flags.out.empty()) {

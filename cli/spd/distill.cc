@@ -34,7 +34,7 @@ struct DistillFlags {
   DistillChoiceOptions choice;
   int samples = 0;  // 0: all of the text
   int window = 0;
-  std::string inputs = "sync", dtype = "bf16";
+  std::string inputs = "chained", dtype = "bf16";
   DistillOptions options;
   bool json = false;
 };
@@ -193,7 +193,7 @@ void add_training(CLI::App& command, DistillFlags* flags) {
   command
       .add_option("--inputs", flags->inputs,
                   "what enters a block in training: sync (through original blocks, as the paper), dropped (through "
-                  "repaired ones), chained (through repaired ones, and the target is the original model's)")
+                  "repaired ones), chained (through repaired ones, and the target is the original model's) (chained)")
       ->type_name("HOW");
   command.add_option("--dtype", flags->dtype, "of the repaired weights: f32 or bf16 (bf16)")->type_name("TYPE");
   add_number(command, "--seed", &options.seed, "order of the samples (1)")->type_name("S");

@@ -13,10 +13,10 @@
 
 #include "weft/base/units.h"
 #include "weft/cluster/data_file.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/flag_values.h"
 #include "cli/spd/spd.h"
-#include "cli/table.h"
 
 namespace weft::cli::spd {
 namespace {
@@ -40,7 +40,7 @@ void print_text(const PredictFlags& flags, const FirstTokenSpec& spec, const std
                      format_duration(row.time.sequential), fmt::format("{:.1f} %", 100 * row.sequential_comm_share()),
                      format_duration(row.time.fused), fmt::format("{:.1f} %", 100 * row.comm_share()),
                      fmt::format("{:.3f}", row.against_sync), format_bytes(row.time.bytes)});
-  fmt::print("{}\n", aligned(table, Last::number));
+  fmt::print("{}\n", draw::aligned(table, draw::Last::number));
   fmt::print(
       "sequential: each product, then its all-reduce; fused: tiles leave as they are made, where that is no slower.\n"
       "comm: what of the time is communication that nothing hides. fused / sync: against the sequential time of the\n"

@@ -70,7 +70,9 @@ int run(const Flags& flags) {
 }
 
 void add_flags(CLI::App& command, Flags* flags) {
-  command.add_option("--model", flags->model, "a folder with a tokenizer")->type_name("DIR")->required();
+  command.add_option("--model", flags->model, "a folder with a tokenizer, or a GGUF file")
+      ->type_name("DIR")
+      ->required();
   command.add_option("--prompt", flags->prompt, "the text; - for standard input")->type_name("TEXT");
   command.add_option("--prompt-file", flags->prompt_file, "a file that is the text; - or <(command): what flows in")
       ->type_name("FILE");

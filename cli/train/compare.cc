@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/units.h"
+#include "weft/draw/text_table.h"
 
 #include "cli/progress.h"
-#include "cli/table.h"
 #include "cli/train/train.h"
 
 namespace weft::cli::train {
@@ -60,7 +60,7 @@ std::string contest_text(const pipeline::TrainConfig& config, const TrainContest
                     fmt::format("{:.2f} x", base / style.step_us),
                     fmt::format("{:.1f} %", 100 * (style.step_us / bound - 1)), peaks});
   }
-  std::string out = aligned(rows);
+  std::string out = draw::aligned(rows);
   out += fmt::format(
       "{} micro-batches; a transfer takes {:.2f} x forward + backward; {} rounds, the same twice differs by {:.1f} %\n",
       config.micro_batches, contest.transfer_ratio, contest.rounds, 100 * contest.aa_band);

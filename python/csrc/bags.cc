@@ -36,11 +36,13 @@ void check_table(const std::vector<Tensor>& tables, std::size_t t) {
 
 void check_bags(const BagsCall& call, std::size_t t, std::int64_t rows) {
   for (const auto& [list, name] : {std::pair{&call.indices[t], "indices"}, std::pair{&call.offsets[t], "offsets"}})
-    if (list->scalar_type() != torch::headeronly::ScalarType::Long || !list->is_cpu() || list->dim() != 1)
-      bad_input("weft.{}: {} of table {} are not one row of int64 on the CPU; convert them with .long()", kOp, name, t);
+    if (list->scalar_type() != torch::headeronly::ScalarType::Long || list->is_cpu() == call.on_gpu || list->dim() != 1)
+      bad_input("weft.{}: {} of table {} are not one row of int64 on the {}; convert them with .long()", kOp, name, t,
+                call.on_gpu ? "GPU of the tables" : "CPU");
   if (call.offsets[t].numel() < 2 || call.offsets[t].numel() != call.offsets[0].numel())
     bad_input("weft.{}: table {} has {} offsets and table 0 {}; give batch + 1 for every table", kOp, t,
               call.offsets[t].numel(), call.offsets[0].numel());
+  if (call.on_gpu) return;
   validate_indices(fmt::format("{}", t), rows, {whole_numbers(call.indices[t]), num(call.indices[t].numel())},
                    {whole_numbers(call.offsets[t]), num(call.offsets[t].numel())});
 }
@@ -67,8 +69,10 @@ void check_own(const std::vector<Tensor>& tables, const BagsCall& call, const Gr
               (batch + group.size() - 1) / group.size() * group.size());
 }
 
+}  // namespace
+
 // What a rank says of itself: whether its arguments are right, tables, dim, batch, and the exponent of its rows' room.
-Sizes own_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
+Sizes bag_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
   std::int64_t rows = 1;
   for (const Tensor& table : tables) rows = std::max(rows, table.size(0));
   return {1, static_cast<std::int64_t>(tables.size()), tables[0].size(1), call.offsets[0].numel() - 1,
@@ -76,14 +80,14 @@ Sizes own_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
 }
 
 // Collective: the shape that all ranks agree on; a rank whose arguments are wrong says so to all.
-Shape agree(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
+Shape agree_bags(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
   std::optional<Error> refused;
   try {
     check_own(tables, call, group);
   } catch (const Error& error) {
     refused = error;
   }
-  const auto all = gather_numbers(group, refused ? Sizes(5, 0) : own_numbers(tables, call));
+  const auto all = gather_numbers(group, refused ? Sizes(5, 0) : bag_numbers(tables, call));
   if (refused) throw *refused;
   Shape shape{.call = Call::embedding_bag_all_to_all};
   shape.m = all[0][3];
@@ -101,6 +105,12 @@ Shape agree(Group& group, const std::vector<Tensor>& tables, const BagsCall& cal
   }
   return shape;
 }
+
+Sizes pooled_sizes(const Group& group, const Shape& shape) {
+  return {shape.m / group.size(), tables_before(shape.tables.of, group.size()) * shape.tables.dim};
+}
+
+namespace {
 
 void check_backward(const Group& group, const Tensor& grad, const Sizes& rows, const BagsCall& call) {
   require_f32(grad, "grad", kOp);
@@ -161,7 +171,7 @@ Tensor sparse_gradient(const BagGradients& bags, const Bags& of, Pooling pooling
 }  // namespace
 
 Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
-  const Shape shape = agree(group, tables, call);
+  const Shape shape = agree_bags(group, tables, call);
   std::vector<Tensor> kept;
   std::vector<const float*> rows;
   std::vector<const std::int64_t*> indices, offsets;
@@ -173,8 +183,7 @@ Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& cal
   }
   Inputs inputs;
   inputs.tables = rows, inputs.indices = indices, inputs.offsets = offsets;
-  const Tensor out =
-      new_tensor({shape.m / group.size(), tables_before(call.tables_of, group.size()) * shape.tables.dim});
+  const Tensor out = new_tensor(pooled_sizes(group, shape));
   std::memcpy(out.data_ptr(), group.product(shape)->pool(inputs), num(out.numel()) * sizeof(float));
   return out;
 }

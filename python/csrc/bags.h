@@ -17,8 +17,15 @@ namespace weft::torch_ops {
 struct BagsCall {
   std::vector<Tensor> indices, offsets;  // i64, dense; batch + 1 offsets
   Pooling pooling = Pooling::sum;
-  Sizes tables_of;  // of each rank
+  Sizes tables_of;      // of each rank
+  bool on_gpu = false;  // where indices are checked while they are read
 };
+
+// Collective: the shape that all ranks agree on. Arguments that do not fit are refused by all ranks.
+Shape agree_bags(Group& group, const std::vector<Tensor>& tables, const BagsCall& call);
+// What this rank would say of itself there, the same for calls that can be served by one shape.
+Sizes bag_numbers(const std::vector<Tensor>& tables, const BagsCall& call);
+Sizes pooled_sizes(const Group& group, const Shape& shape);  // of this rank's result
 
 // Collective; (batch / ranks, all ranks' tables * dim), those of rank 0 first. Arguments that do not fit are refused by
 // all ranks.

@@ -100,11 +100,14 @@ std::vector<Said> gather_counts(Group& group, std::int64_t rows, const Sizes& se
 
 }  // namespace
 
+Parts agree_parts(Group& group, std::int64_t rows, const ExchangeCall& call) {
+  return parts_of(gather_counts(group, rows, call.send, call.receive), group.rank(), name_of(call.call));
+}
+
 Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call) {
   Operands operands = call.operands;
   const std::int64_t n = operands.w ? operands.w->size(0) : x.size(1);
-  const Parts parts =
-      parts_of(gather_counts(group, x.size(0), call.send, call.receive), group.rank(), name_of(call.call));
+  const Parts parts = agree_parts(group, x.size(0), call);
   const Dtype type = type_of(x, "x", name_of(call.call));
   Tensor out = new_tensor({total(parts.receive), n}, type);
   if (parts.room == 0) return out;

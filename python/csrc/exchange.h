@@ -39,5 +39,7 @@ struct ExchangeCall {
   Sizes send, receive;
 };
 Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call);
+// Its beginning: what all ranks say of x's rows.
+Parts agree_parts(Group& group, std::int64_t rows, const ExchangeCall& call);
 
 }  // namespace weft::torch_ops

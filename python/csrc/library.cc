@@ -12,6 +12,7 @@
 #include "weft/base/index.h"
 
 #include "python/csrc/bags.h"
+#include "python/csrc/checks.h"
 #include "python/csrc/exchange.h"
 #include "python/csrc/own_plan.h"
 #include "python/csrc/plans.h"
@@ -98,47 +99,6 @@ std::int64_t memory_bytes(std::string group) {
   return static_cast<std::int64_t>(group_of(group).bytes());
 }
 
-// Rows are all dimensions but the last.
-std::int64_t rows_of(const Tensor& x) {
-  std::int64_t rows = 1;
-  for (std::int64_t d = 0; d + 1 < x.dim(); ++d) rows *= x.size(d);
-  return rows;
-}
-
-void check_rows(Call call, const Tensor& x, std::int64_t ranks) {
-  const char* op = name_of(call);
-  if (x.dim() < 2) bad_input("weft.{}: x has {} dimensions; give rows, (m, k)", op, x.dim());
-  if (x.numel() == 0) bad_input("weft.{}: x is empty; give at least one row and one column", op);
-  const bool splits = call == Call::linear_reduce_scatter || call == Call::reduce_scatter || call == Call::all_to_all;
-  if (splits && x.size(0) % ranks != 0)
-    bad_input("weft.{}: x has {} rows, which {} ranks cannot share; pad to {}", op, x.size(0), ranks,
-              (x.size(0) + ranks - 1) / ranks * ranks);
-}
-
-void check_linear(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias) {
-  const char* op = name_of(call);
-  const Dtype type = type_of(x, "x", op);
-  require_type(w, type, "w", op);
-  if (w.dim() != 2) bad_input("weft.{}: w has {} dimensions; give (n, k), as torch.nn.Linear keeps it", op, w.dim());
-  if (w.size(0) == 0) bad_input("weft.{}: w is empty; give at least one row", op);
-  const std::int64_t k = x.size(x.dim() - 1);
-  if (w.size(1) != k)
-    bad_input("weft.{}: x has {} columns and w ({}, {}); w is (n, k), and k must be the same", op, k, w.size(0),
-              w.size(1));
-  if (!bias) return;
-  require_type(*bias, type, "bias", op);
-  if (bias->dim() != 1 || bias->size(0) != w.size(0))
-    bad_input("weft.{}: bias has {} elements and w {} rows; give one number per row of w", op, bias->numel(),
-              w.size(0));
-}
-
-Sizes output_sizes(const Shape& shape, const Tensor& x, std::int64_t ranks) {
-  Sizes sizes = sizes_of(x);
-  sizes.back() = shape.n;
-  sizes.front() = rows_out(shape, ranks) / (shape.m / sizes.front());
-  return sizes;
-}
-
 // The op's own memory as a tensor, which keeps it.
 Tensor alias_of(std::shared_ptr<Product> product, const void* y, const Sizes& sizes) {
   const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);
@@ -168,17 +128,10 @@ Tensor run(const Shape& shape, const Tensor& x, Operands operands, const std::st
   return out;
 }
 
-Shape checked(Call call, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, std::int64_t ranks) {
-  const Dtype type = type_of(x, "x", name_of(call));
-  check_rows(call, x, ranks);
-  check_linear(call, x, w, bias);
-  return {.call = call, .m = rows_of(x), .n = w.size(0), .k = w.size(1), .bias = bias.has_value(), .type = type};
-}
-
 template <Call call>
 Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group, bool alias) {
   const auto lock = enter();
-  const Shape shape = checked(call, x, w, bias, group_of(group).size());
+  const Shape shape = linear_shape(call, x, w, bias, group_of(group).size());
   return run(shape, x, {w, bias, {}}, group, alias);
 }
 
@@ -186,21 +139,7 @@ Tensor linear(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group,
 Tensor linear_finished(std::string op, Tensor x, Tensor w, std::optional<Tensor> bias, std::optional<Tensor> residual,
                        std::string activation, std::string wire, std::string group, bool alias) {
   const auto lock = enter();
-  const Call call = parse_call(op);
-  const std::int64_t ranks = group_of(group).size();
-  if (!has_product(call) || call == Call::linear_all_to_all)
-    bad_input("weft.{} takes no activation, residual or wire; apply them to what it gives", op);
-  Shape shape = checked(call, x, w, bias, ranks);
-  shape.activation = parse_activation(activation);
-  shape.wire = parse_dtype(wire);
-  if (shape.wire != Dtype::f32 && call == Call::all_gather_linear)
-    bad_input("weft.{} sends rows and no sums: wire is {}, use f32", op, wire);
-  shape.residual = residual.has_value();
-  if (residual) require_type(*residual, shape.type, "residual", op.c_str());
-  if (residual && sizes_of(*residual) != output_sizes(shape, x, ranks))
-    bad_input(
-        "weft.{}: residual has {} elements in {} dimensions; give it the shape of the result, {} rows of {} columns",
-        op, residual->numel(), residual->dim(), rows_out(shape, ranks), shape.n);
+  const Shape shape = finished_shape(parse_call(op), x, w, bias, {residual, activation, wire}, group_of(group).size());
   return run(shape, x, {w, bias, residual}, group, alias);
 }
 
@@ -208,7 +147,7 @@ Tensor linear_finished(std::string op, Tensor x, Tensor w, std::optional<Tensor>
 std::tuple<Tensor, Tensor> all_gather_linear_rows(Tensor x, Tensor w, std::optional<Tensor> bias, std::string group) {
   const auto lock = enter();
   Group& joined = group_of(group);
-  const Shape shape = checked(Call::all_gather_linear, x, w, bias, joined.size());
+  const Shape shape = linear_shape(Call::all_gather_linear, x, w, bias, joined.size());
   const Tensor y = run(shape, x, {w, bias, {}}, group, false);
   Sizes sizes = sizes_of(x);
   sizes.front() *= joined.size();
@@ -224,12 +163,6 @@ Tensor alone(Tensor x, std::string group, bool alias) {
   const Dtype type = type_of(x, "x", name_of(call));
   check_rows(call, x, ranks);
   return run({.call = call, .m = rows_of(x), .n = x.size(x.dim() - 1), .type = type}, x, {}, group, alias);
-}
-
-void check_exchanged(Call call, const Tensor& x) {
-  type_of(x, "x", name_of(call));
-  if (x.dim() != 2 || x.size(1) == 0)
-    bad_input("weft.{}: x has {} dimensions; counts are of the rows of (m, k)", name_of(call), x.dim());
 }
 
 Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group) {

@@ -9,6 +9,7 @@
 #include "weft/collective/build.h"
 #include "weft/plan/price/estimate.h"
 #include "weft/transport/local/memory.h"
+#include "weft/world/cuda/cuda_form.h"
 
 namespace weft::torch_ops {
 namespace {
@@ -93,18 +94,30 @@ Plan plan_of(const Shape& shape, Way way, const World& world) {
   if (way != Way::window)
     return build(copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type}), space, cluster);
   const bool exchanges = shape.call == Call::linear_all_to_all;
-  const std::int64_t ld = exchanges ? 0 : window_ld(shape.m, shape.n, world.size());
-  return build(window({.m = shape.m, .n = shape.n, .ld = ld}), space, cluster);
+  const std::int64_t ld = exchanges ? 0 : window_ld(shape.m, shape.n, world.size(), shape.type);
+  return build(window({.m = shape.m, .n = shape.n, .ld = ld, .dtype = shape.type}), space, cluster);
+}
+
+Plan cuda_plan_of(const Shape& shape, const World& world) {
+  const Space space = space_of(shape, world.mesh({{kAxis, world.size()}}));
+  Producer p = shape.call == Call::embedding_bag_all_to_all ? bags_of(shape)
+               : has_product(shape.call)
+                   ? product_of(shape)
+                   : copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type});
+  if (p.kind == ProducerKind::gemv) p.kind = ProducerKind::gemm, p.weights = WeightLayout::nk;
+  const auto few = few_rows_form(p, space);
+  const CudaForm form = few ? *few : cuda_form(p, with_cuda_route(space, p));
+  return shape.call == Call::all_gather_linear ? build(form.space, form.producer) : build(form.producer, form.space);
 }
 
 namespace {
 
 // A window's rows are whole pages, or, of sums, lie farther apart until they are: by no more than a quarter.
 bool has_window(const Shape& shape, std::int64_t ranks) {
-  if (ranks == 1 || shape.wire != Dtype::f32 || shape.type != Dtype::f32) return false;
+  if (ranks == 1 || (shape.wire != Dtype::f32 && shape.wire != shape.type)) return false;
   if (shape.call != Call::linear_all_to_all)
-    return window_ld(shape.m, shape.n, static_cast<int>(ranks)) <= shape.n + shape.n / 4;
-  const std::int64_t part = shape.m / ranks * shape.n * 4;
+    return window_ld(shape.m, shape.n, static_cast<int>(ranks), shape.type) <= shape.n + shape.n / 4;
+  const std::int64_t part = row_bytes(shape.type, shape.m / ranks * shape.n);
   return shape.m % ranks == 0 && part % static_cast<std::int64_t>(page_bytes()) == 0;
 }
 

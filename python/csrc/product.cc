@@ -158,8 +158,12 @@ const void* Product::run_fused(const Tensor& x, const Operands& operands, void* 
   return out;
 }
 
+void* Product::open_window() {
+  return shape_.type == Dtype::bf16 ? static_cast<void*>(window_->open_narrow()) : window_->open();
+}
+
 const void* Product::run_through_window(const Tensor& x, const Tensor& w, void* out) {
-  product_into(view_of(window_->open(), {shape_.m, shape_.n}, {window_->ld(), 1}), x, w);
+  product_into(view_of(open_window(), {shape_.m, shape_.n}, {window_->ld(), 1}, shape_.type), x, w);
   return run_op({}, out);
 }
 
@@ -174,8 +178,8 @@ const void* Product::exchange(const Tensor& x, const Operands& operands, std::sp
   if (!has_product(shape_.call) || choice_.way == Way::fused) {
     op_->run(inputs_of(spread(x, send), shape_.type, operands), counts);
   } else if (choice_.way == Way::window) {
-    multiply_parts(window_->open(), x, operands, send);  // straight into the rows' owners
-    return window_->close().data;
+    multiply_parts(open_window(), x, operands, send);  // straight into the rows' owners
+    op_->run();
   } else {
     multiply_parts(made_->data_ptr(), x, operands, send);
     op_->run(inputs_of(made_->data_ptr(), shape_.type, {}), counts);

@@ -110,6 +110,7 @@ class Product {
   // Where the result is: at `out`, if that can be, or in the op's memory. Null asks for the latter.
   const void* make(const Tensor& x, const Operands& operands, void* out);
   const void* run_fused(const Tensor& x, const Operands& operands, void* out);
+  void* open_window();
   const void* run_through_window(const Tensor& x, const Tensor& w, void* out);
   const void* run_after(const Tensor& x, const Tensor& w, void* out);
   const void* run_op(const Inputs& inputs, void* out);

@@ -23,10 +23,6 @@ const torch::stable::Device kCpu(torch::headeronly::DeviceType::CPU);
 ScalarType scalar_type_of(Dtype type) { return type == Dtype::bf16 ? ScalarType::BFloat16 : ScalarType::Float; }
 const char* torch_name_of(Dtype type) { return type == Dtype::bf16 ? "bfloat16" : "float32"; }
 
-void require_cpu(const Tensor& tensor, const char* name, const char* op) {
-  if (!tensor.is_cpu()) bad_input("weft.{}: {} is not on the CPU, where this build of Weft computes", op, name);
-}
-
 }  // namespace
 
 Tensor view_of(const void* data, const Sizes& sizes, const Sizes& strides, Dtype type) {
@@ -77,7 +73,6 @@ void product_into(Tensor out, const Tensor& x, const Tensor& w) {
 }
 
 Dtype type_of(const Tensor& tensor, const char* name, const char* op) {
-  require_cpu(tensor, name, op);
   if (tensor.scalar_type() == ScalarType::BFloat16) return Dtype::bf16;
   if (tensor.scalar_type() != ScalarType::Float)
     bad_input("weft.{}: {} has elements of {} bytes that are not float32 or bfloat16; convert it with {}.float()", op,
@@ -86,7 +81,6 @@ Dtype type_of(const Tensor& tensor, const char* name, const char* op) {
 }
 
 void require_type(const Tensor& tensor, Dtype type, const char* name, const char* op) {
-  require_cpu(tensor, name, op);
   if (tensor.scalar_type() != scalar_type_of(type))
     bad_input("weft.{}: {} has elements of {} bytes that are not {}; convert it with {}.{}()", op, name,
               tensor.element_size(), torch_name_of(type), name, type == Dtype::bf16 ? "bfloat16" : "float");

@@ -31,9 +31,9 @@ Sizes row_major(const Sizes& sizes);  // strides
 // x (m, k) times w (n, k) transposed, into out (m, n): torch's own product, by its own threads.
 void product_into(Tensor out, const Tensor& x, const Tensor& w);
 
-// f32 or bf16; refuses all other tensors, and those that are not on the CPU.
+// f32 or bf16; refuses all other tensors. Where they are is not asked: torch calls the kernel of a GPU where one is.
 Dtype type_of(const Tensor& tensor, const char* name, const char* op);
-// Refuses what is not of that type on the CPU.
+// Refuses what is not of that type.
 void require_type(const Tensor& tensor, Dtype type, const char* name, const char* op);
 void require_f32(const Tensor& tensor, const char* name, const char* op);
 // A copy where rows are not one behind the other.

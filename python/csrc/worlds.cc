@@ -13,6 +13,7 @@
 #include "weft/base/index.h"
 #include "weft/plan/text/save.h"
 
+#include "python/csrc/gpu_ops.h"
 #include "python/csrc/plans.h"
 
 namespace weft::torch_ops {
@@ -92,7 +93,12 @@ Rates measure(World& world, Dtype type) {
 }  // namespace
 
 Group::Group(World world)
-    : world_(std::move(world)), rates_(measure(world_, Dtype::f32)), narrow_rates_(measure(world_, Dtype::bf16)) {}
+    : world_(std::move(world)),
+      rates_(measure(world_, Dtype::f32)),
+      narrow_rates_(measure(world_, Dtype::bf16)),
+      gpu_(std::make_unique<GpuOps>()) {}
+
+Group::~Group() = default;
 
 std::shared_ptr<Product> Group::product(const Shape& shape) {
   if (const auto known = by_shape_.find(shape); known != by_shape_.end()) {
@@ -144,6 +150,7 @@ std::string Group::describe() const {
                                   : fmt::format("m {} n {} k {}{}", s.m, s.n, s.k, finish_of(s));
     lines += fmt::format("{} {}: {}\n", name_of(s.call), sizes, product->choice().why);
   }
+  lines += gpu_->describe();
   return lines;
 }
 

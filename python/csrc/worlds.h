@@ -20,10 +20,13 @@
 
 namespace weft::torch_ops {
 
+class GpuOps;
+
 class Group {
  public:
   // Collective: measures torch's product and ours, and agrees on the mean.
   explicit Group(World world);
+  ~Group();
 
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }
@@ -35,6 +38,7 @@ class Group {
   // The op of a plan's text; collective where the text is new. The latest 16 are kept.
   std::shared_ptr<Op> own_plan(const std::string& text);
   std::size_t num_products() const { return products_.size(); }
+  GpuOps& gpu() const { return *gpu_; }  // what is compiled for GPUs (gpu_ops.h)
   std::size_t bytes() const;
   std::uint64_t compiled() const { return compiled_; }
   std::string describe() const;  // a line per product, the latest first
@@ -45,6 +49,7 @@ class Group {
   std::list<std::shared_ptr<Product>> products_;  // the latest first
   std::map<Shape, std::list<std::shared_ptr<Product>>::iterator> by_shape_;
   std::list<std::pair<std::string, std::shared_ptr<Op>>> own_plans_;  // the latest first
+  std::unique_ptr<GpuOps> gpu_;  // goes before the world
   std::uint64_t compiled_ = 0;
 };
 

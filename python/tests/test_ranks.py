@@ -30,6 +30,11 @@ def test_every_way_agrees(body, way):
     ranks.run(body, 2, WEFT_WAY=way)
 
 
+@pytest.mark.parametrize("num_ranks", [2, 4])
+def test_windows_of_bfloat16(num_ranks):
+    ranks.run("narrow_windows", num_ranks, WEFT_WAY="window")
+
+
 @pytest.mark.parametrize("body", ["opcheck", "fullgraph", "counts_compiled", "bad_input", "bad_counts", "own_plan", "aliases", "explain", "threads"])
 def test_two_ranks(body):
     ranks.run(body, 2)

@@ -1,4 +1,4 @@
-"""Weft: matrix products fused with their collectives, for PyTorch on CPUs.
+"""Weft: matrix products fused with their collectives, for PyTorch on CPUs and GPUs.
 
     import weft
     weft.init()                                # under torchrun, `weft run`, mpirun, or alone
@@ -8,7 +8,7 @@ Every entry is a torch op of one library that needs torch's stable ABI alone. do
 """
 
 from weft import _backend  # noqa: F401 (registers torch.distributed's backend "weft")
-from weft import _cuda  # noqa: F401 (refuses tensors on GPUs)
+from weft import _cuda  # noqa: F401 (what is refused of tensors on GPUs)
 from weft._join import init, leave
 from weft._ops import (
     all_gather,

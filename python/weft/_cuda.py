@@ -1,25 +1,44 @@
-"""Tensors on a GPU: the ops have no kernels for them, and say so in a sentence. What there is on GPUs is weft.triton."""
+"""Tensors on a GPU: what the library (python/csrc/gpu_ops.cc) has no kernel for is made of what it has, or refused."""
 
 import torch
 
-OPS = (
-    "linear_all_reduce linear_reduce_scatter all_gather_linear all_gather_linear_rows linear_finished linear_all_to_all "
-    "embedding_bag_all_to_all embedding_bag_all_to_all_backward all_reduce reduce_scatter all_gather all_to_all "
-    "all_to_all_counts run_plan"
-).split()
+from weft._join import place_in
+
+_ops = torch.ops.weft
 
 
-def _refuse(op):
-    def refuse(*arguments, **options):
-        flat = [t for a in arguments for t in (a if isinstance(a, (list, tuple)) else [a])]
-        where = next(t.device for t in flat if isinstance(t, torch.Tensor) and not t.is_cpu)
-        raise RuntimeError(
-            f"weft.{op}: a tensor is on {where}, and this op takes those of the CPU; move it with .cpu(), or make the "
-            "product in a Triton kernel of your own (weft.triton)"
-        )
-
-    return refuse
+def _all_gather_linear_rows(x, w, bias, group):
+    """Whoever reads the gathered rows too has them gathered first; the product is torch's."""
+    rows = _ops.all_gather(x, group)
+    return torch.nn.functional.linear(rows, w, bias), rows
 
 
-for _op in OPS:
-    torch.library.impl(f"weft::{_op}", "CUDA", _refuse(_op))
+def _bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sparse):
+    """Every bag's gradient goes back to the rank that has the table, and is added to the rows that the bag held."""
+    rank, ranks = place_in(group)
+    own, samples, dim = tables_of[rank], grad.shape[0], grad.shape[1] // sum(tables_of)
+    parts = grad.split([tables * dim for tables in tables_of], dim=1)
+    by_owner = torch.cat([part.reshape(-1, dim) for part in parts])
+    send, receive = [tables * samples for tables in tables_of], [own * samples] * ranks
+    pooled = _ops.all_to_all_counts(by_owner, send, receive, group).view(-1, own, dim)  # (batch, own tables, dim)
+    return [_of_table(pooled[:, t], indices[t], offsets[t], rows[t], mode, sparse) for t in range(own)]
+
+
+def _of_table(bags, indices, offsets, rows, mode, sparse):
+    lengths = offsets.diff()
+    if mode == "mean":
+        bags = bags / lengths.clamp(min=1).unsqueeze(1)
+    values = bags.repeat_interleave(lengths, dim=0, output_size=indices.numel())
+    return values if sparse else bags.new_zeros(rows, bags.shape[1]).index_add_(0, indices, values)
+
+
+def _refuse_plan(plan, x, w, group):
+    raise RuntimeError(
+        "weft.run_plan: x is on a GPU, where plans of your own are not run; move it with .cpu(), or make the tiles in a "
+        "Triton kernel (weft.triton)"
+    )
+
+
+torch.library.impl("weft::all_gather_linear_rows", "CUDA", _all_gather_linear_rows)
+torch.library.impl("weft::embedding_bag_all_to_all_backward", "CUDA", _bags_backward)
+torch.library.impl("weft::run_plan", "CUDA", _refuse_plan)

@@ -58,19 +58,19 @@ TEST(FlagValues, AFlagTakesWhatItsVariableHolds) {
   EXPECT_NE(parsed_as(&share, {"--number", ""}).find("--number is \"\"; give"), std::string::npos);
 }
 
-OpSpec spec_of(const std::string& op, OpFlags flags = {}) {
+OpSpec spec_of(const std::string& op, OpRequest flags = {}) {
   flags.op = op;
   return parse_op(flags, 8);
 }
 
-TEST(OpFlags, AnOpHasItsDefaultsAndTheFlagsGoOver) {
+TEST(OpRequest, AnOpHasItsDefaultsAndTheFlagsGoOver) {
   const OpSpec plain = spec_of("gemm-rs");
   EXPECT_EQ(plain.producer.kind, ProducerKind::gemm);
   EXPECT_EQ(plain.producer.m, 1024);
   EXPECT_EQ(plain.producer.k, 512);
   EXPECT_EQ(plain.space.kind, SpaceKind::reduce_scatter);
   EXPECT_EQ(plain.ranks, 2);
-  OpFlags flags;
+  OpRequest flags;
   flags.m = 8, flags.n = 16, flags.k = 4, flags.ranks = 4, flags.weight = "bf16", flags.wire = "bf16";
   const OpSpec own = spec_of("gemm-ar", flags);
   EXPECT_EQ(shape_text(own), "8 x 16 x 4");
@@ -83,8 +83,8 @@ TEST(OpFlags, AnOpHasItsDefaultsAndTheFlagsGoOver) {
   EXPECT_EQ(vector.producer.n, 4096);
 }
 
-TEST(OpFlags, TablesAreAlikeOnEveryRankUnlessAWorkloadSaysOtherwise) {
-  OpFlags flags;
+TEST(OpRequest, TablesAreAlikeOnEveryRankUnlessAWorkloadSaysOtherwise) {
+  OpRequest flags;
   flags.ranks = 3, flags.tables = 2, flags.rows = 100, flags.pooling = 5, flags.dim = 4, flags.batch = 6;
   const OpSpec spec = spec_of("embedding-a2a", flags);
   ASSERT_EQ(spec.bags.size(), 3u);
@@ -97,31 +97,31 @@ TEST(OpFlags, TablesAreAlikeOnEveryRankUnlessAWorkloadSaysOtherwise) {
   EXPECT_DOUBLE_EQ(spec.pooling, 5);
 }
 
-TEST(OpFlags, WhatCannotBeIsRefusedWithTheFlagAndTheRemedy) {
-  const auto says = [](const std::string& op, const std::function<void(OpFlags*)>& change, const char* part) {
-    OpFlags flags;
+TEST(OpRequest, WhatCannotBeIsRefusedWithTheFlagAndTheRemedy) {
+  const auto says = [](const std::string& op, const std::function<void(OpRequest*)>& change, const char* part) {
+    OpRequest flags;
     change(&flags);
     const std::string text = refusal([&] { spec_of(op, flags); });
     EXPECT_NE(text.find(part), std::string::npos) << op << ": " << text;
   };
   says(
-      "gemm-rs", [](OpFlags* f) { f->m = 0; }, "--m is 0; use a whole number from 1");
+      "gemm-rs", [](OpRequest* f) { f->m = 0; }, "--m is 0; use a whole number from 1");
   says(
-      "gemm-rs", [](OpFlags* f) { f->m = 1 << 30, f->n = 1 << 30; }, "make one of them smaller");
+      "gemm-rs", [](OpRequest* f) { f->m = 1 << 30, f->n = 1 << 30; }, "make one of them smaller");
   says(
-      "gemm-rs", [](OpFlags* f) { f->ranks = 9; }, "--ranks is 9");
+      "gemm-rs", [](OpRequest* f) { f->ranks = 9; }, "--ranks is 9");
   says(
-      "gemm-rs", [](OpFlags* f) { f->route = "express"; }, "express");
+      "gemm-rs", [](OpRequest* f) { f->route = "express"; }, "express");
   says(
-      "gemm-rs", [](OpFlags* f) { f->wire = "f99"; }, "f99");
+      "gemm-rs", [](OpRequest* f) { f->wire = "f99"; }, "f99");
   says(
-      "gemm-xs", [](OpFlags*) {}, "gemm-xs");
+      "gemm-xs", [](OpRequest*) {}, "gemm-xs");
   says(
-      "embedding-a2a", [](OpFlags* f) { f->zipf = 5; }, "--zipf is 5; use 0 (uniform) to 4");
+      "embedding-a2a", [](OpRequest* f) { f->zipf = 5; }, "--zipf is 5; use 0 (uniform) to 4");
   says(
-      "embedding-a2a", [](OpFlags* f) { f->tables_of = "one-hot"; }, "add --workload dlrm-v2");
+      "embedding-a2a", [](OpRequest* f) { f->tables_of = "one-hot"; }, "add --workload dlrm-v2");
   says(
-      "embedding-a2a", [](OpFlags* f) { f->workload = "dlrm-v2", f->tables = 3; }, "leave them out");
+      "embedding-a2a", [](OpRequest* f) { f->workload = "dlrm-v2", f->tables = 3; }, "leave them out");
 }
 
 }  // namespace

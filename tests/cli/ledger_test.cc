@@ -283,6 +283,7 @@ TEST_F(LedgerCommand, AModelHasARowForEveryForm) {
   EXPECT_LT(std::abs(rows["fused_int8"]["loss"].get<double>()), 0.01);
   EXPECT_GT(rows["dropped"]["loss"].get<double>(), rows["fused_int8"]["loss"].get<double>());
   EXPECT_FALSE(json["text"].get<std::string>().empty());
+  EXPECT_NE(json["torch"].get<std::string>().find("paced link"), std::string::npos) << "and no row of PyTorch";
   for (const auto& [name, row] : rows) EXPECT_GT(row["predicted_us"].get<double>(), 0) << name;
 }
 

@@ -13,7 +13,7 @@ usage: tools/peers/llm.py --weft build/weft [--gguf FILE.gguf] [--folder DIR] [-
        tools/peers/llm.py --ranks 2 --threads 1 --rate 1gbit ...         one rank on each of 2 virtual hosts (root)
        tools/peers/llm.py --ranks 4 --threads 1 --rate 250mbit --cpus 0.5 ...
 
-Weft runs what is given: the GGUF file, the folder, or both. Prompts are random tokens of equal number; each round runs
+Weft runs what is given: the GGUF file, the folder, or both; --weights as its own flag, or both ways. Prompts are random tokens of equal number; each round runs
 every program once, in order, and the table has medians, their spread and the ratio to Weft with the same weights.
 Threads are those of one rank. Whoever is not there is named under the table, with the reason. Run it on a quiet machine.
 tools/peers/random_model.py writes a model where none is at hand.
@@ -146,33 +146,38 @@ class Hosts(Machine):
             return (pathlib.Path(folder) / "out").read_text()
 
 
-def weft(options, place, model):
+def weft(options, place, model, weights):
     draw = random.Random(7)
     ids = ",".join(str(draw.randrange(1, 1000)) for _ in range(options.prompt))
     out = place.weft(["generate", "--model", pathlib.Path(model).resolve(), "--prompt-ids", ids, "--max-tokens",
                       options.tokens, "--ignore-eos", "--activations", options.activations, "--threads",
-                      options.threads, "--json"])
+                      options.threads, "--json", *(["--weights", weights] if weights != "mapped" else []),
+                      *(["--bandwidth"] if options.bandwidth else [])])
     told = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
-    return {"prompt_s": told["ttft_ms"] / 1e3, "token_s": told["ms_per_token"] / 1e3}
+    return {"prompt_s": told["ttft_ms"] / 1e3, "token_s": told["ms_per_token"] / 1e3, "read_share": told.get("read_share")}
 
 
 def llama_cpp(options, place):
-    """llama-bench's own repetitions are one: rounds are ours. Its tokens come after a prompt (-d), as everybody's do."""
+    """llama-bench's own repetitions are one: rounds are ours. Its tokens come after a prompt (-d), as everybody's do; but over RPC,
+    where a process sends all weights before it begins, one process makes the prompt and then tokens from nothing."""
     words = [options.llama_bench, "-m", options.gguf, "-t", options.threads, "-r", 1, "-o", "json"]
-    first = options.ranks  # nobody serves
-    if options.ranks > 1:
-        first = 0
-        words += ["--rpc", ",".join(place.address(rank) for rank in range(options.ranks)), "-ngl", 99]
+
+    def seconds(first, flags):
+        """Of the prompt and of a token, as far as they were asked for."""
+        told = json.loads(place.served(first, server, words + flags))
+        return {"prompt_s" if row["n_prompt"] > 0 else "token_s": row["avg_ns"] / 1e9 / (1 if row["n_prompt"] > 0 else row["n_gen"])
+                for row in told}
 
     def server(rank):
         host, port = place.address(rank).split(":")
         return [options.rpc_server, "-H", host, "-p", port, "-t", options.threads]
 
-    def rate(flags):
-        return json.loads(place.served(first, server, words + flags))[0]["avg_ts"]
-
-    return {"prompt_s": options.prompt / rate(["-p", options.prompt, "-n", 0]),
-            "token_s": 1 / rate(["-p", 0, "-n", options.tokens, "-d", options.prompt])}
+    if options.ranks > 1:
+        words += ["--rpc", ",".join(place.address(rank) for rank in range(options.ranks)), "-ngl", 99, "--no-warmup"]
+        return seconds(0, ["-p", options.prompt, "-n", options.tokens])
+    nobody = options.ranks
+    return {**seconds(nobody, ["-p", options.prompt, "-n", 0]),
+            **seconds(nobody, ["-p", 0, "-n", options.tokens, "-d", options.prompt])}
 
 
 def distributed_llama(options, place):
@@ -202,7 +207,9 @@ def contestants(options, place):
     """Name, the weights it reads, what runs it; and who is not there, with the reason."""
     there, missing = [], []
     for model in filter(None, (options.gguf, options.folder)):
-        there.append(("Weft", model, lambda model=model: weft(options, place, model)))
+        for weights in options.weights.split(","):
+            name = "Weft" if weights == "mapped" else "Weft, " + weights
+            there.append((name, model, lambda model=model, weights=weights: weft(options, place, model, weights)))
     if options.llama_bench and options.gguf and (options.ranks == 1 or options.rpc_server):
         name = "llama.cpp" if options.ranks == 1 else "llama.cpp RPC"
         there.append((name, options.gguf, lambda: llama_cpp(options, place)))
@@ -219,6 +226,14 @@ def contestants(options, place):
     return there, missing
 
 
+def read_once(weights):
+    """Lest the first program of a round read from the disk what the next ones find in memory."""
+    for path in [weights] if weights.is_file() else weights.glob("*.safetensors"):
+        with open(path, "rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
 def measure(options, place):
     there, missing = contestants(options, place)
     if not options.gguf and not options.folder:
@@ -226,11 +241,12 @@ def measure(options, place):
     times = {index: [] for index in range(len(there))}
     for number in range(options.rounds):
         for index in list(times):
-            name, _, go = there[index]
+            name, weights, go = there[index]
+            read_once(pathlib.Path(weights))
             try:
                 times[index].append(go())
             except (RuntimeError, OSError, subprocess.TimeoutExpired, json.JSONDecodeError, KeyError, StopIteration) as error:
-                if name == "Weft":
+                if name.startswith("Weft"):
                     raise SystemExit(f"llm.py: {error}") from error
                 missing.append(f"{name}: {error}")
                 del times[index]
@@ -246,9 +262,11 @@ def rows_of(there, times):
             values = sorted(second[part] for second in seconds)
             row[part] = statistics.median(values)
             row[part + "_spread"] = (values[-1] - values[0]) / row[part]
+        if seconds[0].get("read_share"):
+            row["read_share"] = statistics.median(second["read_share"] for second in seconds)
         rows.append(row)
     for row in rows:  # beside Weft with the same weights, else with what it has
-        own = [r for r in rows if r["name"] == "Weft"]
+        own = [r for r in rows if r["name"].startswith("Weft")]
         beside = next((r for r in own if r["weights"] == row["weights"]), own[0])
         row["prompt_ratio"] = row["prompt_s"] / beside["prompt_s"]
         row["token_ratio"] = row["token_s"] / beside["token_s"]
@@ -274,6 +292,8 @@ def main():
         parser.add_argument("--" + name, default="build/weft" if name == "weft" else "")
     for name, value in (("prompt", 512), ("tokens", 64), ("threads", 2), ("ranks", 1), ("rounds", 5)):
         parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--weights", default="mapped", help="of Weft: mapped, copied, or both: mapped,copied")
+    parser.add_argument("--bandwidth", action="store_true", help="have Weft say how much of the read bandwidth its tokens reach")
     parser.add_argument("--activations", default="f32", help="of Weft's prompts with bf16 weights: bf16 as llama.cpp has them")
     options = parser.parse_args()
     if options.cpus and not options.rate:

@@ -45,6 +45,13 @@ std::string find_data_file(std::string_view folder, std::string_view what, const
             fmt::join(data_file_names(folder), ", "));
 }
 
+std::string find_beside_data(std::string_view path) {
+  std::error_code error;
+  for (const fs::path& one : data_folders(path))
+    if (fs::exists(one, error)) return one.string();
+  return {};
+}
+
 std::vector<std::string> data_file_names(std::string_view folder) {
   std::vector<std::string> names;
   std::error_code error;

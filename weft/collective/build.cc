@@ -179,8 +179,10 @@ Plan build_window(const Producer& p, const Space& space) {
   if (route != Route::automatic && route != only)
     bad_input("a window stores every row at its owner; route {} cannot, use auto or {}", to_string(route),
               to_string(only));
-  if (space.options.wire != Dtype::f32 || (sums && sums_format(space) != Dtype::f32))
-    bad_input("a window is written in f32, not {}; leave wire and wire_sums at f32", to_string(space.options.wire));
+  // What is written is what crosses, as it is: in the window's own type, whatever is asked for at most.
+  const Dtype wire = space.options.wire;
+  if ((wire != Dtype::f32 && wire != p.y()) || (sums && sums_format(space) != Dtype::f32))
+    bad_input("a window is written in {}, not {}; leave wire and wire_sums at f32", to_string(p.y()), to_string(wire));
   Plan plan = space.kind == SpaceKind::all_to_all ? build_all_to_all(p, space)
               : sums                              ? build_window_all_reduce(p, space)
                                                   : build_window_reduce_scatter(p, space);

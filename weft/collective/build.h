@@ -22,8 +22,9 @@ std::vector<Route> gather_routes(const Space& space, const Cluster& cluster);
 // Throws bad_input where the producer and the space do not fit.
 Plan build(const Producer& producer, const Space& space, const Cluster& cluster = default_cluster());
 
-// The least distance of rows, in floats, with which each owner of a window's sums has whole pages (world/window.h).
-std::int64_t window_ld(std::int64_t num_rows, std::int64_t num_cols, int num_ranks);
+// The least distance of rows, in elements of that type, with which each owner of a window's sums has whole pages
+// (world/window.h).
+std::int64_t window_ld(std::int64_t num_rows, std::int64_t num_cols, int num_ranks, Dtype dtype = Dtype::f32);
 
 // The consumer's side: every rank's m rows of x are gathered, and the tiles of the gemm wait for the rows they read.
 Plan build(const Space& gather, const Producer& producer, const Cluster& cluster = default_cluster());

@@ -1,7 +1,8 @@
 // Sums of a window. Every owner has one slot per source, its own too, row-major and never packed, so that the rows of a
 // window can be the pages of the slots (world/window.h). A step has no work: by the time it runs, the caller has
 // written the rows through the window, and it only says so to the owner, which sums its N slots in the order in which
-// all routes do: o + 1, o + 2, ..., o. Of an all_reduce the owner stores the sums to everybody.
+// all routes do: o + 1, o + 2, ..., o. Of an all_reduce the owner stores the sums to everybody. Slots have the type
+// that is written: sums of bf16 rows are those of any other route given the same rows, in f32, rounded once.
 #include <numeric>
 
 #include "weft/collective/build.h"
@@ -23,6 +24,7 @@ Slots window_slots(Draft& draft, const Producer& p, int num_ranks) {
   draft.param("cap", ceil_div(p.m, num_ranks));
   Buffer slots;
   slots.name = "inbox";
+  slots.dtype = p.y();
   slots.shape = {N * cap, p.ld == 0 || p.ld == p.n ? n : Expr(p.ld)};
   return {draft.buffer(slots), draft.counter("full", N, gt(chunk_rows(r), 0)), draft.counter("used", 1, chunk_tiles(r)),
           draft.credit_counter(N)};
@@ -58,12 +60,13 @@ void add_window_credits(Draft& draft, const Slots& slots) {
 }  // namespace
 
 // Rows of an owner are whole pages where they and the distance of rows make a multiple of a page together.
-std::int64_t window_ld(std::int64_t num_rows, std::int64_t num_cols, int num_ranks) {
-  constexpr std::int64_t kPageFloats = 1024;
-  std::int64_t shared = kPageFloats;
+std::int64_t window_ld(std::int64_t num_rows, std::int64_t num_cols, int num_ranks, Dtype dtype) {
+  constexpr std::int64_t kPageBytes = 4096;
+  const std::int64_t in_a_page = kPageBytes / size_of(dtype);
+  std::int64_t shared = in_a_page;
   for (int rank = 0; rank < num_ranks; ++rank)
     shared = std::gcd(shared, cut(num_rows, num_ranks, rank + 1) - cut(num_rows, num_ranks, rank));
-  const std::int64_t unit = kPageFloats / shared;
+  const std::int64_t unit = in_a_page / shared;
   return ceil_div(num_cols, unit) * unit;
 }
 

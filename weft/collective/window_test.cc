@@ -4,6 +4,7 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/collective/build.h"
+#include "weft/plan/price/estimate.h"
 #include "weft/plan/program.h"
 #include "weft/plan/text/save.h"
 #include "weft/plan/verify/verify.h"
@@ -20,7 +21,8 @@ TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
     for (const std::int64_t m : {1, 3, 16, 23, 64})
       for (const SpaceKind kind :
            {SpaceKind::keep, SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all}) {
-        const Plan plan = build(window({.m = m, .n = 1000}), window_space(kind, ranks));
+        const Dtype dtype = m % 2 == 0 ? Dtype::bf16 : Dtype::f32;
+        const Plan plan = build(window({.m = m, .n = 1000, .dtype = dtype}), window_space(kind, ranks));
         const Verdict verdict = verify(plan);
         EXPECT_TRUE(verdict.ok()) << plan.name << ", " << ranks << " ranks, m " << m << ": " << verdict.problems[0];
         EXPECT_TRUE(verify(written_out(plan, true)).ok());
@@ -32,8 +34,13 @@ TEST(WindowPlan, IsProvedAtEveryShapeAndSurvivesSaving) {
 }
 
 TEST(WindowPlan, IsNotProvedWithoutItsCredits) {
-  for (const SpaceKind kind : {SpaceKind::reduce_scatter, SpaceKind::all_reduce, SpaceKind::all_to_all}) {
-    const Plan plan = build(window({.m = 64, .n = 64}), window_space(kind, 4));
+  for (const auto& [kind, dtype] : {std::pair(SpaceKind::reduce_scatter, Dtype::f32),
+                                    {SpaceKind::reduce_scatter, Dtype::bf16},
+                                    {SpaceKind::all_reduce, Dtype::f32},
+                                    {SpaceKind::all_reduce, Dtype::bf16},
+                                    {SpaceKind::all_to_all, Dtype::f32},
+                                    {SpaceKind::all_to_all, Dtype::bf16}}) {
+    const Plan plan = build(window({.m = 64, .n = 64, .dtype = dtype}), window_space(kind, 4));
     Plan broken = plan;
     for (Rule& rule : broken.rules)
       if (rule.kind == ActionKind::step) rule.waits.clear();
@@ -52,6 +59,8 @@ TEST(WindowPlan, RowsLieSoFarApartThatOwnersHaveWholePages) {
   EXPECT_EQ(window_ld(64, 1000, 2), 1024);
   EXPECT_EQ(window_ld(64, 1000, 1), 1008) << "64 rows of 16 floats more";
   EXPECT_EQ(window_ld(7, 1030, 3), 2048) << "2 or 3 rows each";
+  EXPECT_EQ(window_ld(100, 256, 4, Dtype::bf16), 2048) << "a page has 2048 of them";
+  EXPECT_EQ(window_ld(64, 1000, 2, Dtype::bf16), 1024);
   for (const std::int64_t m : {1, 7, 24, 100, 129, 4096})
     for (const std::int64_t n : {1, 100, 1024, 5000})
       for (int ranks = 1; ranks <= 8; ++ranks) {
@@ -60,6 +69,17 @@ TEST(WindowPlan, RowsLieSoFarApartThatOwnersHaveWholePages) {
         for (int rank = 0; rank <= ranks; ++rank)
           EXPECT_EQ(m * rank / ranks * ld % 1024, 0) << m << " x " << n << ", " << ranks << " ranks";
       }
+}
+
+// Nobody converts what was written: a step of a window in bf16 costs no more than one in f32.
+TEST(WindowPlan, HalfTheBytesArePricedLower) {
+  for (const SpaceKind kind : {SpaceKind::all_to_all, SpaceKind::keep}) {
+    const auto seconds = [&](Dtype dtype) {
+      const Plan plan = build(window({.m = 2048, .n = 2048, .dtype = dtype}), window_space(kind, 2));
+      return estimate(plan, default_cluster(2)).seconds;
+    };
+    EXPECT_LT(seconds(Dtype::bf16), 0.6 * seconds(Dtype::f32)) << to_string(kind);
+  }
 }
 
 TEST(WindowPlan, RefusesWhatAPageCannotDo) {
@@ -73,6 +93,18 @@ TEST(WindowPlan, RefusesWhatAPageCannotDo) {
     EXPECT_NE(said(SpaceKind::all_reduce, {.route = route}).find("cannot, use auto or two_shot"), std::string::npos);
   EXPECT_NE(said(SpaceKind::reduce_scatter, {.route = Route::ring}).find("route ring cannot"), std::string::npos);
   EXPECT_NE(said(SpaceKind::reduce_scatter, {.wire = Dtype::bf16}).find("in f32, not bf16"), std::string::npos);
+  const Producer narrow = window({.m = 64, .n = 64, .dtype = Dtype::bf16});
+  EXPECT_TRUE(verify(build(narrow, window_space(SpaceKind::all_reduce, 4, {.wire = Dtype::bf16}))).ok())
+      << "which is what is written";
+  EXPECT_NE(refusal([&] {
+              build(narrow, window_space(SpaceKind::all_reduce, 4, {.wire = Dtype::int8}));
+            }).find("in bf16, not int8"),
+            std::string::npos);
+  Producer mixed = p;
+  mixed.output = Dtype::bf16;
+  EXPECT_NE(refusal([&] { build(mixed, keep()); }).find("written in f32 but makes bf16"), std::string::npos);
+  EXPECT_NE(refusal([&] { build(window({.m = 64, .n = 64, .dtype = Dtype::f16}), keep()); }).find("f32 or bf16"),
+            std::string::npos);
   Producer biased = p;
   biased.bias = true;
   EXPECT_NE(refusal([&] { build(biased, keep()); }).find("no epilogue"), std::string::npos);

@@ -13,8 +13,8 @@ namespace weft {
 struct Inputs {
   const float* x = nullptr;
   const bf16* narrow_x = nullptr;  // instead of x where the producer's is bf16
-  const float* written = nullptr;  // window: the rows, of which those for this host are in place (x is null)
-  std::int64_t written_ld = 0;     // and how far apart they lie
+  const void* written = nullptr;   // window: the rows, of which those for this host are in place (x is null)
+  std::int64_t written_ld = 0;     // and how far apart they lie, in elements
   const void* w = nullptr;         // of the producer's weight dtype
   // Of weights in blocks: columns of a row's first block before its own, and columns from row to row, whole blocks
   // (kernel/quant/quant_rows.h). Ranks may differ.
@@ -25,6 +25,9 @@ struct Inputs {
   std::span<const float* const> tables;          // embedding_bag: one pointer per table
   std::span<const std::int64_t* const> indices;  // and its indices
   std::span<const std::int64_t* const> offsets;  // and its m + 1 offsets
+
+  // x in the type that the producer takes.
+  const void* rows(Dtype type) const { return type == Dtype::bf16 ? static_cast<const void*>(narrow_x) : x; }
 };
 
 // Fewer rows than the plan was built for. Rows beyond are skipped, but signal, so all ranks stay in step.

@@ -42,7 +42,8 @@ struct GemvRows {
   const void* w;  // (count, k) with ld
   Dtype dtype;
   std::int64_t count, k, ld;
-  std::int64_t to_come;  // rows behind these that will be asked for next: memory is asked for them in time
+  std::int64_t to_come;     // rows behind these that will be asked for next: memory is asked for them in time
+  bool huge_pages = false;  // w has them
 };
 
 struct GemvVectors {

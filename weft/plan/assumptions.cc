@@ -227,10 +227,21 @@ std::string Assumptions::of_step(const Program& program, const Action& action) c
       return fmt::format("makes {} in tiles of {} columns, but a tile of an embedding_bag is one whole table of {}",
                          to_string(box), tile_size(action, 1), p.dim);
   }
-  if (p.kind == ProducerKind::window)
-    for (const Wait& wait : program.of(action))
-      if (wait.per > 0 && action.lanes > 1)
-        return "waits lane by lane, but the rows of a window are written all at once; let one counter tell of them";
+  return p.kind == ProducerKind::window ? of_window(program, action) : std::string{};
+}
+
+std::string Assumptions::of_window(const Program& program, const Action& action) const {
+  for (const Wait& wait : program.of(action))
+    if (wait.per > 0 && action.lanes > 1)
+      return "waits lane by lane, but the rows of a window are written all at once; let one counter tell of them";
+  const Dtype written = plan_.producers[at(action.producer)].y();
+  for (const Piece& target : program.targets(action)) {
+    const Buffer& buffer = plan_.buffers[at(target.buffer)];
+    if (buffer.dtype != written || buffer.packing.tile_rows > 0)
+      return fmt::format("stores rows of a window in \"{}\", which is {}{}; they stay as they were written, in {}",
+                         buffer.name, to_string(buffer.dtype), buffer.packing.tile_rows > 0 ? ", packed" : "",
+                         to_string(written));
+  }
   return {};
 }
 

@@ -18,7 +18,8 @@
 //              source, as they are
 //   epilogues  of rows and columns, of a producer that the plan has: its bias is found by the box, its residual by the
 //              first target, which is the rank's own output, as wide as the producer's
-//   windows    the steps of a window wait for all their rows at once
+//   windows    the steps of a window wait for all their rows at once, and store them as they were written: row by row,
+//              in the type of its output
 #pragma once
 
 #include <array>
@@ -69,6 +70,7 @@ class Assumptions {
   std::string of_piece(const Program& program, const Action& action, const Piece& piece, bool write) const;
   std::string of_lanes(const Action& action, const Piece& piece) const;
   std::string of_step(const Program& program, const Action& action) const;
+  std::string of_window(const Program& program, const Action& action) const;
   std::string of_reads(const Program& program, const Action& action) const;
   std::string of_tiles(const Action& action) const;
   std::string of_values(const Program& program, const Action& action) const;

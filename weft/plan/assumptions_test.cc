@@ -223,6 +223,27 @@ TEST(Assumptions, AWindowWaitsForAllItsRowsAtOnce) {
                    }}});
 }
 
+// A page is what was written in it: nobody converts it, and nobody gathers its rows into tiles.
+TEST(Assumptions, AWindowStoresItsRowsAsTheyWereWritten) {
+  const auto into_slots = [](Plan& p) -> Buffer& {
+    p.buffers.push_back({"slots", p.buffers[0].dtype, Role::internal, {8, 8}, 2, {}});
+    p.rules[0].targets.push_back(p.rules[0].targets[0]);
+    p.rules[0].targets[1].buffer = 1;
+    return p.buffers[1];
+  };
+  for (const Dtype written : {Dtype::f32, Dtype::bf16}) {
+    const Plan plan = build_keep(validated(window({.m = 8, .n = 8, .dtype = written}), 2), 2);
+    Plan same = plan;
+    into_slots(same);
+    EXPECT_TRUE(verify(same).ok()) << verify(same).problems.front();
+    expect_refused({{"stores rows of a window in \"slots\", which is", plan,
+                     [&](Plan& p) { into_slots(p).dtype = written == Dtype::f32 ? Dtype::bf16 : Dtype::f32; }},
+                    {"packed; they stay as they were written", plan, [&](Plan& p) {
+                       into_slots(p).packing = {8, 8, 8};
+                     }}});
+  }
+}
+
 // Finer lanes than tiles, each inside one, are as good as whole tiles.
 TEST(Assumptions, LanesMayBeSmallerThanTheTilesTheyLieIn) {
   Plan plan = pair_plan();

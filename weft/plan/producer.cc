@@ -48,12 +48,14 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
 }
 
 void check_operands(const Producer& p) {
-  const bool narrow = p.kind == ProducerKind::gemm || p.kind == ProducerKind::copy;
   for (const auto& [name, dtype] : {std::pair{"x", p.input}, std::pair{"y", p.output}}) {
-    if (dtype == Dtype::f32 || (dtype == Dtype::bf16 && narrow)) continue;
+    if (dtype == Dtype::f32 || (dtype == Dtype::bf16 && p.may_be_narrow())) continue;
     bad_input("\"{}\" is {}, but the {} of a {} is f32{} in this Weft; give f32", name, to_string(dtype), name,
-              to_string(p.kind), narrow ? " or bf16" : "");
+              to_string(p.kind), p.may_be_narrow() ? " or bf16" : "");
   }
+  if (p.kind == ProducerKind::window && p.input != p.output)
+    bad_input("a window is written in {} but makes {}; what is written is what it makes, so give x and y one type",
+              to_string(p.input), to_string(p.output));
   if (p.weights != WeightLayout::kn && p.kind != ProducerKind::gemm)
     bad_input("\"layout\" is {}, but only a gemm has a choice; leave it out of a {}", to_string(p.weights),
               to_string(p.kind));
@@ -104,7 +106,7 @@ Producer validated(Producer p, int num_ranks) {
   if (p.kind == ProducerKind::window && (p.has_epilogue() || !p.n_of.empty()))
     bad_input("a window has no epilogue and one width on every rank; apply it to what is written, and give one n");
   if (p.ld != 0 && p.ld < p.n)
-    bad_input("rows of {} columns cannot lie {} floats apart; use ld = {} or more", p.n, p.ld, p.n);
+    bad_input("rows of {} columns cannot lie {} elements apart; use ld = {} or more", p.n, p.ld, p.n);
   p.tile[0] = std::min(p.tile[0], p.m);
   p.tile[1] = std::min(p.tile[1], p.n_of.empty() ? p.n : *std::max_element(p.n_of.begin(), p.n_of.end()));
   return p;
@@ -149,6 +151,7 @@ Producer window(const WindowOptions& o) {
   Producer p;
   p.kind = ProducerKind::window;
   p.m = o.m, p.n = o.n, p.ld = o.ld;
+  p.input = p.output = o.dtype;
   return p;
 }
 

@@ -35,10 +35,10 @@ struct Producer {
   std::array<std::int64_t, 2> tile{0, 0};   // 0: chosen from the shape
   Dtype weight = Dtype::f32;                // of w: f32, bf16 or f16, or of a gemv one of those in blocks
   Dtype input = Dtype::f32;                 // of x, and
-  Dtype output = Dtype::f32;                // of y: f32, or of a gemm and a copy bf16 too
+  Dtype output = Dtype::f32;                // of y: f32, or of a gemm, a copy and a window bf16 too
   WeightLayout weights = WeightLayout::kn;  // how w of a gemm lies
   std::int64_t dim = 0;                     // embedding_bag
-  std::int64_t ld = 0;                      // window: floats from row to row, for build() alone; 0: n
+  std::int64_t ld = 0;                      // window: elements from row to row, for build() alone; 0: n
   std::int64_t rows = 0;                    // embedding_bag: rows of each table
   Pooling pooling = Pooling::sum;
   // gemm, gemv, copy: a rank's tile is addend + (x times w), finished in f32 before any sum: part of making it, so
@@ -54,6 +54,9 @@ struct Producer {
   // CPU's widening bf16 as it reads; CUDA's takes bf16, in either layout.
   Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : input; }
   Dtype y() const { return output; }
+  bool may_be_narrow() const {  // x and y in bf16
+    return kind == ProducerKind::gemm || kind == ProducerKind::copy || kind == ProducerKind::window;
+  }
   bool is_product() const { return kind == ProducerKind::gemm || kind == ProducerKind::gemv; }
   bool has_w() const { return kind != ProducerKind::copy && kind != ProducerKind::window; }
   WeightLayout layout() const { return kind == ProducerKind::gemv ? WeightLayout::nk : weights; }
@@ -89,9 +92,10 @@ struct CopyOptions {
   Dtype dtype = Dtype::f32;  // of x and y: f32 or bf16
 };
 
-// Sums of a window may have rows that lie `ld` floats apart, so that each owner's are whole pages (window_ld()); 0: n.
+// Sums of a window may have rows that lie `ld` elements apart, so that each owner's are whole pages (window_ld()).
 struct WindowOptions {
   std::int64_t m = 0, n = 0, ld = 0;
+  Dtype dtype = Dtype::f32;  // of what is written, and of y: f32 or bf16
 };
 
 Producer gemm(const GemmOptions& options);

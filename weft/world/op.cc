@@ -24,12 +24,7 @@ void tell_of(const Op::State& op, Error& error) {
 }
 
 bool is_written(const Producer& producer, const Inputs& inputs) {
-  return producer.kind == ProducerKind::window && inputs.x == nullptr;
-}
-
-// x in the type that the producer takes.
-const void* rows_of(const Producer& p, const Inputs& in) {
-  return p.x() == Dtype::bf16 ? static_cast<const void*>(in.narrow_x) : in.x;
+  return producer.kind == ProducerKind::window && inputs.rows(producer.x()) == nullptr;
 }
 
 // An index outside its table would read foreign memory: a pass over the indices costs far less than the lookups.
@@ -120,7 +115,7 @@ void Op::State::check(std::span<const Inputs> inputs, const Counts& counts) cons
     const bool weights = p.is_product();
     const bool written = is_written(p, inputs[i]);
     if (reads[i].x && !written && p.kind != ProducerKind::embedding_bag)
-      need(rows_of(p, inputs[i]) != nullptr, p.x() == Dtype::bf16 ? "narrow_x, its x in bf16," : "x", plan);
+      need(inputs[i].rows(p.x()) != nullptr, p.x() == Dtype::bf16 ? "narrow_x, its x in bf16," : "x", plan);
     if (!reads[i].any) continue;
     if (written && window == nullptr)
       bad_input(
@@ -173,7 +168,7 @@ void Op::State::run(std::span<const Inputs> inputs, const Counts& counts, std::s
   }
   if (window != nullptr) window->is_open = false;  // also where the run copies x, whatever was written
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
-    if (plan.buffers[b].role == Role::input) bindings.buffers[b] = rows_of(plan.producers[0], inputs[0]);
+    if (plan.buffers[b].role == Role::input) bindings.buffers[b] = inputs[0].rows(plan.producers[0].x());
   start(counts, Return::when_inputs_may_change);
 }
 

@@ -25,15 +25,15 @@ std::int64_t round_up(std::int64_t size, std::int64_t unit) { return ceil_div(si
 // Which sizes would make whole pages of every rank's rows: more rows for this n, more columns for this m; or, of sums,
 // rows that lie farther apart.
 std::string remedy(const Producer& p, int num_ranks, bool sums, std::int64_t page) {
-  const std::int64_t floats = page / static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t m = round_up(p.m, num_ranks * (floats / std::gcd(floats, p.n)));
+  const std::int64_t in_a_page = page / size_of(p.y());
+  const std::int64_t m = round_up(p.m, num_ranks * (in_a_page / std::gcd(in_a_page, p.n)));
   std::string said = fmt::format("use m = {}", m);
   if (p.m % num_ranks == 0)
-    said += fmt::format(" or n = {}", round_up(p.n, floats / std::gcd(floats, p.m / num_ranks)));
-  return sums ? fmt::format("{}, or ld = {}", said, window_ld(p.m, p.n, num_ranks)) : said;
+    said += fmt::format(" or n = {}", round_up(p.n, in_a_page / std::gcd(in_a_page, p.m / num_ranks)));
+  return sums ? fmt::format("{}, or ld = {}", said, window_ld(p.m, p.n, num_ranks, p.y())) : said;
 }
 
-// One step's rows: where they lie in the window, `ld` floats apart, and at which byte of which rank's segment.
+// One step's rows: where they lie in the window, `ld` elements apart, and at which byte of which rank's segment.
 struct Block {
   std::int64_t row, rows, ld;
   int rank;
@@ -53,29 +53,30 @@ Block block_of(const Plan& plan, const Program& program, const Action& action, c
   if (action.box.dims != 2 || action.box.size(1) != n || !whole)
     bad_input("plan \"{}\" has no window: whole rows of {} columns lie in rows of {} at rank {}; stack by rows",
               plan.name, n, layout.dims == 2 ? layout.shape[1] : 0, to.rank);
-  if (layout.dtype != Dtype::f32 || layout.block_rows > 0)
-    bad_input("plan \"{}\" has no window: buffer \"{}\" is {} and {}; it must be f32, row by row", plan.name,
-              plan.buffers[to.buffer].name, to_string(layout.dtype), layout.block_rows > 0 ? "packed" : "row by row");
+  const Dtype written = plan.producers[action.producer].y();
+  if (layout.dtype != written || layout.block_rows > 0)
+    bad_input("plan \"{}\" has no window: buffer \"{}\" is {} and {}; it must be {}, row by row", plan.name,
+              plan.buffers[to.buffer].name, to_string(layout.dtype), layout.block_rows > 0 ? "packed" : "row by row",
+              to_string(written));
   const std::int64_t rows = action.box.size(0);
   const std::int64_t ld = layout.shape[1];
   return {action.box.lo[0],
           rows,
           ld,
           to.rank,
-          layout.offset + num(layout.element(to.box.lo)) * sizeof(float),
-          num(rows * ld) * sizeof(float)};
+          layout.offset + num(row_bytes(written, layout.element(to.box.lo))),
+          num(row_bytes(written, rows * ld))};
 }
 
 void check_pages(const Plan& plan, const Block& block, const Producer& p, bool sums) {
   const std::size_t page = page_bytes();
-  const std::size_t begin = num(block.row * block.ld) * sizeof(float);
+  const std::size_t begin = num(row_bytes(p.y(), block.row * block.ld));
   if (begin % page == 0 && block.bytes % page == 0 && block.offset % page == 0) return;
   bad_input(
-      "a window of {} x {} floats cannot be shared out over {} ranks in whole pages: rows {} to {}, for rank {}, are "
-      "bytes "
-      "{} to {}, and a page has {}; {}",
-      p.m, p.n, plan.num_ranks, block.row, block.row + block.rows, block.rank, begin, begin + block.bytes, page,
-      remedy(p, plan.num_ranks, sums, static_cast<std::int64_t>(page)));
+      "a window of {} x {} {} cannot be shared out over {} ranks in whole pages: rows {} to {}, for rank {}, are "
+      "bytes {} to {}, and a page has {}; {}",
+      p.m, p.n, p.y() == Dtype::f32 ? "floats" : to_string(p.y()), plan.num_ranks, block.row, block.row + block.rows,
+      block.rank, begin, begin + block.bytes, page, remedy(p, plan.num_ranks, sums, static_cast<std::int64_t>(page)));
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ Window::State::State(Op::State& op_in) : op(&op_in) {
     const Producer& p = plan.producers[action.producer];
     const Block block = block_of(plan, program, action, op->memory);
     const Buffer& target = plan.buffers[program.targets(action)[0].buffer];
-    rows = p.m, cols = p.n, ld = block.ld;
+    rows = p.m, cols = p.n, ld = block.ld, dtype = p.y();
     check_pages(plan, block, p, target.role == Role::internal);
     depth = std::max(depth, target.depth);
     for (const Wait& wait : program.of(action))
@@ -107,7 +108,7 @@ Window::State::State(Op::State& op_in) : op(&op_in) {
 }
 
 void Window::State::map_rows(std::size_t copy) {
-  copies.push_back(reserve(num(rows * ld) * sizeof(float)));
+  copies.push_back(reserve(num(row_bytes(dtype, rows * ld))));
   for (const Action& action : program.actions) {
     if (!is_window(op->plan, action)) continue;
     const Block block = block_of(op->plan, program, action, op->memory);
@@ -115,7 +116,8 @@ void Window::State::map_rows(std::size_t copy) {
     if (!op->world->transport->reaches(op->memory.world_rank[to.rank])) continue;  // scratch, from which run() sends
     const BufferLayout& layout = op->memory.layouts[to.rank].buffers[to.buffer];
     const std::size_t at = copy % num(layout.depth) * layout.copy_bytes + block.offset;
-    map_again(op->memory.base[to.rank] + at, block.bytes, static_cast<float*>(copies[copy].get()) + block.row * ld);
+    map_again(op->memory.base[to.rank] + at, block.bytes,
+              static_cast<std::byte*>(copies[copy].get()) + row_bytes(dtype, block.row * ld));
   }
 }
 
@@ -159,8 +161,11 @@ void Window::State::stuck(const Wait& wait, std::chrono::nanoseconds waited) con
       peer, transport.host(peer));
 }
 
-float* Window::State::open() {
+void* Window::State::open(Dtype as) {
   if (op == nullptr) bad_input("the op of this window is gone; keep it as long as its window is opened");
+  if (as != dtype)
+    bad_input("the window of plan \"{}\" is written in {}; open it with {}()", op->plan.name, to_string(dtype),
+              dtype == Dtype::bf16 ? "open_narrow" : "open");
   if (!is_open) {
     Transport& transport = *op->world->transport;
     try {
@@ -185,9 +190,7 @@ float* Window::State::open() {
   return rows_of_run();
 }
 
-float* Window::State::rows_of_run() const {
-  return static_cast<float*>(copies[op->executor->runs() % copies.size()].get());
-}
+void* Window::State::rows_of_run() const { return copies[op->executor->runs() % copies.size()].get(); }
 
 void Window::State::close() {
   if (!is_open)
@@ -197,9 +200,13 @@ void Window::State::close() {
 
 Window::Window(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-float* Window::open() { return state_->open(); }
+float* Window::open() { return static_cast<float*>(state_->open(Dtype::f32)); }
+bf16* Window::open_narrow() { return static_cast<bf16*>(state_->open(Dtype::bf16)); }
 Matrix Window::close() {
   if (state_->op == nullptr) bad_input("the op of this window is gone; keep it as long as its window is used");
+  if (state_->dtype != Dtype::f32)
+    bad_input("the window of plan \"{}\" makes {}; close it with op.run() and op.view(\"y\")", state_->op->plan.name,
+              to_string(state_->dtype));
   const Inputs none;
   state_->op->run(std::span(&none, 1), {});
   return state_->op->read("y");
@@ -208,6 +215,7 @@ Matrix Window::close() {
 std::int64_t Window::rows() const { return state_->rows; }
 std::int64_t Window::cols() const { return state_->cols; }
 std::int64_t Window::ld() const { return state_->ld; }
+Dtype Window::dtype() const { return state_->dtype; }
 
 Window World::window(Op& op) {
   if (state_->hooks != nullptr) bad_input("hooks see every store, but a window's are the caller's own; use run(x)");

@@ -13,10 +13,12 @@
 //     owner's output itself), reduce_scatter (rows land in one slot a source, which the owner sums in the order
 //     o + 1, ..., o, so that bits are those of any other route given the same rows) or all_reduce (the same, and the
 //     owner stores the sums to everybody). Rows of owners on other hosts are ordinary memory, which run() sends.
-//   - f32, row-major, n floats from row to row, or ld of them where window({.m, .n, .ld}) says so (of sums alone).
-//     Pages belong to one owner: the rows of each must begin and end on a page, so rows-of-an-owner * ld * 4 is to be a
-//     multiple of the page size (4096). window_ld() (collective/build.h) is the least ld for which it is, of any m and
-//     n; world.window(op) names it, and the nearest m and n, where the rows are no whole pages.
+//   - f32, or bf16 where window({.m, .n, .dtype}) says so: then open_narrow() is the pointer, and sums are made in f32
+//     of what was written and rounded once. Row-major, n elements from row to row, or ld of them where window({.m, .n,
+//     .ld}) says so (of sums alone). Pages belong to one owner: the rows of each must begin and end on a page, so
+//     rows-of-an-owner * ld * size is to be a multiple of the page size (4096). window_ld() (collective/build.h) is the
+//     least ld for which it is, of any m and n; world.window(op) names it, and the nearest m and n, where the rows are
+//     no whole pages.
 //   - Between open() and run() the caller may write, read back and write again; nobody looks. After run() it must not
 //     touch the rows until it has opened the window again.
 //   - open() returns once the owners have done with the rows of the run before. The address may differ from run to run
@@ -37,14 +39,16 @@ namespace weft {
 class Window {
  public:
   // Waits until every row may be written, and returns the first. Opening an open window changes nothing. Throws
-  // peer_failed or deadline where an owner does not come along.
+  // peer_failed or deadline where an owner does not come along, bad_input where the rows are bf16.
   float* open();
-  // op.run() and op.output() in one call.
+  bf16* open_narrow();  // the same of a window in bf16
+  // op.run() and op.output() in one call; of a window in bf16 use op.run() and op.view("y").
   Matrix close();
 
   std::int64_t rows() const;
   std::int64_t cols() const;
-  std::int64_t ld() const;  // floats from row to row: cols(), unless the producer has one of its own
+  std::int64_t ld() const;  // elements from row to row: cols(), unless the producer has one of its own
+  Dtype dtype() const;
 
  private:
   friend class World;

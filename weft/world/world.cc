@@ -275,12 +275,16 @@ Op World::compile(const Plan& plan) {
   return allot(plan, all);
 }
 
+void World::prove(const Plan& plan, const std::string& text) {
+  if (state_->prove && state_->proved.find(text) == nullptr)
+    state_->proved.add(text, require_runnable(plan, {state_->proof_budget}).own_outputs);
+}
+
 Op World::allot(const Plan& plan, const Group& group) {
   if (group.size() != plan.num_ranks)
     bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
   const std::string text = to_json(plan);
-  if (state_->prove && state_->proved.find(text) == nullptr)
-    state_->proved.add(text, require_runnable(plan, {state_->proof_budget}).own_outputs);
+  prove(plan, text);
   const Signalling signalling = agree(*state_, text, group);
   const Expander expander(plan);
   auto op = std::make_unique<Op::State>();

@@ -21,6 +21,8 @@
 
 namespace weft {
 
+class CudaOp;
+struct CudaOpOptions;
 class Hooks;
 struct Directory;
 class ThreadPool;
@@ -96,6 +98,12 @@ class World {
   Op compile(const Producer& producer, const Reshard& reshard, const Network& network,
              const ReshardOptions& options = {});
 
+  // Collective. The same for GPUs (world/cuda/cuda_op.h): this thread's current one for this rank. Producer and space
+  // are taken as GPUs make them (world/cuda/cuda_form.h): in bf16.
+  CudaOp compile_cuda(const Producer& producer, const Space& space, const CudaOpOptions& options);
+  CudaOp compile_cuda(const Space& gather, const Producer& producer, const CudaOpOptions& options);
+  CudaOp compile_cuda(const Plan& plan, const Group& group, const CudaOpOptions& options);
+
   // The options with what messages cost here: a wire's, and cores that ranks share.
   ReshardOptions with_costs(ReshardOptions options) const;
   std::vector<int> hosts() const;  // of every rank: those of a paced link, or the machines they are on
@@ -111,6 +119,7 @@ class World {
  private:
   explicit World(std::shared_ptr<WorldState> state);
   Op allot(const Plan& plan, const Group& group);
+  void prove(const Plan& plan, const std::string& text);
   std::shared_ptr<WorldState> state_;
 };
 

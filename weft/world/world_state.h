@@ -1,6 +1,7 @@
 // What the ops of one rank share: its transport, its threads, and the list of ops that may have triggers to fire.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "weft/world/world.h"
 
 namespace weft {
+
+class RetiredCudaOps;
 
 struct WorldState {
   std::unique_ptr<Transport> owned;  // null where World::local keeps it
@@ -36,6 +39,8 @@ struct WorldState {
   std::optional<TraceFile> trace;  // none: not asked for
   std::vector<CpuExecutor*> live;
   Proved proved;
+  std::shared_ptr<RetiredCudaOps> retired;  // null until an op is compiled for a GPU
+  std::uint64_t cuda_ops = 0;               // that have been
 
   WorldState(std::unique_ptr<Transport> transport, const WorldOptions& options);
   WorldState(Transport& transport, const WorldOptions& options);
@@ -78,15 +83,16 @@ struct Op::State {
 struct Window::State {
   Op::State* op;  // null once it is gone
   std::int64_t rows = 0, cols = 0, ld = 0;
+  Dtype dtype = Dtype::f32;
   std::vector<std::shared_ptr<void>> copies;  // run e writes through e % size
   Program program;                            // of this rank: its steps say what to wait for
   std::vector<std::uint32_t> totals;          // of its counters
   bool is_open = false;
 
   explicit State(Op::State& op);
-  float* open();
-  void close();                // the rows are handed over; bad_input where the window is not open
-  float* rows_of_run() const;  // where those of the coming run are written
+  void* open(Dtype as);       // bad_input where rows are of another type
+  void close();               // the rows are handed over; bad_input where the window is not open
+  void* rows_of_run() const;  // where those of the coming run are written
 
  private:
   void map_rows(std::size_t copy);

@@ -51,6 +51,31 @@ def narrow():
     assert "GF/s" in weft.explain(weft.linear_all_reduce, x, w)
 
 
+def narrow_windows():
+    """With WEFT_WAY=window: torch's product lies in its owners' memory, and is summed as the collective alone would."""
+    dist.init_process_group("gloo")
+    weft.init()
+    ranks = weft.size()
+    pairs = [(weft.linear_all_reduce, weft.all_reduce), (weft.linear_reduce_scatter, weft.reduce_scatter)]
+    for m, n, k in [(16, 256, 64), (128, 512, 96), (100, 1000, 32)]:  # the last in rows that lie 1024 apart
+        x, w = rounded(m * ranks, k), rounded(n, k, seed=1)
+        for op, alone in pairs:
+            assert weft.explain(op, x, w).startswith("window: "), weft.explain(op, x, w)
+            for _ in range(3):
+                assert torch.equal(op(x, w), alone(F.linear(x, w))), f"{op.__name__} {m} {n} {k}"
+            whole = alone(F.linear(x, w)).float()
+            near(op(x, w, wire="bf16"), whole, f"{op.__name__} {m} {n} {k}, wire")
+            assert "window: " in weft.report()[0], weft.report()[0]
+            near(op(x, w, wire="int8"), whole, f"{op.__name__} {m} {n} {k}, wire int8")
+            assert "window: " not in weft.report()[0], weft.report()[0]
+            residual = rounded(*whole.shape, make=replicated)
+            near(op(x, w, activation="relu", residual=residual), torch.relu(whole) + residual.float(), "finished")
+    rows, w = rounded(64 * ranks, 24), rounded(64, 24, seed=1)
+    exchanged = weft.linear_all_to_all(rows, w, [64] * ranks)
+    assert torch.equal(exchanged, weft.all_to_all(F.linear(rows, w))), "linear_all_to_all"
+    assert any(line.startswith("linear_all_to_all") and "window" in line for line in weft.report()), weft.report()
+
+
 def narrow_collectives():
     """Rows alone: moved as they are, summed in float32; and counted exchanges."""
     dist.init_process_group("gloo")

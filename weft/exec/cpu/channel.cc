@@ -42,7 +42,7 @@ class PacedChannel final : public Channel {
       : Channel({.may_fill = links.holds_back(target)}), target_(target), links_(links) {}
 
   Strip stage(std::int64_t rows, std::int64_t cols, const Strip& place, Workbench& bench) override {
-    bench.unsignalled[at(target_)] += rows * cols * static_cast<std::int64_t>(sizeof(float));
+    bench.unsignalled[at(target_)] += rows * row_bytes(place.dtype, cols);
     return place;
   }
   void store(const LaneStore& store, Workbench& bench) override {

@@ -49,8 +49,8 @@ class Channel {
   std::int64_t most_staged() const { return traits_.most_staged; }
   bool may_fill() const { return traits_.may_fill; }
 
-  // Where an f32 tile of at most most_staged() bytes may be made that belongs at `place`: there, or in memory that is
-  // sent there when the lane ends.
+  // Where a tile of at most most_staged() bytes, of the type of `place`, may be made that belongs there: in `place`, or
+  // in memory that is sent there when the lane ends.
   virtual Strip stage(std::int64_t rows, std::int64_t cols, const Strip& place, Workbench& bench) = 0;
   virtual void store(const LaneStore& store, Workbench& bench) = 0;
   // Raises a counter of the target, after all that this lane has stored there.

@@ -124,14 +124,16 @@ TEST_F(ChannelTest, PacedSignalsCoverTheBytesBeforeThem) {
   EXPECT_EQ(y(3), 4);
   to.stage(1, kWide, theirs(), bench_);
   EXPECT_EQ(bench_.unsignalled[1], 32);
+  to.stage(1, 8, {theirs().data, 8, Dtype::bf16}, bench_);
+  EXPECT_EQ(bench_.unsignalled[1], 48) << "of its own type";
   to.signal(0, bench_);
   to.signal(1, bench_);
   EXPECT_EQ(counter(0), 0u) << "raised by whoever looks when it is due";
   const auto events = bench_.record.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(std::tuple(events[0].kind, events[0].lane, events[0].run, events[0].bytes),
-            std::tuple(EventKind::link, 1, 7u, 32));
-  EXPECT_EQ(events[0].end - events[0].begin, 32'000) << "32 bytes at 1 MB/s";
+            std::tuple(EventKind::link, 1, 7u, 48));
+  EXPECT_EQ(events[0].end - events[0].begin, 48'000) << "48 bytes at 1 MB/s";
 }
 
 // Triggers wait for room where a NIC is shared or a plan has an order. Signals never do.

@@ -136,9 +136,10 @@ std::int64_t LaneRunner::bytes_of(std::int64_t rows, std::int64_t cols, const Ac
 }
 
 void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& bench) const {
+  if (is_written(action)) return tell_of_written(card, bench);
   if (const GemmTarget to = made_in_place(action, card, bench); to.data != nullptr) {
     // What the target gets is the tile, or one source and the tile: made there, with one pass over memory less.
-    if (!is_written(action)) make(action, card, to, bench);
+    make(action, card, to, bench);
     for (const Place& target : card.targets)
       if (target.rank != program_.rank)
         bench.sent.bytes += card.box.volume() * static_cast<std::int64_t>(sizeof(float));
@@ -157,10 +158,21 @@ void LaneRunner::move(const Action& action, const LaneCard& card, Workbench& ben
   });
 }
 
+// The channel stages them where they are, which counts them on a paced link.
+void LaneRunner::tell_of_written(const LaneCard& card, Workbench& bench) const {
+  const std::int64_t rows = card.box.size(0), cols = card.box.size(1);
+  for (const Place& target : card.targets) {
+    const ConstStrip place = target.strip(*bindings_, run_);
+    channels_.to(target.rank).stage(rows, cols, {const_cast<void*>(place.data), place.ld, place.dtype}, bench);
+    if (target.rank != program_.rank) bench.sent.bytes += rows * row_bytes(place.dtype, cols);
+  }
+}
+
 // Rows that were written through a window are in their target already, if this host has it.
 bool LaneRunner::is_written(const Action& action) const {
-  return plan_.producers[action.producer].kind == ProducerKind::window &&
-         bindings_->producers[action.producer].x == nullptr &&
+  if (action.kind != ActionKind::step) return false;
+  const Producer& p = plan_.producers[action.producer];
+  return p.kind == ProducerKind::window && bindings_->producers[action.producer].rows(p.x()) == nullptr &&
          channels_.to(program_.targets(action)[0].rank).in_memory();
 }
 

@@ -29,6 +29,7 @@ class LaneRunner {
   static std::int64_t bytes_of(std::int64_t rows, std::int64_t cols, const Action& action, const LaneCard& card,
                                Dtype target);
   bool is_written(const Action& action) const;
+  void tell_of_written(const LaneCard& card, Workbench& bench) const;
   bool folds_first(const Action& action) const;
   bool goes_past_caches(const Action& action, const Place& target) const;
   void move(const Action& action, const LaneCard& card, Workbench& bench) const;

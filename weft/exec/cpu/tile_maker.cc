@@ -136,11 +136,11 @@ void TileMaker::make(const Inputs& in, const Box& box, const void* rows, const G
     }
     case ProducerKind::window:
     case ProducerKind::copy: {
-      const bool is_written = in.x == nullptr && in.written != nullptr;
+      const void* given = in.rows(p.x());
+      const bool is_written = given == nullptr && in.written != nullptr;
       const std::int64_t ld = is_written ? in.written_ld : n_, first = box.lo[0] * ld + box.lo[1];
-      const float* from = is_written ? in.written : in.x;
-      const ConstStrip x = p.x() == Dtype::bf16 ? ConstStrip{in.narrow_x + first, ld, Dtype::bf16}
-                                                : ConstStrip{from + first, ld, Dtype::f32};
+      const auto* from = static_cast<const std::byte*>(is_written ? in.written : given);
+      const ConstStrip x{from + first * size_of(p.x()), ld, p.x()};
       const Strip to{target.data, target.ld, Dtype::f32};
       if (target.addend == nullptr) return copy(m, n, x, to);
       const ConstStrip both[]{{target.addend, target.addend_ld, Dtype::f32}, x};

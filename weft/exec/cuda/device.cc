@@ -19,6 +19,24 @@ void prepare_driver() {
 
 }  // namespace
 
+std::int64_t free_device_bytes() {
+  std::size_t free = 0, all = 0;
+  check_cuda(cudaMemGetInfo(&free, &all), "ask how much memory is free");
+  return static_cast<std::int64_t>(free);
+}
+
+int current_device() {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "ask which device is in use");
+  return device;
+}
+
+UseDevice::UseDevice(int device) : before_(current_device()) {
+  if (device != before_) check_cuda(cudaSetDevice(device), "use a device");
+}
+
+UseDevice::~UseDevice() { cudaSetDevice(before_); }
+
 std::optional<DeviceFacts> device_facts() {
   static const bool prepared = (prepare_driver(), true);
   (void)prepared;
@@ -28,7 +46,7 @@ std::optional<DeviceFacts> device_facts() {
     return {};
   }
   cudaDeviceProp found;
-  check_cuda(cudaGetDeviceProperties(&found, 0), "ask what the device is");
+  check_cuda(cudaGetDeviceProperties(&found, current_device()), "ask what the device is");
   DeviceFacts out;
   out.name = found.name;
   out.multiprocessors = found.multiProcessorCount;
@@ -82,6 +100,12 @@ void copy_on_device(void* to, const void* from, std::int64_t bytes) {
   check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice), "copy on the device");
 }
 
+void copy_later(void* to, const void* from, std::int64_t bytes, void* queue) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
+                             static_cast<cudaStream_t>(queue)),
+             "copy to the device");
+}
+
 void download(const void* from, void* to, std::int64_t bytes) {
   check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost), "copy from the device");
 }
@@ -95,13 +119,28 @@ void* device_queue() {
   return queue;
 }
 
-DeviceQueue::DeviceQueue() {
+DeviceQueue::DeviceQueue(QueueKind kind) {
   cudaStream_t made = nullptr;
-  check_cuda(cudaStreamCreate(&made), "make a queue");
+  const unsigned flags = kind == QueueKind::apart ? cudaStreamNonBlocking : cudaStreamDefault;
+  check_cuda(cudaStreamCreateWithFlags(&made, flags), "make a queue");
   handle_ = made;
 }
 
 DeviceQueue::~DeviceQueue() { cudaStreamDestroy(static_cast<cudaStream_t>(handle_)); }
+
+bool has_ended(void* queue) {
+  const cudaError_t status = cudaStreamQuery(static_cast<cudaStream_t>(queue));
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "run what was enqueued");
+  return true;
+}
+
+void set_word(void* word, std::uint32_t value) {
+  const DeviceQueue queue(QueueKind::apart);
+  const auto stream = static_cast<cudaStream_t>(queue.handle());
+  check_cuda(cudaMemcpyAsync(word, &value, sizeof(value), cudaMemcpyHostToDevice, stream), "set a word on the device");
+  check_cuda(cudaStreamSynchronize(stream), "set a word on the device");
+}
 
 void follow(void* later, void* earlier) {
   cudaEvent_t event = nullptr;

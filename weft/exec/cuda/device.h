@@ -20,8 +20,24 @@ struct DeviceFacts {
   std::int64_t l2_bytes = 0, memory_bytes = 0;
 };
 
-// Of device 0; none where there is no GPU, or no driver.
+// Of the calling thread's device; none where there is no GPU, or no driver.
 std::optional<DeviceFacts> device_facts();
+
+std::int64_t free_device_bytes();
+
+int current_device();  // of the calling thread: 0, unless somebody has chosen another
+
+// While it lives, the calling thread's device is this one.
+class UseDevice {
+ public:
+  explicit UseDevice(int device);
+  ~UseDevice();
+  UseDevice(const UseDevice&) = delete;
+  UseDevice& operator=(const UseDevice&) = delete;
+
+ private:
+  int before_;
+};
 
 class DeviceMemory {
  public:
@@ -66,6 +82,8 @@ DeviceMemory on_device(const std::vector<T>& values) {
   return out;
 }
 void copy_on_device(void* to, const void* from, std::int64_t bytes);
+// Enqueues a copy to the device, of memory there or of the host's, which may change once this has returned.
+void copy_later(void* to, const void* from, std::int64_t bytes, void* queue);
 void download(const void* from, void* to, std::int64_t bytes);  // after all that was enqueued
 template <typename T>
 std::vector<T> from_device(const void* from, std::size_t count) {
@@ -77,10 +95,11 @@ std::vector<T> from_device(const void* from, std::size_t count) {
 // The queue in which all work of Weft on the GPU stands, a cudaStream_t. It and the default stream wait for each other.
 void* device_queue();
 
-// Another one.
+// Another one; `apart`: that does not wait for the default stream, nor that for it.
+enum class QueueKind { ordered, apart };
 class DeviceQueue {
  public:
-  DeviceQueue();
+  explicit DeviceQueue(QueueKind kind = QueueKind::ordered);
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
@@ -89,6 +108,10 @@ class DeviceQueue {
  private:
   void* handle_ = nullptr;
 };
+
+bool has_ended(void* queue);  // all that was enqueued there
+// Sets a word of device memory now, whatever kernels run.
+void set_word(void* word, std::uint32_t value);
 
 // What is enqueued in `later` from now on waits for what is in `earlier` now.
 void follow(void* later, void* earlier);

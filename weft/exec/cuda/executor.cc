@@ -52,6 +52,15 @@ RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num
   return out;
 }
 
+// Whether ranks write no output but their own. Copies of crossings go to the executor's memory.
+bool writes_own_outputs(const DevicePlan& device) {
+  if (!device.crossings.empty()) return false;
+  for (int r = 0; r < int_size(device.tables); ++r)
+    for (const DevicePlace& to : device.tables[at(r)].targets)
+      if (to.rank != r && to.matrix == device.output) return false;
+  return true;
+}
+
 DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
   DevicePlan out = device_plan(plan, Expander(plan), options.turn_rows);
   if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
@@ -73,14 +82,19 @@ struct CudaExecutor::Impl {
   DeviceArguments arguments{};
   std::unique_ptr<CopyEngines> engines;  // of link pcie
   std::uint32_t runs = 0;                // that were enqueued
-  bool broken = false;
+  int first, count;                      // ranks that run here
+  bool own_output;                       // whether no rank writes another's
+  bool connected = false, broken = false;
 
   Impl(const Plan& plan_in, DevicePlan tables, const CudaOptions& options_in)
       : plan(plan_in),
         expander(plan),
         options(options_in),
         device(std::move(tables)),
-        gemm(fused_gemm_of(plan.producers[0].layout(), plan.producers[0].has_epilogue())) {}
+        gemm(fused_gemm_of(plan.producers[0].layout(), plan.producers[0].has_epilogue())),
+        first(options.rank.value_or(0)),
+        count(options.rank ? 1 : plan.num_ranks),
+        own_output(writes_own_outputs(device)) {}
   ~Impl() {
     if (failure != nullptr) {
       cudaDeviceSynchronize();  // kernels read this memory
@@ -88,12 +102,17 @@ struct CudaExecutor::Impl {
     }
   }
 
+  RankMemory& own(int rank) { return memory[at(rank - first)]; }
+  const DeviceMatrixShape& output_shape(int rank) const { return device.layout[at(rank)].matrices[at(device.output)]; }
   void share_device();
   void fill_rank(int rank);
+  void place_rank(int rank, std::byte* segment);
+  void place_output(int rank, void* y);
   void fill_pace();
   void bind(std::span<const CudaOperands> given);
   void launch();
   void make_engines();
+  void throw_failure();
   cudaStream_t queue() const {
     return static_cast<cudaStream_t>(options.queue != nullptr ? options.queue : device_queue());
   }
@@ -115,20 +134,18 @@ void CudaExecutor::Impl::share_device() {
   config.attrs = &cluster, config.numAttrs = 1;
   int clusters = 0;
   check_cuda(cudaOccupancyMaxActiveClusters(&clusters, gemm.kernel, &config), "ask how many clusters fit");
-  arguments.clusters_per_rank = clusters / plan.num_ranks;
+  arguments.clusters_per_rank = clusters / (count * options.launches);
   if (options.clusters_per_rank > 0)
     arguments.clusters_per_rank = std::min(arguments.clusters_per_rank, options.clusters_per_rank);
   if (arguments.clusters_per_rank < 1)
-    bad_input("{} ranks do not fit on {}; use at most {}", plan.num_ranks, facts->name, clusters);
+    bad_input("{} ranks do not fit on {}; use at most {}", count * options.launches, facts->name, clusters);
 }
 
-void CudaExecutor::Impl::fill_rank(int r) {
-  const LaneTable& table = device.tables[at(r)];
+// What all who write to a rank must know of it.
+void CudaExecutor::Impl::place_rank(int r, std::byte* segment) {
   const DeviceLayout& layout = device.layout[at(r)];
-  memory.push_back(memory_of(table, layout, plan.num_ranks));
-  const RankMemory& m = memory.back();
   DeviceRank& to = arguments.ranks[r];
-  to.segment = reinterpret_cast<std::uint8_t*>(m.segment.data());
+  to.segment = reinterpret_cast<std::uint8_t*>(segment);
   for (std::size_t i = 0; i < layout.matrices.size(); ++i) {
     const DeviceMatrixShape& matrix = layout.matrices[i];
     to.matrix_rows[i] = static_cast<std::int32_t>(matrix.rows),
@@ -139,6 +156,13 @@ void CudaExecutor::Impl::fill_rank(int r) {
   }
   to.counters = reinterpret_cast<std::uint32_t*>(to.segment + layout.counters);
   to.stamps = reinterpret_cast<unsigned long long*>(to.segment + layout.stamps);
+}
+
+void CudaExecutor::Impl::fill_rank(int r) {
+  const LaneTable& table = device.tables[at(r)];
+  memory.push_back(memory_of(table, device.layout[at(r)], plan.num_ranks));
+  const RankMemory& m = memory.back();
+  DeviceRank& to = arguments.ranks[r];
   to.lanes = reinterpret_cast<const DeviceLane*>(m.lanes.data());
   to.works = reinterpret_cast<const DeviceWork*>(m.works.data());
   to.triggers = reinterpret_cast<const DeviceLane*>(m.triggers.data());
@@ -158,40 +182,59 @@ void CudaExecutor::Impl::fill_pace() {
   if (options.link == CudaLink::pcie) bad_input("a link over pcie is as fast as it is; leave out its rate");
   if (options.pace->fabric != Fabric::pairs)
     bad_input("links of a GPU's ranks are paced one by one; leave out \",nic\"");
+  if (options.rank && options.pace->ranks_per_host > 1)
+    bad_input("ranks with a launch each are paced as hosts of their own; {} per host need one launch for all",
+              options.pace->ranks_per_host);
   arguments.ns_per_byte = static_cast<float>(1e9 / options.pace->bytes_per_s);
   arguments.latency_ns = static_cast<float>(options.pace->latency_s * 1e9);
   arguments.ranks_per_host = options.pace->ranks_per_host;
 }
 
 void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
-  if (given.size() != num(plan.num_ranks))
-    bad_input("operands of {} ranks are given, but the plan has {}", given.size(), plan.num_ranks);
+  if (given.size() != num(count))
+    bad_input("operands of {} ranks are given, but {} run here", given.size(), count);
   const Producer& p = plan.producers[0];
   operands.resize(given.size());
   for (std::size_t r = 0; r < given.size(); ++r) {
-    DeviceRank& to = arguments.ranks[r];
+    DeviceRank& to = arguments.ranks[num(first) + r];
     for (const auto& [name, wanted, found] : {std::tuple{"bias", p.bias, given[r].bias != nullptr},
                                               std::tuple{"residual", p.residual, given[r].residual != nullptr}})
       if (wanted != found)
-        bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name, r,
-                  found ? "gives" : "gives not");
+        bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name,
+                  num(first) + r, found ? "gives" : "gives not");
     if (given[r].x != operands[r].x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
     if (p.has_w() && given[r].w != operands[r].w)
       to.w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
                                             : map_of(given[r].w, p.k, p.n, kBlockDepth);
+    if (given[r].y != operands[r].y) place_output(first + static_cast<int>(r), given[r].y);
     to.bias = given[r].bias, to.residual = given[r].residual;
     operands[r] = given[r];
   }
 }
 
+// Null: the executor's own memory.
+void CudaExecutor::Impl::place_output(int rank, void* y) {
+  if (y != nullptr && !own_output)
+    bad_input("other ranks write the output of plan \"{}\"; leave it in the op's memory and copy it", plan.name);
+  const DeviceMatrixShape& shape = output_shape(rank);
+  DeviceRank& to = arguments.ranks[rank];
+  auto* own_y = reinterpret_cast<std::uint8_t*>(own(rank).segment.data() + shape.offset);
+  to.matrices[device.output] = y != nullptr ? static_cast<std::uint8_t*>(y) : own_y;
+  to.maps[device.output] = map_of(to.matrices[device.output], shape.rows, shape.cols, kCudaTileRows);
+}
+
 void CudaExecutor::Impl::launch() {
   cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>(2 * arguments.clusters_per_rank * plan.num_ranks);
+  config.gridDim = static_cast<unsigned>(2 * arguments.clusters_per_rank * count);
   config.blockDim = num(gemm.threads), config.dynamicSmemBytes = num(gemm.shared_bytes);
-  cudaLaunchAttribute cooperative{};
-  cooperative.id = cudaLaunchAttributeCooperative;
-  cooperative.val.cooperative = 1;
-  config.attrs = &cooperative, config.numAttrs = 1;
+  // Ranks wait for one another, so all of them are resident at once; of launches that share a GPU none knows of the
+  // others. One rank waits for nobody: its launch may begin while the one before it ends (follow_launch).
+  cudaLaunchAttribute how{};
+  if (plan.num_ranks > 1)
+    how.id = cudaLaunchAttributeCooperative, how.val.cooperative = options.launches == 1;
+  else
+    how.id = cudaLaunchAttributeProgrammaticStreamSerialization, how.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &how, config.numAttrs = 1;
   config.stream = queue();
   void* given[] = {&arguments};
   check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
@@ -221,8 +264,13 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
     : impl_(std::make_unique<Impl>(plan, std::move(tables), options)) {
   Impl& i = *impl_;
   i.share_device();
-  for (int r = 0; r < plan.num_ranks; ++r) i.fill_rank(r);
+  for (int r = i.first; r < i.first + i.count; ++r) i.fill_rank(r);
   i.fill_pace();
+  if (!options.rank) {
+    std::vector<std::byte*> segments;
+    for (const RankMemory& one : i.memory) segments.push_back(one.segment.data());
+    connect(segments);
+  }
   i.make_engines();
   i.gave_up = DeviceMemory(4);
   i.links = DeviceMemory(kMaxCudaRanks * kMaxCudaRanks * 8);
@@ -232,19 +280,42 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
   i.run = DeviceMemory(8);
   i.arguments.failure = i.failure;
   i.arguments.run = reinterpret_cast<std::uint32_t*>(i.run.data());
-  i.arguments.num_ranks = plan.num_ranks;
+  i.arguments.num_ranks = plan.num_ranks, i.arguments.first_rank = i.first;
   i.arguments.columns = static_cast<std::int32_t>(plan.producers[0].n);
   i.arguments.activation = plan.producers[0].activation;
   i.arguments.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
   i.arguments.links = reinterpret_cast<unsigned long long*>(i.links.data());
   i.arguments.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
   i.arguments.k_blocks = static_cast<std::int32_t>(ceil_div(plan.producers[0].k, kBlockDepth));
+  check_cuda(cudaStreamSynchronize(nullptr), "clear memory on the device");  // before others write there
 }
 
 CudaExecutor::~CudaExecutor() = default;
 
+void CudaExecutor::connect(std::span<std::byte* const> segments) {
+  if (segments.size() != num(impl_->plan.num_ranks))
+    bad_input("segments of {} ranks are given, but the plan has {}", segments.size(), impl_->plan.num_ranks);
+  for (std::size_t r = 0; r < segments.size(); ++r) impl_->place_rank(static_cast<int>(r), segments[r]);
+  impl_->connected = true;
+}
+
+std::byte* CudaExecutor::segment(int rank) const { return impl_->own(rank).segment.data(); }
+
+std::int64_t CudaExecutor::segment_bytes() const {
+  std::int64_t most = 0;
+  for (const DeviceLayout& layout : impl_->device.layout) most = std::max(most, layout.bytes);
+  return most;
+}
+
+void CudaExecutor::start(std::span<const CudaOperands> operands, void* queue) {
+  impl_->options.queue = queue;
+  start(operands);
+}
+
 void CudaExecutor::start(std::span<const CudaOperands> operands) {
   if (impl_->broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", impl_->plan.name);
+  if (!impl_->connected) fail(Code::internal, "plan \"{}\" is run before its ranks are connected", impl_->plan.name);
+  impl_->throw_failure();
   if (impl_->engines) {
     cudaStreamCaptureStatus recording{};
     check_cuda(cudaStreamIsCapturing(impl_->queue(), &recording), "ask whether a graph is recorded");
@@ -255,19 +326,25 @@ void CudaExecutor::start(std::span<const CudaOperands> operands) {
   impl_->launch();
 }
 
+void CudaExecutor::limit(std::span<const Counts> counts, void* queue) {
+  impl_->options.queue = queue;
+  limit(counts);
+}
+
 void CudaExecutor::limit(std::span<const Counts> counts) {
-  if (!counts.empty() && counts.size() != num(impl_->plan.num_ranks))
-    bad_input("counts of {} ranks are given, but the plan has {}", counts.size(), impl_->plan.num_ranks);
+  if (!counts.empty() && counts.size() != num(impl_->count))
+    bad_input("counts of {} ranks are given, but {} run here", counts.size(), impl_->count);
   std::vector<std::vector<std::int32_t>> values;
-  for (int r = 0; r < impl_->plan.num_ranks; ++r) {
+  for (int r = 0; r < impl_->count; ++r) {
     values.push_back(device_counts(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks));
-    impl_->memory[at(r)].counts.upload(values.back().data(), std::ssize(values.back()) * 4);  // after what is enqueued
+    copy_later(impl_->memory[at(r)].counts.data(), values.back().data(), std::ssize(values.back()) * 4,
+               impl_->queue());
   }
   if (impl_->engines) impl_->engines->limit(std::move(values));
 }
 
 std::int32_t* CudaExecutor::counts(int rank) {
-  return reinterpret_cast<std::int32_t*>(impl_->memory[at(rank)].counts.data());
+  return reinterpret_cast<std::int32_t*>(impl_->own(rank).counts.data());
 }
 
 void CudaExecutor::finish() {
@@ -278,21 +355,31 @@ void CudaExecutor::finish() {
       throw Error(Code::deadline, describe_crossing(i.plan, i.expander, i.device, *stuck),
                   i.device.crossings[at(stuck->index)].from);
     }
-  check_cuda(cudaDeviceSynchronize(), "run the kernel");
-  if (impl_->failure->failed == 0) return;
+  check_cuda(i.options.rank ? cudaStreamSynchronize(i.queue()) : cudaDeviceSynchronize(), "run the kernel");
+  i.throw_failure();
+}
+
+void CudaExecutor::abandon() {
   impl_->broken = true;
-  throw Error(Code::deadline, describe(impl_->plan, impl_->expander, impl_->device, *impl_->failure),
-              impl_->failure->rank);
+  set_word(impl_->arguments.gave_up, 1);
+}
+
+// Seen in memory of the host, where the device leaves it.
+void CudaExecutor::Impl::throw_failure() {
+  if (*static_cast<volatile std::uint32_t*>(&failure->failed) == 0) return;
+  broken = true;
+  throw Error(Code::deadline, describe(plan, expander, device, *failure), failure->rank);
 }
 
 const std::byte* CudaExecutor::output(int rank) const {
-  return impl_->memory[at(rank)].segment.data() +
-         impl_->device.layout[at(rank)].matrices[at(impl_->device.output)].offset;
+  return impl_->own(rank).segment.data() + impl_->output_shape(rank).offset;
 }
+
+bool CudaExecutor::own_output() const { return impl_->own_output; }
 
 std::vector<std::uint32_t> CudaExecutor::counters(int rank) const {
   const DeviceLayout& layout = impl_->device.layout[at(rank)];
-  return from_device<std::uint32_t>(impl_->memory[at(rank)].segment.data() + layout.counters, num(layout.num_counters));
+  return from_device<std::uint32_t>(impl_->own(rank).segment.data() + layout.counters, num(layout.num_counters));
 }
 
 const Plan& CudaExecutor::plan() const { return impl_->plan; }

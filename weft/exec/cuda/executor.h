@@ -1,7 +1,10 @@
-// The CUDA executor: all ranks of a plan on one GPU, each on its own multiprocessors, in one cooperative launch per
-// run. So all of them are resident, and a wait for a peer ends. The plan is expanded once; a run enqueues a kernel and
-// returns. The number of a run is kept on the device: runs follow one another in the GPU's queue without the host, and
-// may be launched as a DeviceGraph.
+// The CUDA executor. The plan is expanded once; a run enqueues a kernel and returns. The number of a run is kept on the
+// device: runs follow one another in the GPU's queue without the host, and may be launched as a DeviceGraph.
+//
+// It runs all ranks of a plan on one GPU, each on its own multiprocessors, in one cooperative launch: so all of them
+// are resident, and a wait for a peer ends. Or it runs one rank (CudaOptions::rank) of several executors, each with a
+// launch of its own, on a GPU of its own or a part of one, in this process or another: their memory is made known by
+// connect() before the first run (ranks/peer_memory.h).
 #pragma once
 
 #include <chrono>
@@ -14,18 +17,10 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cuda/lane_table.h"
+#include "weft/exec/cuda/ranks/operands.h"
 #include "weft/transport/local/pace.h"
 
 namespace weft {
-
-// One rank's inputs in device memory: x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n)
-// and residual (as the rank's y) in f32, where the plan has them.
-struct CudaOperands {
-  const void* x = nullptr;
-  const void* w = nullptr;
-  const float* bias = nullptr;
-  const float* residual = nullptr;
-};
 
 struct CudaOptions {
   CudaLink link = CudaLink::hbm;
@@ -33,6 +28,8 @@ struct CudaOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
   int clusters_per_rank = 0;                     // at most so many of two multiprocessors each; 0: all that there are
   int turn_rows = kGatheredTurnRows;             // lane_table.h
+  std::optional<int> rank;                       // the one that this executor runs; none: all of them
+  int launches = 1;  // of executors of one rank: how many share this GPU, which they divide evenly
   void* queue = nullptr;                         // where runs are enqueued; null: device_queue()
   std::int64_t crossing_bytes = kCrossingBytes;  // of link pcie
 };
@@ -47,11 +44,19 @@ class CudaExecutor {
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
 
-  // Enqueues one run of all ranks; operands must stay as they are until it has ended. Over pcie a run cannot be
-  // recorded in a graph: queues wait for the number of the run.
+  // Of an executor of one rank, before the first run: where every rank's segment is in this process's addresses.
+  void connect(std::span<std::byte* const> segments);
+  std::byte* segment(int rank) const;  // of a rank that runs here: what others connect to
+  std::int64_t segment_bytes() const;  // of the largest
+
+  // Enqueues one run; operands, of the ranks that run here, must stay as they are until it has ended. Over pcie a run
+  // cannot be recorded in a graph: queues wait for the number of the run.
+  // Throws deadline where an earlier run is known to have failed.
   void start(std::span<const CudaOperands> operands);
-  // Rows that count from the next run on (bindings.h), rank by rank; no counts: all rows.
+  void start(std::span<const CudaOperands> operands, void* queue);  // in another queue, behind what stands there
+  // Rows that count from the next run on (bindings.h), of the ranks that run here; no counts: all rows.
   void limit(std::span<const Counts> counts);
+  void limit(std::span<const Counts> counts, void* queue);  // of the next run in that queue
   // The same in device memory, for those who find them there: rows of all, then for each peer. Over pcie all rows
   // travel then, since the host does not know better.
   std::int32_t* counts(int rank);
@@ -59,8 +64,11 @@ class CudaExecutor {
   // Waits for all runs. Throws deadline, naming rank, peer, tile, seen and expected, where a wait on the device took
   // too long; the executor is of no use then.
   void finish();
+  // Lets every wait on the device end at once, for ever after: what runs is void, and the GPU is usable again.
+  void abandon();
 
-  const std::byte* output(int rank) const;  // "y" in device memory, row-major
+  const std::byte* output(int rank) const;  // "y" in device memory, row-major: the executor's own
+  bool own_output() const;                  // whether no rank writes another's: then operands may say where it goes
   std::vector<std::uint32_t> counters(int rank) const;
   const Plan& plan() const;
   const DevicePlan& tables() const;

@@ -1,18 +1,18 @@
 // The kernel: a persistent gemm in bf16 that walks lane tables (lane_table.h), adds what other ranks have sent, and
-// stores and signals where its plan says. A rank is a range of clusters of one launch; a cluster takes every n-th pair
-// of its rank's lanes. A CTA has three warpgroups:
+// stores and signals where its plan says. A rank is a range of clusters of one launch, or a launch; a cluster takes
+// every n-th pair of its rank's lanes. A CTA has three warpgroups:
 //
 //   warp 0        loads x and w into three stages; w is shared with the other CTA of the cluster
 //   warp 1        waits for the lane's counters, then loads its sources, strip by strip
 //   warp 2        stores the strips of the sum, then signals
 //   warp 3        triggers: copies through a slot of its own, and signals (strips.cuh)
-//   groups 1, 2   multiply 64 rows each, add the sources, finish, round, and write each strip in place of its last
-//                 source
+//   groups 1, 2   multiply 64 rows each; beside that, write the strips of the tile before and read the sources of this
+//                 one; then add, finish and round
 //
-// Strips go round in four slots of shared memory: warp 1 -> groups 1 and 2 -> warp 2 -> warp 1. A tile of s sources
-// takes max(1, s) slots per strip, one after the other: without sources the slot comes empty; with several, all but the
-// last are only read, and the sum is kept in registers. So any number of sources is folded in listed order, in f32. A
-// lane without a product is the sum of its sources alone.
+// Strips go round in four slots of shared memory: warp 1 -> groups 1 and 2 -> warp 2 -> warp 1. A tile takes a slot for
+// each strip of each of its sources, one after the other, which are only read; then one for each strip of its sum. So
+// any number of sources is folded in listed order, in f32. A lane without a product is the sum of its sources alone,
+// written in place of the last.
 //
 // docs/cuda.md says which instruction orders what.
 #include "weft/exec/cuda/fused_gemm.h"
@@ -103,13 +103,14 @@ __device__ __forceinline__ void load_sources(const DeviceArguments& a, GemmMemor
     }
     fence_proxies();  // what the counters cover is read by bulk copies
     for (int strip = 0; strip < work.strips; ++strip)
-      for (int i = 0; i < ::max(work.sources, 1); ++i, turn.next()) {
+      for (int i = 0; i < work.sources; ++i, turn.next()) {
         wait_barrier(s.free + turn.at, turn.parity ^ 1);
-        if (work.sources == 0)
-          arrive(s.loaded + turn.at);
-        else
-          load_strip(rank, rank.sources[lane.first_source + i], me.run, strip, s.slots[turn.at], s.loaded + turn.at);
+        load_strip(rank, rank.sources[lane.first_source + i], me.run, strip, s.slots[turn.at], s.loaded + turn.at);
       }
+    for (int i = 0; i < work.empty_slots(); ++i, turn.next()) {
+      wait_barrier(s.free + turn.at, turn.parity ^ 1);
+      arrive(s.loaded + turn.at);
+    }
   }
 }
 
@@ -121,18 +122,18 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
     const DeviceLane& lane = rank.lanes[2 * t + me.cta];
     const Work work = work_of(me, load_work(rank, 2 * t + me.cta));
-    const int last = ::max(work.sources, 1) - 1;
-    for (int strip = 0; strip < work.strips; ++strip)
-      for (int i = 0; i <= last; ++i, turn.next()) {
-        wait_barrier(s.summed + turn.at, turn.parity);
-        if (i == last && work.rows > 0)
-          store_strip(a, rank, lane, me, {work.rows, lane.cols}, s.slots[turn.at], strip, thread);
+    for (int i = 0, strip = 0; i < work.slots(); ++i, turn.next()) {
+      wait_barrier(s.summed + turn.at, turn.parity);
+      if (work.holds_sum(i)) {
+        if (work.rows > 0) store_strip(a, rank, lane, me, {work.rows, lane.cols}, s.slots[turn.at], strip, thread);
         if (thread == 0) {
           commit_stores();
           wait_stores_read();
         }
-        arrive(s.free + turn.at);  // every thread: some of them may have read the slot
+        ++strip;
       }
+      arrive(s.free + turn.at);  // every thread: some of them may have read the slot
+    }
     if (lane.signals > 0) {
       if (thread == 0) {
         wait_stores_done();
@@ -160,11 +161,9 @@ __device__ __forceinline__ void count_run(const DeviceArguments& a) {
 template <WeightLayout kLayout, Finish kFinish>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     fused_gemm(const __grid_constant__ DeviceArguments a) {
-  extern __shared__ std::uint8_t raw[];
-  GemmMemory& s = *reinterpret_cast<GemmMemory*>((reinterpret_cast<std::uintptr_t>(raw) + 1023) / 1024 * 1024);
+  extern __shared__ __align__(1024) std::uint8_t raw[];  // where it begins is known, and so all addresses in it
+  GemmMemory& s = *reinterpret_cast<GemmMemory*>(raw);
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32, cluster = blockIdx.x / 2;
-  const Seat me{cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run, s.counts};
-  if (threadIdx.x <= a.num_ranks) s.counts[threadIdx.x] = a.ranks[me.rank].counts[threadIdx.x];
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) init_barrier(s.full + i, 1), init_barrier(s.empty + i, 4);  // 2 groups of 2 CTAs
     for (int i = 0; i < kSlots; ++i)
@@ -172,6 +171,10 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     init_barrier(&s.copied, 1), init_barrier(&s.copy_free, 32);
     publish_barriers();
   }
+  follow_launch();
+  const Seat me{a.first_rank + cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run,
+                s.counts};
+  if (threadIdx.x <= a.num_ranks) s.counts[threadIdx.x] = a.ranks[me.rank].counts[threadIdx.x];
   cluster_barrier();
   if (warp < 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");

@@ -44,6 +44,7 @@ struct DeviceArguments {
   unsigned long long deadline_ns;
   float ns_per_byte, latency_ns;  // 0 and 0: links cost nothing
   std::int32_t num_ranks, ranks_per_host;
+  std::int32_t first_rank;  // that this launch runs
   std::int32_t clusters_per_rank, k_blocks;
   std::int32_t columns;  // of the residual
   Activation activation;

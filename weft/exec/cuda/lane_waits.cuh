@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
 
 namespace weft {
@@ -21,9 +22,18 @@ __device__ __forceinline__ int live_rows(const Seat& me, const DeviceLane& lane)
 }
 
 // What a lane comes to in this run. One without rows may go round as an empty strip.
+//
+// Its slots, in order: every source of the first strip, of the second, ...; then, where there is a product, an empty
+// one for each strip of the sum. Of sources alone the sum takes the place of a strip's last.
 struct Work {
   int rows, strips, sources;
   bool multiplies;  // the two CTAs of a cluster share what they load: both or neither
+
+  __device__ __forceinline__ int empty_slots() const { return multiplies || sources == 0 ? strips : 0; }
+  __device__ __forceinline__ int slots() const { return strips * sources + empty_slots(); }
+  __device__ __forceinline__ bool holds_sum(int slot) const {
+    return multiplies ? slot >= strips * sources : sources == 0 || slot % sources == sources - 1;
+  }
 };
 __device__ __forceinline__ DeviceWork load_work(const DeviceRank& rank, int index) {
   const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(rank.works + index));
@@ -68,13 +78,8 @@ struct Waiter {
 
 __device__ __noinline__ void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
                                      std::uint32_t run, std::uint32_t seen, unsigned long long waited) {
-  if (atomicExch(a.gave_up, 1u) != 0) return;
-  DeviceFailure* f = a.failure;
-  f->rank = who.rank, f->trigger = who.trigger, f->index = who.index, f->wait = who.wait;
-  f->seen = seen, f->started = (run - wait.lag) * wait.total;
-  f->waited_ns = waited;
-  __threadfence_system();
-  *reinterpret_cast<volatile std::uint32_t*>(&f->failed) = 1;
+  leave_failure(a.gave_up, a.failure,
+                {0, who.rank, who.trigger, who.index, who.wait, seen, (run - wait.lag) * wait.total, waited});
 }
 
 __device__ __forceinline__ void await(const DeviceArguments& a, const DeviceRank& rank, const DeviceWait& wait,

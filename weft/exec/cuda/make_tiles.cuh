@@ -1,55 +1,48 @@
 // What the multiplying warpgroups of the kernel do (fused_gemm.cu): the product of a tile, the sum of its sources and
-// it, its epilogue, and its strips in shared memory.
+// it, and its epilogue.
 #pragma once
 
-#include "weft/exec/cuda/shared_memory.cuh"
-#include "weft/exec/cuda/strips.cuh"
+#include "weft/exec/cuda/held_strips.cuh"
 #include "weft/exec/cuda/wgmma.cuh"
 
 namespace weft {
 
-// A thread's part of a tile: the group, and which row it hands to ldmatrix and stmatrix.
-struct Consumer {
-  int group, thread, row;
-};
-
-template <WeightLayout kLayout>
+// The products d of a tile. Beside them strips of the tile before it are written, and those of its sources read;
+// `meanwhile` is done beside the last.
+template <WeightLayout kLayout, typename Meanwhile>
 __device__ __forceinline__ void multiply_blocks(const DeviceArguments& a, GemmMemory& s, const Consumer& me,
-                                                Turn<kStages>* turn, float (&d)[128]) {
+                                                const Work& work, Turn<kStages>* turn, Turn<kSlots>* slot, Held* held,
+                                                float (&d)[128], Meanwhile&& meanwhile) {
+  const int in_hand = strips_in_hand(work);
+  held->strip_at = held->source_at = 0;
   for (int block = 0; block < a.k_blocks; ++block, turn->next()) {
-    wait_barrier(s.full + turn->at, turn->parity);
-    const std::uint32_t stage = shared_address(s.stages[turn->at]);
-    const std::uint64_t x = descriptor(stage + me.group * (kXBytes / 2), 16, 1024);
-    const std::uint64_t w = descriptor(stage + kXBytes, kLayout == WeightLayout::kn ? kWBlockBytes : 16, 1024);
+    if (held->next < held->end && !__all_sync(~0u, is_past(me.full(turn->at), turn->parity)))
+      write_held(s, me, kStrips, held, slot);
+    wait_barrier(me.full(turn->at), turn->parity);
+    const std::uint64_t x = descriptor(me.x(turn->at), 16, 1024);
+    const std::uint64_t w = descriptor(me.w(turn->at), kLayout == WeightLayout::kn ? kWBlockBytes : 16, 1024);
     constexpr int kWStep = kLayout == WeightLayout::kn ? 16 * 128 / 16 : 2;  // 16 deep, in units of 16 bytes
     begin_products();
 #pragma unroll
     for (int k = 0; k < kBlockDepth / 16; ++k) multiply<kLayout>(d, x + k * 2, w + k * kWStep, block > 0 || k > 0);
     commit_products();
+    const bool last = block + 1 == a.k_blocks;  // then nothing is left for later
+    if (held->next < held->end && (last || block % kBlocksPerStrip == 0))
+      write_held(s, me, last ? kStrips : 1, held, slot);
+    while (held->next == held->end && held->strip_at < in_hand &&
+           (last || __all_sync(~0u, is_past(me.loaded(slot->at), slot->parity)))) {
+      if (work.sources == 1)
+        take_one(s, me, held, slot);
+      else
+        take_several(s, me, work.sources, held, slot);
+      if (!last) break;
+    }
+    if (last) meanwhile();
     wait_products();
-    if (me.thread < 2) arrive_at(s.empty + turn->at, me.thread);
+    if (me.thread < 2) arrive_at(me.empty(turn->at), me.thread);
   }
 #pragma unroll
   for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(d[i])::"memory");  // not read before the products are there
-}
-
-inline constexpr int kMatrices = kStripCols / 16;  // groups of four that a warp has of a strip
-inline constexpr int kSums = kStripCols / 2;       // sums that a thread has of a strip
-
-template <typename Add>
-__device__ __forceinline__ void for_each_pair(std::uint32_t slot, const Consumer& me, Add&& add) {
-  const int half = me.thread % 32 >> 4;
-  std::uint32_t q[kMatrices][4];
-#pragma unroll
-  for (int j = 0; j < kMatrices; ++j) load_matrices(slot + swizzled(me.row, j * 2 + half), q[j]);
-#pragma unroll
-  for (int j = 0; j < kMatrices * 4; ++j) add(2 * j, low_of(q[j / 4][j % 4]), high_of(q[j / 4][j % 4]));
-}
-
-__device__ __forceinline__ void write_strip(std::uint32_t slot, const Consumer& me, const float* d) {
-  const int half = me.thread % 32 >> 4;
-#pragma unroll
-  for (int j = 0; j < kMatrices; ++j) store_matrices(slot + swizzled(me.row, j * 2 + half), d + j * 8);
 }
 
 // activation(sum + bias) + residual, of the sums that count, in one pass for each part. Sums 2i and 2i + 1 of a thread
@@ -89,74 +82,75 @@ __device__ __forceinline__ void finish_strip(const DeviceArguments& a, const Dev
   }
 }
 
-// Tells the warp that stores of a slot that is written, or has been read. Every thread does: compute-sanitizer's
-// racecheck follows mbarriers, and no barrier of a warp or of a group.
-__device__ __forceinline__ void tell(GemmMemory& s, Turn<kSlots>* turn) {
-  arrive(s.summed + turn->at);
-  turn->next();
-}
-
-// sum = (s0 + s1) + ..., of one strip; the turn stays at the slot of the last.
-__device__ __forceinline__ void fold_strip(GemmMemory& s, const Consumer& me, int sources, Turn<kSlots>* turn,
+// sum = (s0 + s1) + ..., of one strip. The slot of the last is told of by the caller, who may write into it.
+__device__ __forceinline__ void fold_strip(GemmMemory& s, const Consumer& me, int sources, Turn<kSlots>* slot,
                                            float (&sum)[kSums]) {
-  for (int i = 0; i < sources; ++i) {
-    wait_barrier(s.loaded + turn->at, turn->parity);
-    const std::uint32_t slot = shared_address(s.slots[turn->at]);
-    if (i == 0)
-      for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] = low, sum[j + 1] = high; });
-    else
-      for_each_pair(slot, me, [&](int j, float low, float high) { sum[j] += low, sum[j + 1] += high; });
-    if (i + 1 < sources) tell(s, turn);
+  std::uint32_t q[kPairs];
+  await_strip(s, me, *slot, q);
+  for_each_pair(q, [&](int j, float low, float high) { sum[j] = low, sum[j + 1] = high; });
+  for (int i = 1; i < sources; ++i) {
+    tell(s, slot);
+    await_strip(s, me, *slot, q);
+    for_each_pair(q, [&](int j, float low, float high) { sum[j] += low, sum[j + 1] += high; });
   }
 }
 
-// ((s0 + s1) + ...) + the products d, finished, and written strip by strip in place of the last source. An epilogue is
-// bound by instructions: one per element takes 256 cycles of a multiprocessor, so a single source has its own way.
-__device__ __forceinline__ void add_to_products(const DeviceArguments& a, const DeviceRank& rank,
-                                                const DeviceLane& lane, const Work& work, bool finish, GemmMemory& s,
-                                                const Consumer& me, Turn<kSlots>* turn, float (&d)[128]) {
+// ((s0 + s1) + ...) + the products d: first those in hand. `end` is done to the sums of each strip.
+template <typename End>
+__device__ __forceinline__ void add_several(GemmMemory& s, const Consumer& me, const Work& work, Held* held,
+                                            Turn<kSlots>* slot, float (&d)[128], End&& end) {
 #pragma unroll
-  for (int strip = 0; strip < kCudaTileCols / kStripCols; ++strip) {
+  for (int j = 0; j < kEarly * kSums; ++j) d[j] += held->sum(j);
+#pragma unroll
+  for (int strip = 0; strip < kEarly; ++strip) end(strip);
+#pragma unroll
+  for (int strip = kEarly; strip < kStrips; ++strip) {
     if (strip >= work.strips) continue;
-    float* sums = d + strip * kSums;
-    if (work.sources > 1) {
-      float sum[kSums];
-      fold_strip(s, me, work.sources, turn, sum);
+    float sum[kSums];
+    fold_strip(s, me, work.sources, slot, sum);
+    tell(s, slot);
 #pragma unroll
-      for (int j = 0; j < kSums; ++j) sums[j] += sum[j];
-    } else {
-      wait_barrier(s.loaded + turn->at, turn->parity);
-      if (work.sources == 1)
-        for_each_pair(shared_address(s.slots[turn->at]), me,
-                      [&](int j, float low, float high) { sums[j] += low, sums[j + 1] += high; });
-    }
-    if (finish) finish_strip(a, rank, lane, work.rows, strip, me, sums);
-    write_strip(shared_address(s.slots[turn->at]), me, sums);
-    fence_proxies_shared();
-    tell(s, turn);
+    for (int j = 0; j < kSums; ++j) d[strip * kSums + j] += sum[j];
+    end(strip);
+  }
+#pragma unroll
+  for (int j = 0; j < kEarly * kSums; ++j) d[j] = 0;  // as Held::clear: the other strips' sums had their registers
+}
+
+// The source in hand, if there is one, + the products d.
+template <typename End>
+__device__ __forceinline__ void add_one(const Work& work, Held* held, float (&d)[128], End&& end) {
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    if (work.sources == 1)
+      for_each_pair(held->strip(strip), [&](int j, float low, float high) {
+        d[strip * kSums + j] += low, d[strip * kSums + j + 1] += high;
+      });
+    end(strip);
   }
 }
 
-// The sources alone. A lane without rows comes here as one empty strip.
+// The sources alone, strip by strip, in place of the last of them. A lane without rows comes here as one empty strip; a
+// single source goes on as it came, whatever its bits mean, and no thread reads it.
 __device__ __forceinline__ void add_sources(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                             const Work& work, bool finish, GemmMemory& s, const Consumer& me,
-                                            Turn<kSlots>* turn) {
+                                            Turn<kSlots>* slot) {
   for (int strip = 0; strip < work.strips; ++strip) {
-    if (work.sources == 0) {
-      wait_barrier(s.loaded + turn->at, turn->parity);
+    if (work.sources == 0 || (work.sources == 1 && !finish)) {
+      wait_barrier(s.loaded + slot->at, slot->parity);
     } else {
       float sum[kSums];
-      fold_strip(s, me, work.sources, turn, sum);
+      std::uint32_t q[kPairs];
+      fold_strip(s, me, work.sources, slot, sum);
       if (finish) finish_strip(a, rank, lane, work.rows, strip, me, sum);
-      write_strip(shared_address(s.slots[turn->at]), me, sum);
+      round_strip(sum, q);
+      write_strip(shared_address(s.slots[slot->at]), me, q);
       fence_proxies_shared();
     }
-    tell(s, turn);
+    tell(s, slot);
   }
 }
 
-// The compiler is told that all threads of a warp have the same: what it cannot prove uniform it keeps out of uniform
-// registers, and with that the descriptors of the products (4 % at k 4096).
 __device__ __forceinline__ Work same_in_warp(const Work& work) {
   return {__shfl_sync(~0u, work.rows, 0), __shfl_sync(~0u, work.strips, 0), __shfl_sync(~0u, work.sources, 0),
           __any_sync(~0u, work.multiplies) != 0};
@@ -165,28 +159,57 @@ __device__ __forceinline__ Work same_in_warp(const Work& work) {
 // Whether a kernel has the code of epilogues: it is long, and slows down what does not take it (3 % at k 1024).
 enum class Finish { none, some };
 
+// A lane as a warp takes it.
+struct Task {
+  Work work;
+  bool finish;
+};
+template <Finish kFinish>
+__device__ __forceinline__ Task task_of(const Seat& seat, const DeviceWork& given) {
+  return {same_in_warp(work_of(seat, given)), kFinish == Finish::some && (given.does & kFinishes) != 0};
+}
+
 template <WeightLayout kLayout, Finish kFinish>
 __device__ __forceinline__ void make_tiles(const DeviceArguments& a, GemmMemory& s, const Seat& seat) {
   const DeviceRank& rank = a.ranks[seat.rank];
-  const int thread = threadIdx.x % 128, group = threadIdx.x / 128 - 1;
-  const Consumer me{group, thread, group * 64 + thread / 32 * 16 + thread % 16};
+  if (seat.slot >= rank.pairs) return;
+  const Consumer me = this_consumer(s);
   Turn<kStages> stage;
   Turn<kSlots> slot;
-  std::uint32_t next = begin_load_work(rank, 2 * ::max(0, ::min(seat.slot, rank.pairs - 1)) + seat.cta);
+  Held held;
+  float d[128] = {};
+  const auto begin_load = [&](int pair) {
+    return begin_load_work(rank, 2 * ::min(pair, rank.pairs - 1) + static_cast<int>(seat.cta));
+  };
+  Task next = task_of<kFinish>(seat, end_load_work(begin_load(seat.slot)));
+  std::uint32_t after = begin_load(seat.slot + a.clusters_per_rank);
   for (int t = seat.slot; t < rank.pairs; t += a.clusters_per_rank) {
-    const DeviceWork given = end_load_work(next);
-    const Work work = same_in_warp(work_of(seat, given));
-    const bool finish = kFinish == Finish::some && (given.does & kFinishes) != 0;
+    const auto [work, finish] = next;
     const DeviceLane& lane = rank.lanes[2 * t + seat.cta];
-    next = begin_load_work(rank, 2 * ::min(t + a.clusters_per_rank, rank.pairs - 1) + seat.cta);
+    const auto take_next = [&] {
+      next = task_of<kFinish>(seat, end_load_work(after));
+      after = begin_load(t + 2 * a.clusters_per_rank);
+    };
     if (work.multiplies) {
-      float d[128];
-      multiply_blocks<kLayout>(a, s, me, &stage, d);
-      add_to_products(a, rank, lane, work, finish, s, me, &slot, d);
+      multiply_blocks<kLayout>(a, s, me, work, &stage, &slot, &held, d, take_next);
+      const auto end_strip = [&](int strip) {
+        float* sums = d + strip * kSums;
+        if (finish && strip < work.strips) finish_strip(a, rank, lane, work.rows, strip, me, sums);
+        round_strip(sums, held.strip(strip));
+      };
+      if (work.sources > 1)
+        add_several(s, me, work, &held, &slot, d, end_strip);
+      else
+        add_one(work, &held, d, end_strip);
+      held.next = 0, held.end = work.strips;
     } else {
+      write_held(s, me, kStrips, &held, &slot);
       add_sources(a, rank, lane, work, finish, s, me, &slot);
+      held.clear();
+      take_next();
     }
   }
+  write_held(s, me, kStrips, &held, &slot);
 }
 
 }  // namespace weft

@@ -29,20 +29,33 @@ __device__ __forceinline__ void arrive_and_expect(std::uint64_t* bar, int bytes)
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                : "memory");
 }
-// At the same barrier of another CTA of the cluster.
-__device__ __forceinline__ void arrive_at(std::uint64_t* bar, std::uint32_t cta) {
+// At the same barrier of another CTA of the cluster; by its address in shared memory, as those below.
+__device__ __forceinline__ void arrive_at(std::uint32_t bar, std::uint32_t cta) {
   asm volatile(
       "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::
-          "r"(shared_address(bar)),
+          "r"(bar),
       "r"(cta)
       : "memory");
 }
-__device__ __forceinline__ void wait_barrier(std::uint64_t* bar, int parity) {
+__device__ __forceinline__ void wait_barrier(std::uint32_t bar, int parity) {
   asm volatile(
       "{ .reg .pred P; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1; @P bra DONE; bra AGAIN; DONE: }" ::
-          "r"(shared_address(bar)),
+          "r"(bar),
       "r"(parity)
       : "memory");
+}
+__device__ __forceinline__ void wait_barrier(std::uint64_t* bar, int parity) {
+  wait_barrier(shared_address(bar), parity);
+}
+// Whether a wait would end at once.
+__device__ __forceinline__ bool is_past(std::uint32_t bar, int parity) {
+  std::uint32_t past;
+  asm volatile(
+      "{ .reg .pred P; mbarrier.test_wait.parity.shared::cta.b64 P, [%1], %2; selp.b32 %0, 1, 0, P; }"
+      : "=r"(past)
+      : "r"(bar), "r"(parity)
+      : "memory");
+  return past != 0;
 }
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
@@ -53,6 +66,11 @@ __device__ __forceinline__ std::uint32_t cta_in_cluster() {
   return rank;
 }
 
+// Lets the next launch in the queue begin, where it may (its CTAs still need room), and waits for the end of the one
+// before: nothing that a launch writes is read before that.
+__device__ __forceinline__ void follow_launch() {
+  asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
+}
 
 // Bulk copies. Loads complete on an mbarrier, stores in the calling thread's bulk groups.
 
@@ -129,7 +147,7 @@ __device__ __forceinline__ unsigned long long global_ns() {  // moves in steps o
 
 // Matrices of 8 x 8 bf16 between registers and shared memory.
 
-__device__ __forceinline__ void load_matrices(std::uint32_t from, std::uint32_t (&q)[4]) {
+__device__ __forceinline__ void load_matrices(std::uint32_t from, std::uint32_t* q) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(q[0]), "=r"(q[1]), "=r"(q[2]), "=r"(q[3])
                : "r"(from)
@@ -141,9 +159,9 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
 }
 __device__ __forceinline__ float low_of(std::uint32_t v) { return __uint_as_float(v << 16); }
 __device__ __forceinline__ float high_of(std::uint32_t v) { return __uint_as_float(v & 0xffff0000u); }
-__device__ __forceinline__ void store_matrices(std::uint32_t to, const float* v) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(pack(v[0], v[1])),
-               "r"(pack(v[2], v[3])), "r"(pack(v[4], v[5])), "r"(pack(v[6], v[7]))
+__device__ __forceinline__ void store_matrices(std::uint32_t to, const std::uint32_t* q) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(q[0]), "r"(q[1]),
+               "r"(q[2]), "r"(q[3])
                : "memory");
 }
 

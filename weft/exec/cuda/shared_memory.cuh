@@ -11,7 +11,7 @@ inline constexpr int kStages = 3, kSlots = 4;
 inline constexpr int kXBytes = kCudaTileRows * kBlockDepth * 2, kWBytes = kCudaTileCols * kBlockDepth * 2;
 inline constexpr int kHalfWBytes = kWBytes / 2, kWBlockBytes = kBlockDepth * kStripCols * 2;
 
-struct GemmMemory {
+struct alignas(1024) GemmMemory {  // swizzled blocks begin at multiples of 1024
   std::uint8_t stages[kStages][kXBytes + kWBytes];
   std::uint8_t slots[kSlots][kStripBytes];
   std::uint8_t copy[kStripBytes];  // of warp 3
@@ -20,7 +20,7 @@ struct GemmMemory {
   std::uint64_t copied, copy_free;
   std::int32_t counts[kMaxCudaRanks + 1];
 };
-inline constexpr int kSharedBytes = sizeof(GemmMemory) + 1024;  // swizzled blocks begin at multiples of 1024
+inline constexpr int kSharedBytes = sizeof(GemmMemory);
 
 // A place in a ring of barriers: which, and the parity of its turn.
 template <int kCount>

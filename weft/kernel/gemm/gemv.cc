@@ -51,7 +51,8 @@ void gemv(std::int64_t rows, std::int64_t k, const void* w, Dtype w_dtype, std::
     const std::int64_t count = std::min(most, rows - r);
     const void* block = bytes + num(r * ldw) * size_of(w_dtype);
     const std::int64_t to_come = rows - r - count + batch.rows_to_come;
-    best.gemv({block, w_dtype, count, k, ldw, to_come}, {batch.m, batch.x, batch.ldx, batch.y + r, batch.ldy});
+    best.gemv({block, w_dtype, count, k, ldw, to_come, batch.huge_pages},
+              {batch.m, batch.x, batch.ldx, batch.y + r, batch.ldy});
     for (std::int64_t i = 0; delivers && i < batch.m; ++i) deliver(batch, i, r, count);
   }
 }

@@ -31,6 +31,7 @@ struct GemvBatch {
   std::int64_t addend_ld = 0;
   float* twin = nullptr;
   std::int64_t twin_ld = 0;
+  bool huge_pages = false;  // w has them; only speed depends on it
 };
 
 // The same for m vectors, each with the bits that gemv would give it; w is read from memory once.

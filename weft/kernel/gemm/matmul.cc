@@ -55,7 +55,8 @@ void few_rows(ThreadPool& threads, const Linear& l, const Rows& rows) {
           .y = rows.y + begin,
           .ldy = rows.ldy,
           .addend = l.bias == nullptr ? nullptr : l.bias + begin,
-          .addend_ld = 0});
+          .addend_ld = 0,
+          .huge_pages = l.huge_pages});
   });
 }
 

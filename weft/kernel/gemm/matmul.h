@@ -22,7 +22,8 @@ struct Linear {
   // What more rows than gemv takes are rounded to before they are multiplied. bf16: where w is bf16 too, k and ldw are
   // even and has_bf16_products(), which doubles the rate; elsewhere, and with f32, nothing is rounded.
   Dtype activations = Dtype::f32;
-  std::int64_t first = 0;  // of weights in blocks: columns of a row's first block that come before x's (quant_rows.h)
+  std::int64_t first = 0;   // of weights in blocks: columns of a row's first block that come before x's (quant_rows.h)
+  bool huge_pages = false;  // w has them; only speed depends on it
 };
 
 // y (m, n) = x (m, k) . w^T + bias, f32. bad_input where sizes or dtype cannot be. y overlaps nothing.

@@ -44,7 +44,7 @@ struct DistillOptions {
   int batch = 1;  // samples per step
   int threads = 1;
   std::uint64_t seed = 1;
-  DistillInputs inputs = DistillInputs::sync;
+  DistillInputs inputs = DistillInputs::chained;
 };
 
 struct DistillJob {

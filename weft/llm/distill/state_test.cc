@@ -77,7 +77,7 @@ TEST(DistillState, SettingsNameAllThatTheResultDependsOn) {
   EXPECT_TRUE(changed([](DistillJob& j) { j.options.weight_decay = 0.1; }));
   EXPECT_TRUE(changed([](DistillJob& j) { j.options.batch = 2; }));
   EXPECT_TRUE(changed([](DistillJob& j) { j.options.seed = 2; }));
-  EXPECT_TRUE(changed([](DistillJob& j) { j.options.inputs = DistillInputs::chained; }));
+  EXPECT_TRUE(changed([](DistillJob& j) { j.options.inputs = DistillInputs::sync; }));
   EXPECT_TRUE(changed([](DistillJob& j) { j.tasks[0].grouping = HeadGrouping::yes; }));
   EXPECT_TRUE(changed([](DistillJob& j) { j.tasks[1].drop = true; }));
   EXPECT_TRUE(changed([](DistillJob& j) { j.samples[1][1] = 5; }));

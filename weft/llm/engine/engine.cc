@@ -126,6 +126,7 @@ void Engine::State::compile(Projection projection, BlockWire wire, const Weight&
                                .activations = options.activations,
                                .first = weight.first,
                                .ldw = weight.ld,
+                               .huge_pages = weight.huge_pages,
                                .wire = wire,
                                .bias = (d.output_bias && (of_attention || joined_sum)) || (d.mlp_bias && !of_attention),
                                .addend = joined_sum,

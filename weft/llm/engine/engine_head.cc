@@ -9,6 +9,7 @@
 #include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/engine_state.h"
 #include "weft/llm/engine/parallel_rows.h"
+#include "weft/llm/model/linear_of.h"
 
 namespace weft {
 namespace {
@@ -69,8 +70,8 @@ void Engine::State::head_logits(std::span<const int> of) {
   }
   if (head.empty()) return;
   if (watch) watch(head, picked.data(), std::ssize(of), n);
-  matmul(threads, std::ssize(of), {.n = head.rows, .k = head.cols, .w = head.data, .dtype = head.dtype, .ldw = head.ld},
-         picked.data(), head.cols, logits.data(), shard().vocab_width);
+  matmul(threads, std::ssize(of), linear_of(head, nullptr), picked.data(), head.cols, logits.data(),
+         shard().vocab_width);
   finish_logits(std::ssize(of));
 }
 

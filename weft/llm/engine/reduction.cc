@@ -151,7 +151,8 @@ Linear linear_of(const ReductionShape& shape, const void* w) {
           .dtype = shape.weight,
           .ldw = shape.ldw,
           .activations = shape.activations,
-          .first = shape.first};
+          .first = shape.first,
+          .huge_pages = shape.huge_pages};
 }
 
 SpaceOptions sync_options(BlockWire wire) {

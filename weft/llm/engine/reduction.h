@@ -20,6 +20,7 @@ struct ReductionShape {
   std::int64_t n = 0, k = 0;
   Dtype weight = Dtype::f32, activations = Dtype::f32;  // as in Linear
   std::int64_t first = 0, ldw = 0;                      // of weights in blocks, as in Linear
+  bool huge_pages = false;                              // as in Linear
   BlockWire wire = BlockWire::f32;
   bool bias = false, addend = false, residual = true;
 };

@@ -13,7 +13,8 @@ inline Linear linear_of(const Weight& weight, const float* bias) {
           .dtype = weight.dtype,
           .ldw = weight.ld,
           .bias = bias,
-          .first = weight.first};
+          .first = weight.first,
+          .huge_pages = weight.huge_pages};
 }
 
 }  // namespace weft

@@ -1,10 +1,12 @@
 #include "weft/llm/model/model.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/names.h"
 #include "weft/base/pages.h"
 #include "weft/base/quant/blocks.h"
 #include "weft/io/tensor/gguf.h"
@@ -16,6 +18,10 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kLine = 64;  // copies begin on a cache line
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kChunk = std::size_t{256} << 20;  // of memory that many copies share, lest each begin a page
+
+constexpr Names<WeightPlace, 2> kPlaces{{{WeightPlace::mapped, "mapped"}, {WeightPlace::copied, "copied"}}};
 
 Dtype kept_dtype(StoredDtype dtype) {
   if (is_blocked(dtype)) return blocked_dtype(dtype);
@@ -83,7 +89,8 @@ ModelSource open_model(const std::string& folder) {
 // Finds tensors, checks them against the config, and takes this rank's part.
 class ModelLoader {
  public:
-  explicit ModelLoader(Model* model) : model_(model), config_(model->config()), shard_(model->shard_) {}
+  ModelLoader(Model* model, WeightPlace place)
+      : model_(model), config_(model->config()), shard_(model->shard_), place_(place) {}
 
   void load() {
     const ModelShard& s = shard_;
@@ -91,8 +98,8 @@ class ModelLoader {
     model_->embedding_ = rows_of(embedding_name(config_), {config_.vocab, config_.hidden}, {0, config_.vocab});
     if (const std::string name = positions_name(config_); !name.empty())
       model_->positions_ = rows_of(name, {config_.positions_rows(), config_.hidden}, {0, config_.positions_rows()});
-    model_->head_ = config_.tied_head ? part_of(model_->embedding_, s.vocab)
-                                      : rows_of(head_name(config_), {config_.vocab, config_.hidden}, s.vocab);
+    model_->head_ = kept(config_.tied_head ? part_of(model_->embedding_, s.vocab)
+                                           : rows_of(head_name(config_), {config_.vocab, config_.hidden}, s.vocab));
     model_->final_norm_.weight = norm_floats(final_norm_name(config_), config_.hidden, {0, config_.hidden});
     if (const std::string name = final_norm_bias_name(config_); !name.empty())
       model_->final_norm_.bias = floats_of(name, config_.hidden, {0, config_.hidden});
@@ -119,12 +126,34 @@ class ModelLoader {
     return *tensor;
   }
 
+  // On a cache line. Large memory has huge pages; where all is copied, small copies share it.
   std::byte* allot(std::size_t bytes) {
-    auto& block = model_->copies_.emplace_back(new std::byte[bytes + kLine]);
-    ask_for_huge_pages(block.get(), bytes + kLine);
+    const std::size_t lines = (bytes + kLine - 1) / kLine * kLine;
+    if (lines > free_bytes_) {
+      const std::size_t least = place_ == WeightPlace::copied ? std::max(lines, kChunk) : lines;
+      const std::size_t align = least < kHugePage ? kLine : kHugePage;
+      const std::size_t size = (std::max(least, kLine) + align - 1) / align * align;
+      auto* memory = static_cast<std::byte*>(std::aligned_alloc(align, size));
+      if (memory == nullptr) fail(Code::no_memory, "no memory for {} bytes of weights", size);
+      model_->copies_.emplace_back(memory, std::free);
+      ask_for_huge_pages(memory, size);
+      free_ = memory, free_bytes_ = place_ == WeightPlace::copied ? size : lines;
+    }
     model_->copied_bytes_ += static_cast<std::int64_t>(bytes);
-    const auto address = reinterpret_cast<std::uintptr_t>(block.get());
-    return block.get() + (kLine - address % kLine) % kLine;
+    std::byte* out = free_;
+    free_ += lines, free_bytes_ -= lines;
+    return out;
+  }
+
+  // A weight as the files have it, where it is to be multiplied with.
+  Weight kept(Weight weight) {
+    if (place_ == WeightPlace::mapped || weight.empty()) return weight;
+    const std::size_t bytes = num(row_bytes(weight.dtype, weight.rows * weight.ld));
+    std::byte* out = allot(bytes);
+    std::memcpy(out, weight.data, bytes);
+    weight.data = out;
+    weight.huge_pages = true;
+    return weight;
   }
 
   static bool readable_in_place(const StoredTensor& tensor) {
@@ -166,9 +195,10 @@ class ModelLoader {
     const bool in_order = !place.transposed && place.contiguous() && tensor.paired_rows == 0;
     if (whole_rows && in_order && readable_in_place(tensor)) {
       weight.data = tensor.data + (place.first + rows.begin) * row_bytes(weight.dtype, inputs);
-      return weight;
+      return kept(weight);
     }
     if (is_blocked(weight.dtype)) return cut_blocks(tensor, place, rows, cols, width);
+    weight.huge_pages = place_ == WeightPlace::copied;
     const std::size_t row = num(width) * size_of(weight.dtype);
     std::byte* out = allot(row * num(rows.size()));
     std::memset(out, 0, row * num(rows.size()));
@@ -194,8 +224,9 @@ class ModelLoader {
     Weight weight{nullptr, kept_dtype(tensor.dtype), rows.size(), width, 0, cols.begin % block.values};
     const std::int64_t blocks = (weight.first + width + block.values - 1) / block.values;
     weight.ld = blocks * block.values;
-    std::byte* out = allot(num(rows.size() * blocks * block.bytes));
-    std::memset(out, 0, num(rows.size() * blocks * block.bytes));
+    const std::size_t bytes = num(rows.size() * blocks * block.bytes);
+    std::byte* out = allot(bytes);
+    std::memset(out, 0, bytes);
     for (std::int64_t r = 0; r < rows.size(); ++r) {
       const std::int64_t from = stored_row(tensor, place, rows.begin + r) * (inputs / block.values) + before;
       std::memcpy(out + r * blocks * block.bytes, tensor.data + from * block.bytes, num(taken * block.bytes));
@@ -313,12 +344,17 @@ class ModelLoader {
   Model* model_;
   const ModelConfig& config_;
   const ModelShard& shard_;
+  WeightPlace place_;
+  std::byte* free_ = nullptr;  // of the last memory
+  std::size_t free_bytes_ = 0;
   const std::vector<BlockPart> parts_ = block_parts(config_);
 };
 
-Model::Model(const ModelSource& source, int rank, int ranks)
+WeightPlace parse_weight_place(std::string_view name) { return parse_name(kPlaces, "weights", name); }
+
+Model::Model(const ModelSource& source, int rank, int ranks, WeightPlace place)
     : source_(source), shard_(shard_of(source.config, rank, ranks)) {
-  ModelLoader(this).load();
+  ModelLoader(this, place).load();
 }
 
 Model::Model(Model&&) noexcept = default;

@@ -1,7 +1,8 @@
 // One rank's part of a model, ready to be multiplied with. Rows of weights are read where the mapped files have them
 // (row-major, one row per output); the output projections, of which a rank needs columns, are copied once, and so are
-// tensors that hold parts head by head or the other way round (tensor_names.h). Nothing else of the files is
-// touched. What a description says of weights is done here: norms that add one, biases that are scaled.
+// tensors that hold parts head by head or the other way round (tensor_names.h). Nothing else of the files is touched.
+// Or all that a token reads is copied, into pages that make tokens quicker. What a description says of weights is done
+// here: norms that add one, biases that are scaled.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,7 @@ struct Weight {
   Dtype dtype = Dtype::f32;
   std::int64_t rows = 0, cols = 0, ld = 0;  // ld: elements from row to row
   std::int64_t first = 0;                   // in blocks: columns of a row's first block that come before its own
+  bool huge_pages = false;                  // asked for, for its memory
 
   bool empty() const { return rows == 0 || cols == 0; }
 };
@@ -72,10 +74,18 @@ struct ModelSource {
 // the files are right: a head beside a tied one, and the several spellings of GPT-2 and GPT-NeoX.
 ModelSource open_model(const std::string& folder);
 
+// Where weights are while they are multiplied with.
+//   mapped  in the files' pages: nothing is read before it is needed, and processes share memory
+//   copied  in memory of this process, of huge pages where the kernel has them: a token takes less time, the start as
+//           long as reading the files takes
+enum class WeightPlace { mapped, copied };
+WeightPlace parse_weight_place(std::string_view name);  // throws bad_input
+
 class Model {
  public:
-  // Throws bad_input naming the tensor where one is missing or of another shape.
-  Model(const ModelSource& source, int rank, int ranks);
+  // Throws bad_input naming the tensor where one is missing or of another shape. The bits of all results are the same
+  // wherever weights are.
+  Model(const ModelSource& source, int rank, int ranks, WeightPlace place = WeightPlace::mapped);
   Model(Model&&) noexcept;
   ~Model();
   static Model load(const std::string& folder, int rank = 0, int ranks = 1);
@@ -98,7 +108,7 @@ class Model {
   std::vector<BlockWeights> blocks_;
   NormWeight final_norm_;
   Weight head_, embedding_, positions_;
-  std::vector<std::unique_ptr<std::byte[]>> copies_;
+  std::vector<std::unique_ptr<std::byte, void (*)(void*)>> copies_;
   std::int64_t copied_bytes_ = 0;
 };
 

@@ -133,6 +133,8 @@ double Costs::convert(const Act& act) const {
   const auto dtype = [&](const VPiece& p) { return m_.plan->buffers[p.buffer].dtype; };
   const auto is_narrow = [&](const VPiece& p) { return dtype(p) == Dtype::bf16 || dtype(p) == Dtype::int8; };
   if (targets.empty()) return 0;
+  // Rows of a window stay as the caller wrote them.
+  if (act.is_step && m_.plan->producers[act.producer].kind == ProducerKind::window) return 0;
   if (!act.is_step && !act.finish && sources.size() == 1 && dtype(sources[0]) == dtype(targets[0])) return 0;
   double passes = 0;
   for (const VPiece& p : sources) passes += is_narrow(p) ? kWiden : 0;

@@ -241,14 +241,14 @@ class FieldReader {
     else
       choice("purpose", out.purpose);
   }
-  // A gemm has a choice of types and layout (validated() says which); of other producers they follow from the kind.
+  // A gemm has a choice of layout, some producers of types (validated() says which); else they follow from the kind.
   void operands(Producer& out) {
     if (format_ == 1) return choice("weight", out.weight, Dtype::f32);
-    const bool any = out.kind == ProducerKind::gemm;
-    any ? choice("x", out.input) : only("x", out.x(), out.kind);
+    const bool any_layout = out.kind == ProducerKind::gemm, any_type = out.may_be_narrow();
+    any_type ? choice("x", out.input) : only("x", out.x(), out.kind);
     if (out.has_w())
-      weight("w", out.weight), any ? choice("layout", out.weights) : only("layout", out.layout(), out.kind);
-    any ? choice("y", out.output) : only("y", out.y(), out.kind);
+      weight("w", out.weight), any_layout ? choice("layout", out.weights) : only("layout", out.layout(), out.kind);
+    any_type ? choice("y", out.output) : only("y", out.y(), out.kind);
   }
   void packing(Packing& out) {
     if (!find("packing")) return;

@@ -186,6 +186,20 @@ TEST(LoadPlan, AGemmComesBackWithItsTypesAndLayout) {
   EXPECT_NE(verify(wrong).problems[0].find("output \"y\" is f32, but a producer makes bf16"), std::string::npos);
 }
 
+TEST(LoadPlan, NarrowCopiesAndWindowsComeBack) {
+  for (const Producer& p :
+       {copy({.rows = 8, .cols = 8, .dtype = Dtype::bf16}), window({.m = 8, .n = 8, .dtype = Dtype::bf16})}) {
+    const Plan plan = build_keep(validated(p, 2), 2);
+    const Plan back = parse_plan(to_json(plan), "p.json");
+    EXPECT_EQ(back.producers[0].x(), Dtype::bf16);
+    EXPECT_EQ(back.producers[0].y(), Dtype::bf16);
+    EXPECT_EQ(to_json(back), to_json(plan));
+  }
+  const Json wide = saved(build_keep(validated(window({.m = 8, .n = 8}), 2), 2));
+  EXPECT_NE(with_field("/producers/0/x", "bf16", wide).find("p.json: producers[0]: a window is written in bf16 but"),
+            std::string::npos);
+}
+
 TEST(LoadPlan, Format1HasNoFieldsOfFormat2) {
   const Json old = in_format_1(ring_plan());
   const std::vector<std::pair<const char*, Json>> newer = {

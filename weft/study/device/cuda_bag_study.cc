@@ -21,9 +21,9 @@ namespace {
 
 constexpr int kBagSets = 4;  // of indices, in turn: L2 keeps nothing of one until it comes again
 constexpr double kBagTolerance = 1e-5;
-constexpr std::int64_t kBagCopyBytes[] = {std::int64_t{1} << 20, std::int64_t{2} << 20,
-                                          std::int64_t{4} << 20};  // small ones begin early, large ones start seldom
-constexpr int kBagLaneRows[] = {16, kBagRows};                     // a crossing waits for the last of its lanes
+constexpr std::int64_t kBagCopyBytes[] = {std::int64_t{2} << 20, std::int64_t{4} << 20,
+                                          std::int64_t{8} << 20};  // small ones begin early, large ones start seldom
+constexpr int kBagLaneRows[] = {8, 16, kBagRows};                  // a crossing waits for the last of its lanes
 
 // All tables, and several sets of bags for them.
 class BagsThere {

@@ -47,17 +47,18 @@ TEST(DeviceSpec, RefusesWhatAGpuHasNotAndSaysWhatToDo) {
   spec = gemm_rs(2);
   spec.producer.kind = ProducerKind::window;
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
-            "gemm-rs has no GPU version yet; use a gemm or a collective alone, or leave out --device");
+            "a window has no GPU version; use a gemm, a gemv, embedding bags or a collective alone");
   spec.name = "embedding-rs";
   spec.producer = embedding_bag({.tables = 2, .rows = 10, .dim = 8, .batch = 64});
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
-            "embedding-rs has no GPU version; bags there are kept, or go by all_to_all, direct and side by side");
+            "embedding bags with reduce_scatter have no GPU version; they are kept there, or go by all_to_all, direct "
+            "and side by side");
   spec = gemv_ar(4, 4);
   spec.space = reduce_scatter(Mesh({{"tp", 4}}), "tp");
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
-            "gemv-ar has no GPU version; a gemv there is kept, or all_reduced by one_shot");
+            "a gemv with reduce_scatter by auto has no GPU version; it is kept there, or all_reduced by one_shot");
   spec = gemv_ar(4, 17);
-  EXPECT_EQ(refusal([&] { device_spec(spec); }), "--m is 17; a gemv on a GPU has at most 16 rows: use a gemm");
+  EXPECT_EQ(refusal([&] { device_spec(spec); }), "m is 17; a gemv on a GPU has at most 16 rows: use a gemm");
   spec = gemv_ar(4, 1);
   spec.producer.k = 100;
   EXPECT_EQ(refusal([&] { device_spec(spec); }), "n is 256 and k is 100; a gemv on a GPU takes multiples of 16 and 32");

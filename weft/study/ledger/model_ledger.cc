@@ -9,6 +9,7 @@
 #include "weft/base/index.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/engine/generate.h"
+#include "weft/study/peers/torch_row.h"
 #include "weft/study/rounds.h"
 #include "weft/study/train/ledger_row.h"
 #include "weft/world/world.h"
@@ -62,6 +63,7 @@ class ModelRounds {
       : task_(task),
         clock_(world),
         engines_(world, task, say),
+        torch_(clock_, task, world.rank(), say),
         forms_(forms_of(task)),
         tokens_(forms_.size(), -1),
         rounds_(clock_, contestants(),
@@ -71,7 +73,7 @@ class ModelRounds {
 
   void run() { rounds_.run(); }
 
-  void fill(ModelLedger* out) const {
+  void fill(ModelLedger* out) {
     for (std::size_t i = 0; i < forms_.size(); ++i) {
       const ModelForm& form = forms_[i];
       LedgerRow row{.name = form.name, .measured_us = rounds_.median_us(form.name)};
@@ -85,6 +87,8 @@ class ModelRounds {
       if (keeps_values(form)) out->same_token = out->same_token && tokens_[i] == tokens_[0];
     }
     set_exposed(&out->table);
+    torch_.add_row(rounds_, tokens_[0], &out->table);
+    out->torch = torch_.note();
     out->table.aa_band = rounds_.aa_band();
   }
 
@@ -122,12 +126,14 @@ class ModelRounds {
                          },
                      .after = [this, &engine](std::uint64_t) { return engine.traffic().block_bytes - sent_before_; }});
     }
+    for (Contestant& one : torch_.contestants()) out.push_back(std::move(one));
     return out;
   }
 
   const ModelTask& task_;
   CommonClock clock_;
   FormEngines engines_;
+  TorchRank torch_;
   const std::vector<ModelForm> forms_;
   std::vector<int> tokens_;  // the first one, by form
   std::int64_t sent_before_ = 0;

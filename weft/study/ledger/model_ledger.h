@@ -31,12 +31,11 @@ struct ModelLedger {
   std::int64_t scored = 0;            // held-out tokens behind it
   bool same_token = true;             // every form that changes no value gave the same first token
   std::string dropped_why, prompt_end, text;
+  std::string torch;                     // what the row of PyTorch is, or why there is none
   std::string calibration;               // a text that `weft spd analyze` can take; empty where there is none
   double ms_per_token = 0;               // of the text
   std::vector<OnAnotherLink> elsewhere;  // predicted: a tenth of the rate and ten times as much; none without a link
 };
-
-using Say = std::function<void(const std::string&)>;  // what is being done; empty: nothing
 
 // On every rank, each in a world that `join` gives. Rank 0 gets the ledger; the others leave after the rounds.
 std::optional<ModelLedger> measure_model_ledger(const ModelTask& task, const std::function<World()>& join,

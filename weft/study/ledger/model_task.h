@@ -2,6 +2,7 @@
 // by the process that starts the ranks, so that it refuses early, and again by every rank.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "weft/study/ledger/table.h"
 
 namespace weft {
+
+using Say = std::function<void(const std::string&)>;  // what is being done; empty: nothing
 
 struct ModelTaskOptions {
   std::string model = "weft-16";  // a name in models/, or a folder

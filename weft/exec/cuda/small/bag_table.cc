@@ -1,5 +1,8 @@
 #include "weft/exec/cuda/small/bag_table.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <map>
 
 #include "weft/base/error.h"
@@ -38,7 +41,7 @@ class BagTableMaker {
       layout.num_counters = expander_.num_counters(r);
       out_.device.layout.push_back(layout);
     }
-    out_.lanes.resize(num(plan_.num_ranks));
+    out_.lanes.resize(num(plan_.num_ranks)), out_.meetings.resize(num(plan_.num_ranks));
     for (int r = 0; r < plan_.num_ranks; ++r) add_rank(r);
     if (link == CudaLink::pcie)
       for (int r = 0; r < plan_.num_ranks; ++r) turn_to_outboxes(r, crossing_bytes);
@@ -50,12 +53,28 @@ class BagTableMaker {
     bad_input("plan \"{}\" is neither kept nor sent straight; bags on a GPU are: use all_to_all by direct", plan_.name);
   }
 
+  // A trigger either opens the output or waits for it to be complete.
+  void add_meeting(const Program& program, const Action& action) {
+    BagMeetings& meetings = out_.meetings[at(program.rank)];
+    if (action.waits.size() > 0 && action.signals.size() > 0) refuse();
+    for (const Signal& signal : program.signals_of(action))
+      meetings.opens.push_back({signal.rank, static_cast<std::uint32_t>(signal.counter), 0});
+    for (const Wait& wait : program.of(action)) {
+      if (wait.lag != 0 || wait.per != 0) refuse();
+      meetings.arrivals.push_back({static_cast<std::uint32_t>(wait.counter), wait.at,
+                                   expander_.counter_total(wait.counter, program.rank), 0});
+    }
+  }
+
   void add_rank(int rank) {
     const Program program = expander_.program(rank);
+    for (int counter = 0; counter < expander_.num_counters(rank); ++counter)
+      out_.meetings[at(rank)].totals.push_back(expander_.counter_total(counter, rank));
     for (std::size_t a = 0; a < program.actions.size(); ++a) {
       const Action& action = program.actions[a];
       if (action.kind != ActionKind::step) {
         if (action.targets.size() > 0) refuse();
+        add_meeting(program, action);
         continue;
       }
       if (action.targets.size() != 1 || action.sources.size() > 0 || action.signals.size() > 1) refuse();
@@ -76,7 +95,12 @@ class BagTableMaker {
     lane.sample = static_cast<std::int32_t>(from.lo[0]), lane.rows = static_cast<std::int32_t>(from.size(0));
     lane.rank = to.rank, lane.offset = there.lo[0] * pitch + there.lo[1] * 4;
     lane.pitch = static_cast<std::int32_t>(pitch);
-    lane.signal_rank = -1, lane.action = index;
+    lane.signal_rank = lane.open = -1, lane.action = index;
+    if (action.waits.size() > 1) refuse();
+    for (const Wait& wait : program.of(action)) {
+      if (wait.at != 1 || wait.lag != 0 || wait.per != 0) refuse();
+      lane.open = wait.counter;
+    }
     for (const Signal& signal : program.signals_of(action)) {
       lane.signal_rank = signal.rank;
       lane.counter = static_cast<std::uint32_t>(signal.counter + (signal.per > 0 ? number / signal.per : 0));
@@ -84,11 +108,18 @@ class BagTableMaker {
     out_.lanes[at(program.rank)].push_back(lane);
   }
 
+  // The first crossings of a rank are smaller, an eighth, a fourth and a half of the others: until the first one is
+  // full nothing travels.
+  static std::int64_t bytes_of(std::int64_t crossing_bytes, int place) {
+    return crossing_bytes >> std::max(0, 3 - place);
+  }
+
   // A mirror of the peer's output per peer; lanes for it become copies of the crossing that is being filled.
   void turn_to_outboxes(int rank, std::int64_t crossing_bytes) {
     DeviceLayout& layout = out_.device.layout[at(rank)];
     std::map<int, std::int64_t> outbox;
     std::size_t open = SIZE_MAX;
+    int begun = 0, sample = -1;
     for (BagLane& lane : out_.lanes[at(rank)]) {
       if (lane.rank == rank) continue;
       if (!outbox.contains(lane.rank)) {
@@ -96,8 +127,11 @@ class BagTableMaker {
         layout.counters += aligned_bytes(out_.rows[at(lane.rank)] * out_.cols[at(lane.rank)] * 4);
       }
       auto& crossings = out_.device.crossings;
-      if (open == SIZE_MAX || crossings[open].to != lane.rank || crossings[open].bytes() >= crossing_bytes)
-        open = crossings.size(), crossings.push_back(begin_crossing(rank, lane));
+      const bool is_full = open != SIZE_MAX && lane.sample != sample &&  // all tables of a sample travel together
+                           crossings[open].bytes() >= bytes_of(crossing_bytes, begun - 1);
+      if (open == SIZE_MAX || crossings[open].to != lane.rank || is_full)
+        open = crossings.size(), crossings.push_back(begin_crossing(rank, lane)), ++begun;
+      sample = lane.sample;
       Crossing& crossing = crossings[open];
       CrossingCopy copy;
       copy.from = outbox[lane.rank] + lane.offset, copy.to = lane.offset;
@@ -133,6 +167,25 @@ BagPlan bag_plan(const Plan& plan, const Expander& expander, CudaLink link, std:
   out.dim = static_cast<int>(plan.producers[0].dim), out.pooling = plan.producers[0].pooling;
   BagTableMaker(plan, expander, &out).make(link, crossing_bytes);
   return out;
+}
+
+std::string describe_bags(const BagPlan& plan, const Expander& expander, const DeviceFailure& f) {
+  if (f.trigger == kWildIndex)
+    return fmt::format("table {} of rank {} has no row {}; give indices below its rows", f.index, f.rank,
+                       static_cast<std::int64_t>(f.waited_ns));
+  const auto counter = static_cast<std::uint32_t>(f.index);
+  const auto raises = [&](std::size_t rank) {
+    const auto is_it = [&](int to, std::uint32_t raised) { return to == f.rank && raised == counter; };
+    const auto& lanes = plan.lanes[rank];
+    const auto& opens = plan.meetings[rank].opens;
+    return std::any_of(lanes.begin(), lanes.end(), [&](auto& l) { return is_it(l.signal_rank, l.counter); }) ||
+           std::any_of(opens.begin(), opens.end(), [&](auto& s) { return is_it(s.rank, s.counter); });
+  };
+  std::size_t from = 0;
+  while (from + 1 < plan.lanes.size() && !raises(from)) ++from;
+  return fmt::format("rank {} waited {:.1f} s for {} from rank {}: saw {} of {} updates", f.rank,
+                     static_cast<double>(f.waited_ns) * 1e-9, expander.counter_name(f.index, f.rank), from,
+                     static_cast<std::int32_t>(f.seen - f.started), f.wait);
 }
 
 }  // namespace weft

@@ -1,6 +1,9 @@
 #include "weft/exec/cuda/small/bag_table.h"
 
+#include <algorithm>
 #include <cstring>
+#include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -109,19 +112,93 @@ TEST(BagTable, WhatGoesToOthersIsMadeFirstAndSignalledOncePerLane) {
   }
 }
 
+// Ranks with a launch each, lane by lane in a random order of ranks: each opens its output, waits for others to open
+// theirs, and ends when all that is owed to it has come.
+class MeetingRanks {
+ public:
+  MeetingRanks(const BagPlan& plan, std::uint64_t seed) : plan_(plan), ranks_(plan.lanes.size()), random_(seed) {
+    for (const BagMeetings& meetings : plan.meetings) counters_.emplace_back(meetings.totals.size());
+  }
+
+  // Whether all ranks end that many runs.
+  bool end(std::uint32_t runs) {
+    for (int stuck = 0; stuck < 1000;) {
+      Rank& rank = ranks_[random_() % ranks_.size()];
+      if (rank.run < runs && move(&rank)) {
+        stuck = 0;
+        continue;
+      }
+      ++stuck;
+    }
+    return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) { return rank.run == runs; });
+  }
+
+ private:
+  struct Rank {
+    std::uint32_t run = 0;
+    std::size_t next = 0;
+    bool open = false;
+  };
+
+  bool is_met(std::size_t r, const DeviceWait& wait) const {
+    return counters_[r][wait.counter] >= ranks_[r].run * wait.total + wait.at;
+  }
+
+  bool move(Rank* rank) {
+    const auto r = num(rank - ranks_.data());
+    const BagMeetings& meetings = plan_.meetings[r];
+    if (!std::exchange(rank->open, true)) {
+      for (const DeviceSignal& open : meetings.opens) ++counters_[at(open.rank)][open.counter];
+    } else if (rank->next < plan_.lanes[r].size()) {
+      const BagLane& lane = plan_.lanes[r][rank->next];
+      const auto open = static_cast<std::uint32_t>(lane.open);
+      if (lane.open >= 0 && !is_met(r, {open, 1, meetings.totals[open], 0})) return false;
+      if (lane.signal_rank >= 0) ++counters_[at(lane.signal_rank)][lane.counter];
+      ++rank->next;
+    } else {
+      for (const DeviceWait& wait : meetings.arrivals)
+        if (!is_met(r, wait)) return false;
+      *rank = {rank->run + 1, 0, false};
+    }
+    return true;
+  }
+
+  const BagPlan& plan_;
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<std::uint32_t>> counters_;
+  std::mt19937_64 random_;
+};
+
+TEST(BagTable, RanksWithALaunchEachMeetAndEnd) {
+  for (const BagCase& c : testing_cuda::bag_cases()) {
+    const Plan plan = testing_cuda::bag_plan_of(c);
+    const BagPlan bags = bag_plan(plan, Expander(plan));
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5})
+      EXPECT_TRUE(MeetingRanks(bags, seed).end(3)) << c.ranks << " ranks, batch " << c.batch;
+    if (c.ranks == 1) continue;
+    for (int r = 0; r < c.ranks; ++r)
+      for (const BagLane& lane : bags.lanes[at(r)]) EXPECT_EQ(lane.open >= 0, lane.rank != r);
+  }
+}
+
 TEST(BagTable, OverPcieLanesStayAtHomeAndAllTablesOfASampleTravelTogether) {
   const BagCase c{4, 128, 2048, 4, 1};
   const Plan plan = testing_cuda::bag_plan_of(c);
   const BagPlan bags = bag_plan(plan, Expander(plan), CudaLink::pcie, 512 * 1024);
   for (int r = 0; r < 4; ++r)
     for (const BagLane& lane : bags.lanes[at(r)]) EXPECT_EQ(lane.rank, r);
-  ASSERT_EQ(bags.device.crossings.size(), 4u * 3 * 2);  // 1 MB for each peer
+  // 1 MB for each of three peers: 512 samples in lanes of 64, four tables each, of 128 KB in all.
+  constexpr std::int64_t kSamples[] = {64, 64, 128, 256, 256, 256, 256, 256};
+  std::vector<std::size_t> sent(4);
   for (const Crossing& crossing : bags.device.crossings) {
+    const std::size_t place = sent[at(crossing.from)]++;
+    ASSERT_LT(place, std::size(kSamples));
     ASSERT_EQ(crossing.copies.size(), 1u);
     EXPECT_EQ(crossing.copies[0].width, 4 * 128 * 4);
-    EXPECT_EQ(crossing.copies[0].height, 256);
-    EXPECT_EQ(crossing.lanes, 16u);
+    EXPECT_EQ(crossing.copies[0].height, kSamples[place]) << "crossing " << place;
+    EXPECT_EQ(crossing.lanes, kSamples[place] / 64 * 4);
   }
+  for (const std::size_t count : sent) EXPECT_EQ(count, std::size(kSamples));
 }
 
 TEST(BagTable, RefusesOtherPlansAndSaysWhatToDo) {

@@ -3,6 +3,7 @@
 // each thread 16 bytes of every row: so many loads are under way even where a bag is one row. Rows are added in the
 // order of their indices, in f32, as on CPUs.
 #include "weft/exec/cuda/small/bags.h"
+#include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
 
 namespace weft {
@@ -13,6 +14,8 @@ constexpr int kWarps = kBagThreads / 32, kAhead = 8, kPullBlocks = 528;
 // Samples of one warp: `starts` of thread i is where the indices of the i-th begin.
 struct WarpBags {
   const float* table;
+  std::int64_t rows;  // of the table
+  int rank, number;   // whose it is, and which of its tables
   const std::int64_t* indices;
   std::int64_t starts;
   int count;  // of samples
@@ -24,6 +27,11 @@ __device__ __forceinline__ void store_bag(const BagArguments& a, float4* to, flo
     sum.x /= n, sum.y /= n, sum.z /= n, sum.w /= n;
   }
   *to = sum;
+}
+
+// An index beyond its table is told of, and row 0 is read instead.
+__device__ __noinline__ void refuse_index(const BagArguments& a, int rank, int table, std::int64_t index) {
+  leave_failure(a.gave_up, a.failure, {0, rank, kWildIndex, table, 0, 0, 0, static_cast<std::uint64_t>(index)});
 }
 
 // Columns from `col` on, four per thread.
@@ -46,13 +54,15 @@ __device__ __forceinline__ void pool_bags(const BagArguments& a, const WarpBags&
     bag_end = __shfl_sync(~0u, bags.starts, bag + 1);
   };
   for (std::int64_t base = begin; base < end; base += 32) {
-    const int index = base + thread < end ? static_cast<int>(__ldcs(bags.indices + base + thread)) : 0;
+    std::int64_t index = base + thread < end ? __ldcs(bags.indices + base + thread) : 0;
+    if (index < 0 || index >= bags.rows) refuse_index(a, bags.rank, bags.number, index), index = 0;
+    const int row_of_thread = static_cast<int>(index);  // of fewer than 2^31, which bag_plan sees to
     const int rows = static_cast<int>(::min(end - base, std::int64_t{32}));
     for (int j = 0; j < rows; j += kAhead) {
       float4 values[kAhead];
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
-        const std::int64_t row = __shfl_sync(~0u, index, j + u);  // of fewer than 2^31, which bag_plan sees to
+        const std::int64_t row = __shfl_sync(~0u, row_of_thread, j + u);
         if (j + u < rows && mine) values[u] = __ldcs(reinterpret_cast<const float4*>(table + row * a.dim));
       }
 #pragma unroll
@@ -67,14 +77,67 @@ __device__ __forceinline__ void pool_bags(const BagArguments& a, const WarpBags&
   while (bag < bags.count) next_bag();
 }
 
-__global__ void __launch_bounds__(kBagThreads, 3) pool(const __grid_constant__ BagArguments a) {
-  const int per = gridDim.x / a.num_ranks;
-  const BagRank& rank = a.ranks[blockIdx.x / per];
+// By one thread; a barrier of the CTA lets the others follow. By value: what is handed over by address lies in memory.
+__device__ __noinline__ void await(const BagArguments& a, DeviceWait wait, std::uint32_t run) {
+  const std::uint32_t* counter = a.ranks[a.first_rank].counters + wait.counter;
+  const std::uint32_t started = run * wait.total;
+  const unsigned long long begin = global_ns();
+  for (;;) {
+    const std::uint32_t seen = load_acquire(counter);
+    if (static_cast<std::int32_t>(seen - (started + wait.at)) >= 0) return;
+    const unsigned long long waited = global_ns() - begin;
+    if (waited > a.meeting.deadline_ns)
+      return leave_failure(a.gave_up, a.failure,
+                           {0, a.first_rank, 0, static_cast<std::int32_t>(wait.counter),
+                            static_cast<std::int32_t>(wait.at), seen, started, waited});
+    if (waited > 100000 && load_acquire(a.gave_up) != 0) return;
+  }
+}
+
+// A lane writes where its rank has opened for this run. Who is seen to be open stays so.
+__device__ __forceinline__ void await_open(const BagArguments& a, const BagLane& lane, std::uint32_t run, int* last) {
+  if (lane.open < 0 || lane.open == *last) return;
+  *last = lane.open;
+  const auto counter = static_cast<std::uint32_t>(lane.open);
+  if (threadIdx.x == 0) await(a, {counter, 1, a.meeting.totals[counter], 0}, run);
+  __syncthreads();
+}
+
+// The first CTA waits for what others owe this rank; the last to end counts the run, and nobody reads it after that.
+__device__ __forceinline__ void end_alone(const BagArguments& a, std::uint32_t run) {
+  __syncthreads();
+  if (blockIdx.x == 0)
+    for (int i = threadIdx.x; i < a.meeting.num_arrivals; i += kBagThreads) await(a, a.meeting.arrivals[i], run);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence();
+  if (atomicAdd(a.meeting.run + 1, 1u) + 1 != gridDim.x) return;
+  a.meeting.run[1] = 0;
+  atomicAdd(a.meeting.run, 1u);
+}
+
+// Of a rank that is launched alone, fewer CTAs have more registers, so that none is kept in memory: the driver allots
+// that memory behind all that runs, and ranks of one process that share a GPU would wait for one another there.
+template <Ranks kRanks>
+__global__ void __launch_bounds__(kBagThreads, kRanks == Ranks::all ? 3 : 2)
+    pool(const __grid_constant__ BagArguments a) {
+  const int per = a.ctas_per_rank;
+  const int number = a.first_rank + blockIdx.x / per;
+  const BagRank& rank = a.ranks[number];
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32;
+  const std::uint32_t run = kRanks == Ranks::one ? *a.meeting.run : 0;
+  if (kRanks == Ranks::one && blockIdx.x == 0 && threadIdx.x < a.meeting.num_opens) {
+    const DeviceSignal& open = a.meeting.opens[threadIdx.x];
+    add_release(a.ranks[open.rank].counters + open.counter, 1);
+  }
+  int last_open = -1;
   for (int i = blockIdx.x % per; i < rank.num_lanes; i += per) {
     const BagLane lane = rank.lanes[i];
+    if constexpr (kRanks == Ranks::one) await_open(a, lane, run, &last_open);
     WarpBags bags;
     bags.table = rank.tables[lane.table], bags.indices = rank.indices[lane.table];
+    bags.rows = rank.rows != nullptr ? rank.rows[lane.table] : INT64_MAX;
+    bags.rank = number, bags.number = lane.table;
     const int each = (lane.rows + kWarps - 1) / kWarps;  // samples of a warp
     bags.count = ::max(0, ::min(lane.rows - warp * each, each));
     const std::int64_t* starts = rank.offsets[lane.table] + lane.sample + warp * each;
@@ -85,6 +148,7 @@ __global__ void __launch_bounds__(kBagThreads, 3) pool(const __grid_constant__ B
     __syncthreads();  // what all of them stored comes before the release
     if (threadIdx.x == 0) add_release(a.ranks[lane.signal_rank].counters + lane.counter, 1);
   }
+  if constexpr (kRanks == Ranks::one) end_alone(a, run);
 }
 
 __global__ void __launch_bounds__(256) pull(const __grid_constant__ PullArguments p) {
@@ -122,7 +186,10 @@ __global__ void fill_f32(float* to, std::int64_t count, std::uint32_t seed) {
 
 }  // namespace
 
-const void* bag_kernel() { return reinterpret_cast<const void*>(pool); }
+const void* bag_kernel(Ranks ranks) {
+  return ranks == Ranks::all ? reinterpret_cast<const void*>(pool<Ranks::all>)
+                             : reinterpret_cast<const void*>(pool<Ranks::one>);
+}
 
 void pull_bags(const PullArguments& arguments, void* queue) {
   pull<<<kPullBlocks, 256, 0, static_cast<cudaStream_t>(queue)>>>(arguments);

@@ -16,16 +16,32 @@ struct BagRank {
   const float* const* tables;          // one per table of the rank
   const std::int64_t* const* indices;  // and its indices,
   const std::int64_t* const* offsets;  // and where each sample's begin: one more than there are samples
+  const std::int64_t* rows;            // of each table; null: indices are known to be right
   std::int32_t num_lanes;
+};
+
+// Of a launch of one rank (BagMeetings).
+struct BagMeeting {
+  const DeviceSignal* opens;
+  const DeviceWait* arrivals;
+  const std::uint32_t* totals;  // of the rank's counters
+  std::int32_t num_opens, num_arrivals;
+  std::uint32_t* run;  // the number of this run, and how many CTAs have ended in it: the last one counts on
+  unsigned long long deadline_ns;
 };
 
 struct BagArguments {
   BagRank ranks[kMaxCudaRanks];
-  std::int32_t num_ranks, dim;
+  BagMeeting meeting;      // of Ranks::one
+  DeviceFailure* failure;  // on the host
+  std::uint32_t* gave_up;  // on the device: something has failed
+  std::int32_t first_rank, ctas_per_rank, dim;
   Pooling pooling;
 };
 
-const void* bag_kernel();  // takes BagArguments by value, in CTAs of kBagThreads, as many for each rank
+// Of all ranks, or of first_rank alone, which meets the others.
+enum class Ranks { all, one };
+const void* bag_kernel(Ranks ranks);  // takes BagArguments by value, in CTAs of kBagThreads, as many for each rank
 
 // What bags are measured against: outputs that were kept (samples, cols of the rank), pulled by those who need them
 // into rows that have the columns of all ranks side by side.

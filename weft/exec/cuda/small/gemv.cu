@@ -10,6 +10,7 @@
 // x stands in shared memory. With programmatic dependent launch the first block of w is loaded while the kernel before
 // still runs; x, the number of the run and inboxes are touched after griddepcontrol.wait only.
 #include "weft/exec/cuda/small/gemv.h"
+#include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
 
 namespace weft {
@@ -59,12 +60,7 @@ struct Awaited {
 };
 
 __device__ __noinline__ void give_up_word(const GemvArguments& a, const Awaited& what, unsigned long long waited) {
-  if (atomicExch(a.gave_up, 1u) != 0) return;
-  DeviceFailure* f = a.failure;
-  f->rank = what.rank, f->index = what.tile, f->wait = what.source, f->started = what.run - 1;
-  f->waited_ns = waited;
-  __threadfence_system();
-  *reinterpret_cast<volatile std::uint32_t*>(&f->failed) = 1;
+  leave_failure(a.gave_up, a.failure, {0, what.rank, 0, what.tile, what.source, 0, what.run - 1, waited});
 }
 
 // A word that has not come at the first look.
@@ -274,7 +270,7 @@ __global__ void __launch_bounds__(kGemvThreads, 1) gemv(const __grid_constant__ 
   __shared__ GroupMemory groups[kGemvGroups];
   GemvSeat me{};
   me.group = threadIdx.x / 256, me.thread = threadIdx.x % 256, me.warp = me.thread / 32, me.lane = threadIdx.x % 32;
-  me.rank = blockIdx.x / a.ctas_per_rank;
+  me.rank = a.first_rank + blockIdx.x / a.ctas_per_rank;
   me.first = blockIdx.x % a.ctas_per_rank * kGemvGroups + me.group, me.step = a.ctas_per_rank * kGemvGroups;
   const int turns = me.first < a.tiles ? (a.tiles - me.first + me.step - 1) / me.step : 0;
   GroupMemory& s = groups[me.group];

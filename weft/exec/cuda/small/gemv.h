@@ -26,6 +26,7 @@ struct GemvArguments {
   std::uint32_t* run;      // the number of this run, and how many CTAs have ended in it: the last one counts on
   unsigned long long deadline_ns;
   std::int64_t inbox_words;  // of one half
+  std::int32_t first_rank;   // that this launch runs
   std::int32_t ctas_per_rank, rows, cols, depth, tiles;
   std::int32_t num_targets, num_sources;
 };

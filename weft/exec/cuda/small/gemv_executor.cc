@@ -24,15 +24,25 @@ struct CudaGemv::Impl {
   DeviceMemory gave_up{4}, run{8};
   PinnedMemory failure{sizeof(DeviceFailure)};
   GemvArguments arguments{};
-  bool broken = false;
+  int first, count;  // ranks that run here
+  cudaStream_t queue = nullptr;  // of the latest run
+  bool connected = false, broken = false;
 
   Impl(const Plan& plan_in, GemvPlan tables, const CudaGemvOptions& options_in)
-      : plan(plan_in), gemv(std::move(tables)), options(options_in), kernel(gemv_kernel_of(gemv)) {}
+      : plan(plan_in),
+        gemv(std::move(tables)),
+        options(options_in),
+        kernel(gemv_kernel_of(gemv)),
+        first(options.rank.value_or(0)),
+        count(options.rank ? 1 : plan.num_ranks) {}
   ~Impl() { cudaDeviceSynchronize(); }  // kernels read this memory
 
   DeviceFailure& failed() const { return *reinterpret_cast<DeviceFailure*>(failure.data()); }
+  const Rank& own(int rank) const { return memory[at(rank - first)]; }
+  std::int64_t inbox_bytes() const { return gemv.inbox_elements * 8 + 8; }  // two halves of a word per two elements
   void share_device();
   void fill_rank(int rank);
+  void throw_failure();
 };
 
 // One CTA per multiprocessor: all of them are resident at once, so a wait for a peer ends.
@@ -40,24 +50,30 @@ void CudaGemv::Impl::share_device() {
   const DeviceFacts facts = *device_facts();
   if (facts.major != 9)
     bad_input("{} is not a Hopper GPU (compute capability 9.0); run the plan on the CPU", facts.name);
-  arguments.ctas_per_rank = facts.multiprocessors / plan.num_ranks;
-  if (cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes) !=
-      cudaSuccess) {
-    (void)cudaGetLastError();
+  arguments.ctas_per_rank = facts.multiprocessors / (count * options.launches);
+  if (arguments.ctas_per_rank < 1)
+    bad_input("{} ranks do not fit on {}; use at most {}", count * options.launches, facts.name, facts.multiprocessors);
+  // All that there is, since other ops have the same kernel: what one of them set would be the limit of all.
+  int most = 0;
+  check_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, current_device()),
+             "ask for the shared memory of a CTA");
+  cudaFuncAttributes found{};
+  check_cuda(cudaFuncGetAttributes(&found, kernel.kernel), "ask what the kernel needs");
+  most -= static_cast<int>(found.sharedSizeBytes);
+  if (kernel.shared_bytes > most)
     bad_input("{} rows of {} values do not fit into the shared memory of {}; use fewer, or a gemm", gemv.rows,
               gemv.depth, facts.name);
-  }
+  check_cuda(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+             "give the kernel its shared memory");
 }
 
 void CudaGemv::Impl::fill_rank(int r) {
-  const std::int64_t words = gemv.inbox_elements / 2;
   Rank made;
   made.y = DeviceMemory(std::int64_t{gemv.rows} * gemv.cols * 2);
-  made.inbox = DeviceMemory(2 * words * 8 + 8);
+  made.inbox = DeviceMemory(inbox_bytes());
   made.targets = on_device(gemv.tables[at(r)].targets);
   made.sources = on_device(gemv.tables[at(r)].sources);
   GemvRank& to = arguments.ranks[r];
-  to.y = made.y.data(), to.inbox = made.inbox.data();
   to.targets = reinterpret_cast<const GemvTarget*>(made.targets.data());
   to.sources = reinterpret_cast<const std::int32_t*>(made.sources.data());
   memory.push_back(std::move(made));
@@ -71,7 +87,9 @@ CudaGemv::CudaGemv(const Plan& plan, GemvPlan tables, const CudaGemvOptions& opt
   impl_ = std::make_unique<Impl>(plan, std::move(tables), options);
   Impl& i = *impl_;
   i.share_device();
-  for (int r = 0; r < plan.num_ranks; ++r) i.fill_rank(r);
+  std::vector<std::byte*> segments;
+  for (int r = i.first; r < i.first + i.count; ++r) i.fill_rank(r), segments.push_back(segment(r));
+  if (!options.rank) connect(segments);
   i.failed() = {};
   GemvArguments& a = i.arguments;
   a.failure = &i.failed();
@@ -81,37 +99,64 @@ CudaGemv::CudaGemv(const Plan& plan, GemvPlan tables, const CudaGemvOptions& opt
   a.inbox_words = i.gemv.inbox_elements / 2;
   a.rows = i.gemv.rows, a.cols = i.gemv.cols, a.depth = i.gemv.depth, a.tiles = i.gemv.tiles;
   a.num_targets = i.gemv.num_targets, a.num_sources = i.gemv.num_sources;
+  a.first_rank = i.first;
+  check_cuda(cudaStreamSynchronize(nullptr), "clear memory on the device");  // before others write there
 }
 
 CudaGemv::~CudaGemv() = default;
 
-void CudaGemv::start(std::span<const CudaOperands> operands) {
+void CudaGemv::connect(std::span<std::byte* const> segments) {
+  if (segments.size() != num(impl_->plan.num_ranks))
+    bad_input("segments of {} ranks are given, but the plan has {}", segments.size(), impl_->plan.num_ranks);
+  for (std::size_t r = 0; r < segments.size(); ++r) impl_->arguments.ranks[r].inbox = segments[r];
+  impl_->connected = true;
+}
+
+std::byte* CudaGemv::segment(int rank) const { return impl_->own(rank).inbox.data(); }
+std::int64_t CudaGemv::segment_bytes() const { return impl_->inbox_bytes(); }
+
+void CudaGemv::start(std::span<const CudaOperands> operands, void* queue) {
   Impl& i = *impl_;
   if (i.broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", i.plan.name);
-  if (operands.size() != num(i.plan.num_ranks))
-    bad_input("operands of {} ranks are given, but the plan has {}", operands.size(), i.plan.num_ranks);
-  for (std::size_t r = 0; r < operands.size(); ++r)
-    i.arguments.ranks[r].x = operands[r].x, i.arguments.ranks[r].w = operands[r].w;
+  if (!i.connected) fail(Code::internal, "plan \"{}\" is run before its ranks are connected", i.plan.name);
+  i.throw_failure();
+  if (operands.size() != num(i.count))
+    bad_input("operands of {} ranks are given, but {} run here", operands.size(), i.count);
+  for (std::size_t r = 0; r < operands.size(); ++r) {
+    GemvRank& to = i.arguments.ranks[num(i.first) + r];
+    to.x = operands[r].x, to.w = operands[r].w;
+    to.y = operands[r].y != nullptr ? operands[r].y : i.memory[r].y.data();
+  }
   cudaLaunchConfig_t config{};
-  config.gridDim = num(i.arguments.ctas_per_rank * i.plan.num_ranks), config.blockDim = kGemvThreads;
+  config.gridDim = num(i.arguments.ctas_per_rank * i.count), config.blockDim = kGemvThreads;
   config.dynamicSmemBytes = num(i.kernel.shared_bytes);
   cudaLaunchAttribute dependent{};
   dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   dependent.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &dependent, config.numAttrs = i.options.launch == Launch::dependent ? 1 : 0;
-  config.stream = static_cast<cudaStream_t>(device_queue());
+  config.stream = i.queue = static_cast<cudaStream_t>(queue != nullptr ? queue : device_queue());
   void* given[] = {&i.arguments};
   check_cuda(cudaLaunchKernelExC(&config, i.kernel.kernel, given), "launch the kernel");
 }
 
 void CudaGemv::finish() {
-  check_cuda(cudaDeviceSynchronize(), "run the kernel");
-  if (impl_->failed().failed == 0) return;
-  impl_->broken = true;
-  throw Error(Code::deadline, describe_gemv(impl_->gemv, impl_->failed()), impl_->failed().rank);
+  check_cuda(impl_->options.rank ? cudaStreamSynchronize(impl_->queue) : cudaDeviceSynchronize(), "run the kernel");
+  impl_->throw_failure();
 }
 
-std::byte* CudaGemv::output(int rank) const { return impl_->memory[at(rank)].y.data(); }
+void CudaGemv::abandon() {
+  impl_->broken = true;
+  set_word(impl_->arguments.gave_up, 1);
+}
+
+// Seen in memory of the host, where the device leaves it.
+void CudaGemv::Impl::throw_failure() {
+  if (*static_cast<volatile std::uint32_t*>(&failed().failed) == 0) return;
+  broken = true;
+  throw Error(Code::deadline, describe_gemv(gemv, failed()), failed().rank);
+}
+
+std::byte* CudaGemv::output(int rank) const { return impl_->own(rank).y.data(); }
 const GemvPlan& CudaGemv::tables() const { return impl_->gemv; }
 
 }  // namespace weft

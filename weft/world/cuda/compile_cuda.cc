@@ -1,0 +1,190 @@
+// Compiling an op for GPUs. Ranks tell each other who they are and where they compute; then where their memory is,
+// which all of them map. One that cannot go on says why instead, so that all of the group refuse together and may go
+// on.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/index.h"
+#include "weft/base/json.h"
+#include "weft/collective/build.h"
+#include "weft/plan/text/save.h"
+#include "weft/plan/verify/verify.h"
+#include "weft/world/cuda/cuda_form.h"
+#include "weft/world/cuda/cuda_state.h"
+#include "weft/world/world_state.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kTold = "what a rank says of its GPU";
+
+std::int64_t output_bytes(const Plan& plan, int rank) {
+  const int y = plan.buffer("y");
+  std::int64_t bytes = size_of(plan.buffers[at(y)].dtype);
+  for (const std::int64_t size : Expander(plan).shape(y, rank)) bytes *= size;
+  return bytes;
+}
+
+template <typename Make>
+Json or_refusal(Make&& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.code() != Code::bad_input && error.code() != Code::no_memory) throw;
+    return Json{{"refused", error.what()}};
+  }
+}
+
+// Collective over the world. What every rank says; bad_input where one of the group refuses.
+std::vector<Json> tell(Transport& transport, const Group& group, const Json& mine) {
+  std::vector<Json> out;
+  for (const std::string& text : transport.all_gather(mine.dump())) out.push_back(parse_json(text, kTold));
+  for (const int rank : group.ranks)
+    if (const Json* refused = find_field(out[at(rank)], "refused", kTold); refused != nullptr)
+      bad_input("rank {} cannot compile for a GPU: {}", rank, refused->get<std::string>());
+  return out;
+}
+
+Json json_of(const GpuSite& site) {
+  return {{"process", site.process},
+          {"gpu", site.gpu},
+          {"name", site.name},
+          {"multiprocessors", site.multiprocessors},
+          {"mps", site.mps}};
+}
+
+GpuSite site_of(const Json& json) {
+  return {get_string(json, "process", kTold), get_string(json, "gpu", kTold), get_string(json, "name", kTold),
+          get_small(json, "multiprocessors", kTold, 1, INT16_MAX), get_bool(json, "mps", kTold)};
+}
+
+void check_plans(const std::vector<Json>& told, const Group& group) {
+  const int self = group.ranks[at(group.position)];
+  const auto digest = [&](int rank) { return get_string(told[at(rank)], "plan", kTold); };
+  for (const int rank : group.ranks)
+    if (digest(rank) != digest(self))
+      bad_input("ranks {} and {} compile different plans; give every rank of a group the same arguments", self, rank);
+}
+
+// Ranks divide a plan's tiles alike, so their GPUs are of one kind; and all their kernels must run at once.
+void check_sites(const std::vector<GpuSite>& sites, const Group& group, const Transport& transport) {
+  const int first = group.ranks[0];
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const int rank = group.ranks[i];
+    if (transport.host_index(rank) != transport.host_index(first))
+      bad_input("ranks {} and {} are on different hosts; ops on GPUs join those of one host", first, rank);
+    if (sites[i].name != sites[0].name || sites[i].multiprocessors != sites[0].multiprocessors)
+      bad_input("rank {} has {} and rank {} {}; give all ranks GPUs of one kind", first, sites[0].name, rank,
+                sites[i].name);
+    for (std::size_t j = 0; j < i; ++j)
+      if (sites[i].gpu == sites[j].gpu && sites[i].process != sites[j].process && !sites[i].mps)
+        bad_input(
+            "ranks {} and {} are processes that share one GPU, which would run their kernels in turns; give each a GPU "
+            "of its own, or start MPS (nvidia-cuda-mps-control -d)",
+            group.ranks[j], rank);
+  }
+}
+
+void make_executor(CudaOp::State* op, const CudaOpOptions& options, int launches) {
+  const Producer& p = op->plan.producers[0];
+  if (p.kind == ProducerKind::embedding_bag) {
+    op->executor = std::make_unique<CudaBags>(
+        op->plan, CudaBagOptions{.deadline = options.deadline, .rank = op->rank, .launches = launches});
+  } else if (is_cuda_gemv(op->plan)) {
+    op->executor = std::make_unique<CudaGemv>(
+        op->plan, CudaGemvOptions{.rank = op->rank, .launches = launches, .deadline = options.deadline});
+  } else {
+    op->executor = std::make_unique<CudaExecutor>(
+        op->plan, CudaOptions{.deadline = options.deadline, .rank = op->rank, .launches = launches});
+  }
+}
+
+void connect(CudaOp::State* op, const std::vector<GpuSite>& sites, const std::vector<Json>& told) {
+  std::visit(
+      [&](const auto& executor) {
+        std::vector<std::byte*> segments;
+        for (std::size_t i = 0; i < sites.size(); ++i) {
+          const bool own = at(op->rank) == i;
+          op->peers.push_back(
+              own ? PeerMemory() : PeerMemory(sites[i], get_string(told[at(op->world_ranks[i])], "memory", kTold)));
+          segments.push_back(own ? executor->segment(op->rank) : op->peers.back().data());
+        }
+        executor->connect(segments);
+      },
+      op->executor);
+}
+
+// When a world ends, its last ops may still be in use elsewhere: it waits for the others to come as far.
+std::shared_ptr<RetiredCudaOps> retired_ops(Transport& transport) {
+  return {new RetiredCudaOps, [&transport](RetiredCudaOps* ops) {
+            try {
+              if (!ops->empty() && std::uncaught_exceptions() == 0) transport.barrier();
+            } catch (const Error&) {  // somebody has left or failed, and uses nothing any more
+            }
+            delete ops;
+          }};
+}
+
+}  // namespace
+
+CudaOp World::compile_cuda(const Producer& producer, const Space& space, const CudaOpOptions& options) {
+  const auto few = few_rows_form(producer, space);
+  const CudaForm form = few ? *few : cuda_form(producer, with_cuda_route(space, producer));
+  const Plan plan = build(form.producer, form.space);
+  if (space.kind == SpaceKind::keep) return compile_cuda(plan, Group{{rank()}, 0}, options);
+  return compile_cuda(plan, space.mesh.group(space.axis, rank()), options);
+}
+
+CudaOp World::compile_cuda(const Space& gather, const Producer& producer, const CudaOpOptions& options) {
+  const CudaForm form = cuda_form(producer, with_cuda_route(gather, producer));
+  return compile_cuda(build(form.space, form.producer), gather.mesh.group(gather.axis, rank()), options);
+}
+
+CudaOp World::compile_cuda(const Plan& plan, const Group& group, const CudaOpOptions& options) {
+  if (group.size() != plan.num_ranks)
+    bad_input("plan \"{}\" is for {} ranks, but the group has {}", plan.name, plan.num_ranks, group.size());
+  WorldState& world = *state_;
+  const UseDevice scope(options.device >= 0 ? options.device : current_device());
+  if (world.retired == nullptr) world.retired = retired_ops(*world.transport);
+  const std::vector<Json> told = tell(*world.transport, group, or_refusal([&] {
+    const std::string text = to_json(plan);
+    prove(plan, text);
+    Json mine = json_of(this_gpu());
+    mine["plan"] = std::to_string(std::hash<std::string>{}(text));
+    mine["retired"] = world.retired->ids();
+    return mine;
+  }));
+  check_plans(told, group);
+  std::vector<GpuSite> sites;
+  for (const int rank : group.ranks) sites.push_back(site_of(told[at(rank)]));
+  check_sites(sites, group, *world.transport);
+  std::vector<std::string> retired;
+  for (const Json& one : told) retired.push_back(get_string(one, "retired", kTold));
+  auto freed = world.retired->release(retired);
+
+  auto op = std::make_shared<CudaOp::State>();
+  op->id = world.cuda_ops++;
+  op->plan = plan;
+  op->rank = group.position, op->world_ranks = group.ranks;
+  op->device = current_device(), op->y_bytes = output_bytes(plan, group.position);
+  const GpuSite& site = sites[at(group.position)];
+  const auto launches = std::count_if(sites.begin(), sites.end(), [&](auto& other) { return other.gpu == site.gpu; });
+  const auto is_beside = [&](auto& other) { return other.gpu == site.gpu && other.process == site.process; };
+  op->in_step = std::count_if(sites.begin(), sites.end(), is_beside) > 1;
+  const std::vector<Json> places = tell(*world.transport, group, or_refusal([&] {
+    op->queue = std::make_unique<DeviceQueue>(QueueKind::apart);
+    make_executor(op.get(), options, static_cast<int>(launches));
+    const auto offer = [&](const auto& executor) { return offer_memory(executor->segment(op->rank)); };
+    return Json{{"memory", std::visit(offer, op->executor)}};
+  }));
+  freed.clear();  // all ranks have let go of each other's
+  connect(op.get(), sites, places);
+  op->world = state_;
+  return CudaOp(std::move(op));
+}
+
+}  // namespace weft

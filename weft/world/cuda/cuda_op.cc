@@ -1,0 +1,132 @@
+#include "weft/world/cuda/cuda_op.h"
+
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/world/cuda/cuda_state.h"
+#include "weft/world/world_state.h"
+
+namespace weft {
+
+CudaOp::CudaOp(std::shared_ptr<State> state) : state_(std::move(state)) {}
+CudaOp::CudaOp(CudaOp&&) noexcept = default;
+
+CudaOp& CudaOp::operator=(CudaOp&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+CudaOp::~CudaOp() {
+  if (state_ == nullptr) return;
+  try {
+    const UseDevice scope(state_->device);
+    if (std::uncaught_exceptions() > 0)  // others may never come: this rank's kernels end without them
+      std::visit([](const auto& executor) { executor->abandon(); }, state_->executor);
+    state_->await();
+  } catch (...) {  // a run that failed was told of before, or nobody has asked
+  }
+  const std::shared_ptr<WorldState> world = std::move(state_->world);
+  world->retired->add(std::move(state_));
+}
+
+void CudaOp::run(const CudaOperands& operands, void* queue) {
+  const UseDevice scope(state_->device);
+  const Producer& p = state_->plan.producers[0];
+  const auto need = [&](bool given, const char* what) {
+    if (!given) bad_input("plan \"{}\" reads {}, but the run gives none", state_->plan.name, what);
+  };
+  need(operands.x != nullptr, "x");
+  need(operands.w != nullptr || !p.has_w(), "w");
+  if (auto* gemm = std::get_if<std::unique_ptr<CudaExecutor>>(&state_->executor))
+    return (*gemm)->start({&operands, 1}, state_->queue_of(queue));
+  if (auto* gemv = std::get_if<std::unique_ptr<CudaGemv>>(&state_->executor))
+    return (*gemv)->start({&operands, 1}, state_->queue_of(queue));
+  bad_input("plan \"{}\" pools embedding bags; run it with tables, indices and offsets", state_->plan.name);
+}
+
+void CudaOp::run(const BagOperands& bags, void* queue) {
+  const UseDevice scope(state_->device);
+  auto* executor = std::get_if<std::unique_ptr<CudaBags>>(&state_->executor);
+  if (executor == nullptr) bad_input("plan \"{}\" has no embedding bags; run it with x and w", state_->plan.name);
+  (*executor)->start({&bags, 1}, state_->queue_of(queue));
+}
+
+// Pointers to tables, to indices, to offsets; then rows.
+void CudaOp::run(const HostBagOperands& bags, void* queue) {
+  const UseDevice scope(state_->device);
+  const std::size_t tables = bags.tables.size();
+  if (tables == 0 || bags.indices.size() != tables || bags.offsets.size() != tables || bags.rows.size() != tables)
+    bad_input("plan \"{}\" is given {} tables, {} indices, {} offsets and {} rows; give one of each per table",
+              state_->plan.name, tables, bags.indices.size(), bags.offsets.size(), bags.rows.size());
+  std::vector<std::int64_t> words;
+  const auto add = [&](const auto& pointers) {
+    for (const void* pointer : pointers) words.push_back(reinterpret_cast<std::int64_t>(pointer));
+  };
+  add(bags.tables), add(bags.indices), add(bags.offsets);
+  words.insert(words.end(), bags.rows.begin(), bags.rows.end());
+  const auto bytes = static_cast<std::int64_t>(words.size() * sizeof(std::int64_t));
+  if (state_->bag_arrays.bytes() < bytes) state_->bag_arrays = DeviceMemory(bytes);
+  std::byte* there = state_->bag_arrays.data();
+  copy_later(there, words.data(), bytes, state_->queue_of(queue));
+  const auto part = [&](std::size_t i) { return there + i * tables * sizeof(std::int64_t); };
+  using Lists = const std::int64_t* const*;
+  run(BagOperands{reinterpret_cast<const float* const*>(part(0)), reinterpret_cast<Lists>(part(1)),
+                  reinterpret_cast<Lists>(part(2)), reinterpret_cast<const std::int64_t*>(part(3))},
+      queue);
+}
+
+void CudaOp::limit(const Counts& counts, void* queue) {
+  const std::vector<std::int64_t> peers(counts.peers.begin(), counts.peers.end());
+  if (peers == state_->peer_rows && counts.rows == state_->rows) return;  // they are there
+  state_->peer_rows = peers, state_->rows = counts.rows;
+  const UseDevice scope(state_->device);
+  auto* executor = std::get_if<std::unique_ptr<CudaExecutor>>(&state_->executor);
+  if (executor == nullptr) bad_input("plan \"{}\" takes no counts; make it a gemm, or a copy", state_->plan.name);
+  (*executor)->limit({&counts, 1}, state_->queue_of(queue));
+}
+
+const void* CudaOp::output() const {
+  return std::visit([&](const auto& executor) -> const void* { return executor->output(state_->rank); },
+                    state_->executor);
+}
+
+void CudaOp::copy_output(void* to, void* queue) {
+  const UseDevice scope(state_->device);
+  copy_later(to, output(), state_->y_bytes, state_->queue_of(queue));
+}
+
+bool CudaOp::own_output() const {
+  if (const auto* gemm = std::get_if<std::unique_ptr<CudaExecutor>>(&state_->executor)) return (*gemm)->own_output();
+  return std::holds_alternative<std::unique_ptr<CudaGemv>>(state_->executor);
+}
+
+void CudaOp::finish() {
+  const UseDevice scope(state_->device);
+  state_->await();
+  std::visit([](const auto& executor) { executor->finish(); }, state_->executor);
+}
+
+// Kernels that wait for a rank which has died would wait for their deadline.
+void CudaOp::State::await() {
+  if (last_queue == nullptr) return;
+  constexpr int kSpins = 10000;
+  for (int looks = 0; !has_ended(last_queue); ++looks) {
+    try {
+      world->transport->check();
+    } catch (const Error&) {
+      std::visit([](const auto& one) { one->abandon(); }, executor);
+      throw;
+    }
+    if (looks > kSpins) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+const Plan& CudaOp::plan() const { return state_->plan; }
+
+std::size_t CudaOp::bytes() const {
+  return std::visit([](const auto& executor) { return num(executor->segment_bytes()); }, state_->executor);
+}
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+// An op on GPUs: a plan compiled for ranks that each have a GPU, or share one, ready to run again and again. A run is a
+// kernel of each rank, which stores straight into the memory of the others' GPUs and waits for what they store: no
+// library and no host stands between them. Ranks are threads or processes of one host (ranks/peer_memory.h); those of
+// several processes that share a GPU need NVIDIA's MPS, without which their kernels would take turns and wait for ever.
+//
+// No CUDA header is needed here. In a build without CUDA compiling refuses, and says so.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "weft/exec/bindings.h"
+#include "weft/exec/cuda/ranks/operands.h"
+
+namespace weft {
+
+struct Plan;
+
+struct CudaOpOptions {
+  std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the GPU
+  int device = -1;                                               // this rank's, as CUDA counts; -1: the thread's
+};
+
+class CudaOp {
+ public:
+  CudaOp(CudaOp&&) noexcept;
+  CudaOp& operator=(CudaOp&&) noexcept;
+  // Waits for this rank's runs. Its memory is kept until all ranks have let go of the op: it is freed when the world
+  // next compiles one, or ends.
+  ~CudaOp();
+
+  // Enqueues a run behind what stands in `queue`, a cudaStream_t of the op's GPU (null: a queue of the op's own, not
+  // the default stream), and returns. Every rank of the group calls it, in the same order for all
+  // their ops. Operands must stay as they are until the run has ended. May be recorded in a graph.
+  // Throws bad_input where an operand is missing, deadline where an earlier run is known to have failed.
+  void run(const CudaOperands& operands, void* queue = nullptr);
+  void run(const BagOperands& bags, void* queue = nullptr);
+  void run(const HostBagOperands& bags, void* queue = nullptr);  // not to be recorded in a graph
+  // Rows that count from the next run in that queue on (bindings.h); no counts: all.
+  void limit(const Counts& counts, void* queue = nullptr);
+
+  // Where the output is, in rows of device memory: complete when what was enqueued has run, until the next run.
+  const void* output() const;
+  void copy_output(void* to, void* queue = nullptr);  // enqueues a copy of it
+  // Whether no other rank writes it: then CudaOperands::y may say where it goes.
+  bool own_output() const;
+
+  // Waits for all runs. Throws deadline, naming rank, peer, tile, seen and expected, where a wait on the GPU took too
+  // long; the op is of no use then.
+  void finish();
+
+  const Plan& plan() const;
+  std::size_t bytes() const;  // of device memory that others reach; of the rank that has most
+
+  struct State;  // of the library
+
+ private:
+  friend class World;
+  explicit CudaOp(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weft

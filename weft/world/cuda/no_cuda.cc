@@ -1,0 +1,33 @@
+// Where the build has no CUDA (cuda_op.cc and compile_cuda.cc where it has): there are no such ops.
+#include "weft/base/error.h"
+#include "weft/world/cuda/cuda_op.h"
+#include "weft/world/world.h"
+
+namespace weft {
+
+namespace {
+
+[[noreturn]] void refuse() { bad_input("this build has no CUDA executor (it needs nvcc 13); compile for the CPU"); }
+
+}  // namespace
+
+CudaOp::CudaOp(std::shared_ptr<State>) {}
+CudaOp::CudaOp(CudaOp&&) noexcept = default;
+CudaOp& CudaOp::operator=(CudaOp&&) noexcept = default;
+CudaOp::~CudaOp() = default;
+void CudaOp::run(const CudaOperands&, void*) { refuse(); }
+void CudaOp::run(const BagOperands&, void*) { refuse(); }
+void CudaOp::run(const HostBagOperands&, void*) { refuse(); }
+void CudaOp::copy_output(void*, void*) { refuse(); }
+void CudaOp::limit(const Counts&, void*) { refuse(); }
+const void* CudaOp::output() const { refuse(); }
+bool CudaOp::own_output() const { refuse(); }
+void CudaOp::finish() { refuse(); }
+const Plan& CudaOp::plan() const { refuse(); }
+std::size_t CudaOp::bytes() const { refuse(); }
+
+CudaOp World::compile_cuda(const Producer&, const Space&, const CudaOpOptions&) { refuse(); }
+CudaOp World::compile_cuda(const Space&, const Producer&, const CudaOpOptions&) { refuse(); }
+CudaOp World::compile_cuda(const Plan&, const Group&, const CudaOpOptions&) { refuse(); }
+
+}  // namespace weft
