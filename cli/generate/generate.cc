@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -77,10 +78,15 @@ void generate_rank(World& world, const Flags& flags) {
   figures.compile_s = seconds_since(start);
   const bool speaks = world.rank() == 0, streams = speaks && !flags.json && task.tokenizer != nullptr;
   if (streams) stream_texts(&task);
+  std::optional<ReadRate> reads;
+  if (flags.bandwidth) {
+    reads.emplace(world.threads());
+    task.generate.between = [&] { reads->pass(); };
+  }
   world.barrier();  // the clock of rank 0 starts when all are there
   const GenerateResult result = weft::generate(engine, task.tokenizer.get(), task.prompts, task.generate);
   figures.traffic = with_all_bytes(world, engine.traffic());
-  if (flags.bandwidth) figures.read_bytes_per_s = measured_read_bytes_per_s(world.threads());
+  if (reads) figures.read_bytes_per_s = reads->bytes_per_s();
   if (!speaks) return;
   write_logits(flags, task, result);
   if (flags.json) {
@@ -152,7 +158,8 @@ void add_engine_flags(CLI::App& command, Flags* flags) {
       ->capture_default_str();
   add_weights_flag(command, &flags->weights);
   add_trace_flag(command, &flags->ranks);
-  command.add_flag("--bandwidth", flags->bandwidth, "measure how fast memory is read, the bound of a token's time");
+  command.add_flag("--bandwidth", flags->bandwidth,
+                   "between tokens, measure how fast memory is read: the bound of a token's time");
 }
 
 }  // namespace

@@ -124,4 +124,19 @@ void ThreadPool::run(const std::function<void(int)>& work) {
   if (state.error) std::rethrow_exception(std::exchange(state.error, nullptr));
 }
 
+void deal(ThreadPool& threads, std::span<const std::int64_t> counts,
+          const std::function<void(std::size_t list, std::int64_t i)>& work) {
+  std::atomic<std::int64_t> next{0};
+  threads.run([&](int) {
+    std::size_t list = 0;
+    std::int64_t before = 0;  // in the lists before this one
+    for (;;) {
+      const std::int64_t mine = next.fetch_add(1, std::memory_order_relaxed);
+      while (list < counts.size() && mine >= before + counts[list]) before += counts[list++];
+      if (list == counts.size()) return;
+      work(list, mine - before);
+    }
+  });
+}
+
 }  // namespace weft

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 namespace weft {
 
@@ -34,5 +37,9 @@ class ThreadPool {
   int num_threads_;
   std::unique_ptr<State> state_;
 };
+
+// Calls work(list, i) for every i < counts[list], list after list; threads take the next one as they come free.
+void deal(ThreadPool& threads, std::span<const std::int64_t> counts,
+          const std::function<void(std::size_t list, std::int64_t i)>& work);
 
 }  // namespace weft

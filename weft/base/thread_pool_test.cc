@@ -57,6 +57,16 @@ TEST(ThreadPool, RethrowsAndGoesOn) {
   }
 }
 
+TEST(ThreadPool, DealsEveryPieceOfEveryListOnce) {
+  ThreadPool threads(3);
+  const std::int64_t counts[]{5, 0, 100, 1};
+  std::vector<std::atomic<int>> seen(400);
+  deal(threads, counts, [&](std::size_t list, std::int64_t i) { ++seen[100 * list + static_cast<std::size_t>(i)]; });
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    EXPECT_EQ(seen[i], static_cast<std::int64_t>(i % 100) < counts[i / 100] ? 1 : 0) << i;
+  deal(threads, {}, [](std::size_t, std::int64_t) { FAIL() << "there is nothing to deal"; });
+}
+
 TEST(ThreadPool, RefusesNoThreadsAndTooMany) {
   EXPECT_THROW(ThreadPool(0), Error);
   EXPECT_THROW(ThreadPool(1025), Error);

@@ -34,7 +34,7 @@ std::array<std::int64_t, 2> default_tile(const Producer& p) {
     case ProducerKind::gemm:
       return {64, 64};  // a 16 KB result stays in L1 until its epilogue has stored it
     case ProducerKind::gemv:
-      if (p.m > kFewRows && size_of(p.weight) == 0) return {128, 128};  // rounds x and unpacks w
+      if (p.m > kFewRows && size_of(p.weight) == 0) return {256, 64};  // unpacks w
       if (p.m > kFewRows) return {64, 64};
       if (p.n * p.k <= kShortGemv) return {p.m, 4096};
       return {p.m, std::clamp<std::int64_t>(kGemvTile / std::max<std::int64_t>(p.k, 1) / 256 * 256, 256, 4096)};

@@ -2,23 +2,22 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 
 namespace weft {
 
-PackedWeights::PackedWeights(const GemmKernel& kernel, std::vector<Span> spans, std::int64_t most_bytes)
+PackedWeights::PackedWeights(const GemmKernel& kernel, std::vector<TileSpan> spans, std::int64_t most_bytes)
     : kernel_(kernel) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.lo < b.lo; });
-  std::vector<Span> kept;
-  std::int64_t floats = 0, end = 0;
-  for (const Span& span : spans) {
+  std::vector<TileSpan> kept;
+  std::int64_t floats = 0;
+  for (const TileSpan& span : shared_spans(std::move(spans))) {
     const std::int64_t more = (kernel.packed_floats(span.hi - span.lo) + 15) / 16 * 16;  // whole cache lines
-    if (span.tiles < 2 || span.lo < end || (floats + more) * 4 > most_bytes) continue;
+    if ((floats + more) * 4 > most_bytes) continue;
     kept.push_back(span);
     floats += more;
-    end = span.hi;
   }
   if (kept.empty()) return;
   const auto bytes = num(std::max<std::int64_t>(floats, 16)) * sizeof(float);
@@ -41,12 +40,11 @@ PackedWeights::Columns PackedWeights::get(std::int64_t lo, std::int64_t hi, cons
   if (index < 0 || panels_[index].hi != hi) return {};
   Panel& panel = panels_[index];
   float* data = data_.get() + panel.offset;
-  const std::uint64_t packing = 2 * (run_ + 1);
-  std::uint64_t seen = panel.state.load(std::memory_order_acquire);  // pairs with the release below
-  if (seen == packing + 1) return {data};
-  if (seen == packing || !panel.state.compare_exchange_strong(seen, packing, std::memory_order_relaxed)) return {};
+  const OncePerRun::Turn turn = panel.turn.look(run_);
+  if (turn == OncePerRun::Turn::made) return {data};
+  if (turn == OncePerRun::Turn::of_another) return {};
   kernel_.pack(hi - lo, b, data);
-  panel.state.store(packing + 1, std::memory_order_release);
+  panel.turn.made(run_);
   return {data, true};
 }
 

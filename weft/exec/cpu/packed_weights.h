@@ -4,25 +4,21 @@
 // allotted when the op is compiled.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "weft/exec/cpu/once_per_run.h"
+#include "weft/exec/cpu/tile_spans.h"
 #include "weft/kernel/gemm/gemm.h"
 
 namespace weft {
 
 class PackedWeights {
  public:
-  // Columns [lo, hi) that a tile spans, and how many tiles do.
-  struct Span {
-    std::int64_t lo, hi;
-    std::int64_t tiles;
-  };
-
-  // Spans that overlap, or that one tile alone needs, are left out, and so is everything beyond `most_bytes`.
-  PackedWeights(const GemmKernel& kernel, std::vector<Span> spans, std::int64_t most_bytes);
+  // Spans of columns. Those that overlap, or that one tile alone needs, are left out, and so is everything beyond
+  // `most_bytes`.
+  PackedWeights(const GemmKernel& kernel, std::vector<TileSpan> spans, std::int64_t most_bytes);
 
   void begin(std::uint64_t run) { run_ = run; }  // before any thread asks
 
@@ -36,8 +32,8 @@ class PackedWeights {
  private:
   struct Panel {
     std::int64_t hi;
-    std::int64_t offset;               // in data_
-    std::atomic<std::uint64_t> state;  // 2 * (run + 1): being packed; one more: packed
+    std::int64_t offset;  // in data_
+    OncePerRun turn;
   };
 
   const GemmKernel& kernel_;

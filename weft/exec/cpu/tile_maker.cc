@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <optional>
 #include <vector>
 
 #include "weft/base/index.h"
@@ -15,22 +15,6 @@ namespace {
 
 // Weights beyond this are packed tile by tile, which costs a few percent of the arithmetic but no memory.
 constexpr std::int64_t kMostPackedBytes = std::int64_t{1} << 28;
-
-// The columns of w that tiles span, each with the number of tiles that do.
-std::vector<PackedWeights::Span> column_spans(int producer, const Program& program) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> tiles;
-  for (const Action& action : program.actions) {
-    if (action.producer != producer || action.kind != ActionKind::step || action.box.empty()) continue;
-    const Grid grid = grid_of(action.box, action.tile);
-    for (std::int64_t lane = 0; lane < grid.cols; ++lane) {
-      const Box box = lane_box(action.box, action.tile, lane);
-      tiles[{box.lo[1], box.hi[1]}] += grid.rows;
-    }
-  }
-  std::vector<PackedWeights::Span> spans;
-  for (const auto& [span, count] : tiles) spans.push_back({span.first, span.second, count});
-  return spans;
-}
 
 std::array<std::int64_t, 2> largest_tile(int producer, const Program& program) {
   std::array<std::int64_t, 2> tile{1, 1};
@@ -51,13 +35,14 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
   const bool is_gemv = producer.kind == ProducerKind::gemv, blocked = producer.has_w() && size_of(producer.weight) == 0;
   if (producer.kind != ProducerKind::gemm && !(is_gemv && (blocked || producer.m > most_gemv_rows()))) return;
   const std::array<std::int64_t, 2> tile = largest_tile(index, program);
+  if (producer.x() == Dtype::bf16) wide_bytes_ = num((tile[0] * producer.k * 4 + 63) / 64 * 64);
   if (blocked) {
     tile_bytes_ = num((tile[0] * tile[1] * 4 + 63) / 64 * 64);
-    block_bytes_ = tile_bytes_ + quant_tile_bytes(tile[0], producer.k);
+    block_bytes_ = tile_bytes_ + most_rounded_bytes(tile[0], producer.k) + quant_tile_bytes(tile[0], producer.k);
+    rounded_ = std::make_unique<RoundedInput>(spans_of(0, index, program), producer.k, kMostPackedBytes);
     return;
   }
   const bool transposed = producer.layout() == WeightLayout::nk;
-  if (producer.x() == Dtype::bf16) wide_bytes_ = num((tile[0] * producer.k * 4 + 63) / 64 * 64);
   const GemmShape shape{.tile_rows = tile[0],
                         .tile_cols = tile[1],
                         .k = producer.k,
@@ -66,7 +51,7 @@ TileMaker::TileMaker(const Producer& producer, int index, const Program& program
                         .b_dtype = producer.weight,
                         .b_transposed = transposed};
   gemm_ = std::make_unique<GemmKernel>(shape);
-  packed_ = std::make_unique<PackedWeights>(*gemm_, column_spans(index, program), kMostPackedBytes);
+  packed_ = std::make_unique<PackedWeights>(*gemm_, spans_of(1, index, program), kMostPackedBytes);
 }
 
 void TileMaker::make_by_gemv(std::int64_t m, std::int64_t n, const float* x, const void* w, std::int64_t rows_to_come,
@@ -86,7 +71,13 @@ void TileMaker::make_from_blocks(const Inputs& in, const Box& box, const float* 
   const QuantWeight w{row, producer_.weight, n, producer_.k, in.w_first, in.w_ld};
   const bool beside = target.addend != nullptr || target.twin != nullptr;
   float* made = beside ? reinterpret_cast<float*>(scratch) : target.data;
-  quant_tile(m, w, x, producer_.k, made, beside ? n : target.ld, scratch + tile_bytes_);
+  std::byte* room = scratch + tile_bytes_;
+  std::optional<RoundedRows> rounded = rounded_->get(box.lo[0], box.hi[0], rounded_form(w), x);
+  if (!rounded) {
+    rounded = rounded_in(room, m, rounded_form(w));
+    round_rows(rounded_form(w), 0, m, x, producer_.k, *rounded);
+  }
+  quant_tile(m, w, *rounded, made, beside ? n : target.ld, room + most_rounded_bytes(m, producer_.k));
   if (!beside) return;
   const ConstStrip tile{made, n, Dtype::f32};
   for (const Strip& to : {Strip{target.data, target.ld, Dtype::f32}, Strip{target.twin, target.twin_ld, Dtype::f32}}) {

@@ -7,6 +7,7 @@
 
 #include "weft/exec/bindings.h"
 #include "weft/exec/cpu/packed_weights.h"
+#include "weft/exec/cpu/rounded_input.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/gemm/gemv.h"
 #include "weft/plan/program.h"
@@ -25,6 +26,7 @@ class TileMaker {
   // all its tiles of a run the same way.
   void begin(std::uint64_t run, std::int64_t rows) {
     if (packed_) packed_->begin(run);
+    if (rounded_) rounded_->begin(run);
     by_gemv_ = producer_.kind == ProducerKind::gemv &&
                (rows < 0 ? producer_.m : std::min(rows, producer_.m)) <= most_gemv_rows();
   }
@@ -52,6 +54,7 @@ class TileMaker {
   std::size_t block_bytes_ = 0;  // and that with its rounded rows of x
   std::unique_ptr<GemmKernel> gemm_;
   std::unique_ptr<PackedWeights> packed_;
+  std::unique_ptr<RoundedInput> rounded_;  // of weights in blocks
 };
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "weft/base/dtype.h"
 
@@ -26,7 +27,17 @@ struct Linear {
   bool huge_pages = false;  // w has them; only speed depends on it
 };
 
-// y (m, n) = x (m, k) . w^T + bias, f32. bad_input where sizes or dtype cannot be. y overlaps nothing.
+struct LinearOutput {
+  Linear linear;
+  float* y = nullptr;  // (m, n) with ldy
+  std::int64_t ldy = 0;
+};
+
+// Each y (m, n) = x (m, k) . w^T + bias, f32. bad_input where sizes or dtype cannot be. No y overlaps anything.
+// Products of the same rows, all of one k, as a block's q, k and v, are quicker together: x is rounded once, and
+// threads meet once.
+void matmul(ThreadPool& threads, std::int64_t m, std::span<const LinearOutput> products, const float* x,
+            std::int64_t ldx);
 void matmul(ThreadPool& threads, std::int64_t m, const Linear& linear, const float* x, std::int64_t ldx, float* y,
             std::int64_t ldy);
 

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/quant/blocks.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/gemm/gemm.h"
 #include "weft/kernel/gemm/gemv.h"
@@ -91,6 +92,42 @@ TEST(Matmul, RoundsActivationsWhereThatIsAskedForAndFaster) {
         }
 }
 
+// Products of the same rows, some of weights in blocks of two kinds, some with bf16 activations: as one by one.
+TEST(Matmul, ProductsTogetherHaveTheBitsOfEachAlone) {
+  const std::int64_t k = 512, ldx = k + 2;
+  const Dtype dtypes[]{Dtype::bf16, Dtype::q4_k, Dtype::f32, Dtype::q4_k, Dtype::q6_k, Dtype::bf16};
+  const std::int64_t columns[]{100, 33, 1, 70, 0, 64};
+  std::vector<std::vector<char>> weights;
+  for (const Dtype dtype : dtypes) {
+    weights.push_back(random_bytes(100 * k, is_blocked(dtype) ? Dtype::f32 : dtype, std::ssize(weights)));
+    if (!is_blocked(dtype)) continue;
+    const std::vector<char> values = weights.back();
+    weights.back().resize(num(100 * row_bytes(dtype, k)));
+    quantise(dtype, 100 * k, reinterpret_cast<const float*>(values.data()),
+             reinterpret_cast<std::byte*>(weights.back().data()));
+  }
+  const std::vector<float> bias = random_floats(100, 3);
+  ThreadPool one(1), three(3);
+  for (const std::int64_t m : {1, 3, 12, 40}) {
+    const std::vector<float> x = random_floats(m * ldx, 2);
+    std::vector<std::vector<float>> apart, together;
+    std::vector<LinearOutput> products;
+    for (std::size_t p = 0; p < std::size(dtypes); ++p) {
+      const std::int64_t n = columns[p];
+      const Linear linear{.n = n,
+                          .k = k,
+                          .w = weights[p].data(),
+                          .dtype = dtypes[p],
+                          .bias = p % 2 == 0 ? bias.data() : nullptr,
+                          .activations = Dtype::bf16};
+      matmul(one, m, linear, x.data(), ldx, apart.emplace_back(num(m * (n + 1)), 9.0f).data(), n + 1);
+      products.push_back({linear, together.emplace_back(num(m * (n + 1)), 9.0f).data(), n + 1});
+    }
+    matmul(three, m, products, x.data(), ldx);
+    for (std::size_t p = 0; p < std::size(dtypes); ++p) EXPECT_TRUE(same_bits(apart[p], together[p])) << m << " " << p;
+  }
+}
+
 TEST(Matmul, PairsOfBf16AreRefusedWhereTheyCannotBe) {
   const GemmShape pairs{.tile_rows = 4, .tile_cols = 4, .k = 4, .lda = 4, .ldb = 4, .pairs = true};
   EXPECT_THROW(GemmKernel(pairs, Isa::baseline), Error);
@@ -105,6 +142,8 @@ TEST(Matmul, RefusesWhatCannotBe) {
   EXPECT_THROW(matmul(threads, 1, {.n = 2, .k = 2, .w = data, .dtype = Dtype::i32}, data, 2, data + 4, 2), Error);
   EXPECT_THROW(matmul(threads, 1, {.n = 2, .k = 2, .w = data, .ldw = 1}, data, 2, data + 4, 2), Error);
   EXPECT_THROW(matmul(threads, 1, {.n = 2, .k = 2, .w = data}, data, 1, data + 4, 2), Error);
+  const LinearOutput two[]{{{.n = 2, .k = 2, .w = data}, data + 4, 2}, {{.n = 2, .k = 1, .w = data}, data + 6, 2}};
+  EXPECT_THROW(matmul(threads, 1, two, data, 2), Error);
   EXPECT_THROW(matmul(threads, -1, {.n = 2, .k = 2, .w = data}, data, 2, data + 4, 2), Error);
 }
 

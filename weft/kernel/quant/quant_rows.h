@@ -13,7 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "weft/base/dtype.h"
 
@@ -30,8 +30,16 @@ struct QuantWeight {
   const float* bias = nullptr;  // (rows), added to the finished sum; null: none
 };
 
-// y (m, rows) = x (m, cols) . w^T + bias, threads sharing the rows of w. bad_input where sizes or dtype cannot be. y
-// overlaps nothing.
+struct QuantProduct {
+  QuantWeight w;
+  float* y = nullptr;  // (m, w.rows) with ldy
+  std::int64_t ldy = 0;
+};
+
+// Each y = x (m, w.cols) . w^T + bias, threads sharing the rows of all weights; x is rounded once for those of one
+// kind. bad_input where sizes or dtype cannot be. No y overlaps anything.
+void quant_matmul(ThreadPool& threads, std::int64_t m, std::span<const QuantProduct> products, const float* x,
+                  std::int64_t ldx);
 void quant_matmul(ThreadPool& threads, std::int64_t m, const QuantWeight& w, const float* x, std::int64_t ldx, float* y,
                   std::int64_t ldy);
 

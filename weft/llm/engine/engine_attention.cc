@@ -63,9 +63,7 @@ void Engine::State::attend(std::int64_t block, const float* x) {
   const std::int64_t d = config().head_dim, heads = shard().heads.size(), kv = shard().kv_heads.size();
   const std::int64_t ld = (heads + 2 * kv) * d;
   float *q = qkv.data(), *k = q + heads * d, *v = k + kv * d;
-  multiply(w.q, w.q_bias, x, q, ld);
-  multiply(w.k, w.k_bias, x, k, ld);
-  multiply(w.v, w.v_bias, x, v, ld);
+  multiply({{w.q, w.q_bias, q, ld}, {w.k, w.k_bias, k, ld}, {w.v, w.v_bias, v, ld}}, x);
   if (config().design.qk_norm == QkNorm::whole) norm_all_heads(w, q, k, ld);
   if (attention.empty()) return;
   if (config().design.qk_norm == QkNorm::head) norm_heads(w, q, k, ld);

@@ -39,12 +39,15 @@ void widen_row(const Weight& table, std::int64_t row, float* out) {
 
 }  // namespace
 
-void Engine::State::multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy) {
-  if (weight.empty()) return;
-  if (watch) watch(weight, x, rows, weight.cols);
-  Linear linear = linear_of(weight, bias);
-  linear.activations = options.activations;
-  matmul(threads, rows, linear, x, weight.cols, y, ldy);
+void Engine::State::multiply(std::initializer_list<Projected> all, const float* x) {
+  products.clear();
+  for (const Projected& one : all) {
+    if (one.weight.empty()) continue;
+    if (watch) watch(one.weight, x, rows, one.weight.cols);
+    LinearOutput& product = products.emplace_back(linear_of(one.weight, one.bias), one.y, one.ldy);
+    product.linear.activations = options.activations;
+  }
+  if (!products.empty()) matmul(threads, rows, products, x, products[0].linear.k);
 }
 
 void Engine::State::check(std::span<const Feed> feeds) const {
@@ -133,13 +136,12 @@ void Engine::State::feed_forward(const BlockWeights& w, const float* x) {
   const Activation activation = config().design.activation;
   if (cols == 0) return;
   if (!config().gated()) {
-    multiply(w.up, w.up_bias, x, activated.data(), width);
+    multiply({{w.up, w.up_bias, activated.data(), width}}, x);
     parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
       apply(end - begin, cols, {.activation = activation}, activated.data() + begin * width, width);
     });
   } else {
-    multiply(w.gate, w.gate_bias, x, wide.data(), 2 * cols);
-    multiply(w.up, w.up_bias, x, wide.data() + cols, 2 * cols);
+    multiply({{w.gate, w.gate_bias, wide.data(), 2 * cols}, {w.up, w.up_bias, wide.data() + cols, 2 * cols}}, x);
     parallel_rows(threads, rows, cols, [&](std::int64_t begin, std::int64_t end) {
       gate(end - begin, cols, activation, wide.data() + begin * 2 * cols, 2 * cols, activated.data() + begin * width,
            width);
@@ -180,7 +182,7 @@ const float* Engine::State::add_half(Projection projection, std::int64_t block, 
 
 // This rank's part of the attention's output, without its bias.
 void Engine::State::keep_attention(const BlockWeights& w) {
-  multiply(w.o, nullptr, attended.data(), kept.data(), config().hidden);
+  multiply({{w.o, nullptr, kept.data(), config().hidden}}, attended.data());
 }
 
 // x -> the block's output. A dropped block's mlp reads x and this rank's part of the attention output alone; what the

@@ -1,6 +1,7 @@
 // What an engine keeps between calls. Of the library: engine*.cc share it.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "weft/base/clock.h"
 #include "weft/base/thread_pool.h"
+#include "weft/kernel/gemm/matmul.h"
 #include "weft/llm/engine/engine.h"
 #include "weft/llm/engine/reduction.h"
 #include "weft/llm/model/model_attention.h"
@@ -34,6 +36,14 @@ struct Joined {
   double log_sum = 0, target = 0;
 };
 
+// One of the products of the same rows; a weight that this rank has none of is left out.
+struct Projected {
+  const Weight& weight;
+  const float* bias;
+  float* y;
+  std::int64_t ldy;
+};
+
 struct Engine::State {
   State(World& world, const Model& model, const EngineOptions& options);
 
@@ -51,7 +61,7 @@ struct Engine::State {
   void embed(std::span<const Feed> feeds);
   void norm(const NormWeight& weight, const float* x, float* y);
   void run_blocks(std::int64_t first, std::int64_t last, const float* x);
-  void multiply(const Weight& weight, const float* bias, const float* x, float* y, std::int64_t ldy);
+  void multiply(std::initializer_list<Projected> all, const float* x);
   const float* normed_by(const NormWeight& weight, const float* x);
   void feed_forward(const BlockWeights& weights, const float* x);
   void scale_addition(float* rows_of, std::int64_t width);
@@ -99,10 +109,11 @@ struct Engine::State {
   std::vector<AttentionRows> attention_rows;
   std::int64_t rows = 0;
 
-  std::vector<float> embedded;   // (rows, hidden): the first block's input
-  std::vector<float> normed;     // (rows, hidden)
-  std::vector<float> qkv;        // (rows, this rank's q, k and v)
-  std::vector<float> attended;   // (rows, attention_width), zero beyond this rank's heads
+  std::vector<LinearOutput> products;  // multiply()'s
+  std::vector<float> embedded;         // (rows, hidden): the first block's input
+  std::vector<float> normed;           // (rows, hidden)
+  std::vector<float> qkv;              // (rows, this rank's q, k and v)
+  std::vector<float> attended;         // (rows, attention_width), zero beyond this rank's heads
   std::vector<float> kept;       // (rows, hidden): this rank's part of the attention's output, where it is not summed
                                  // by itself; or what leaves a block whose norms lie behind its halves
   std::vector<float> seen;       // (rows, hidden): what a dropped block's mlp reads; or what lies between such halves

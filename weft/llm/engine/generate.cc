@@ -34,8 +34,15 @@ class Writer {
     const std::int64_t start = now_ns();
     prefill();
     result_.first_token_s = seconds_since(start);
-    while (decode_pass()) ++result_.decode_passes;
-    result_.decode_s = seconds_since(start) - result_.first_token_s;
+    double between_s = 0;
+    while (decode_pass()) {
+      ++result_.decode_passes;
+      if (!options_.between) continue;
+      const std::int64_t begin = now_ns();
+      options_.between();
+      between_s += seconds_since(begin);
+    }
+    result_.decode_s = seconds_since(start) - result_.first_token_s - between_s;
     return std::move(result_);
   }
 

@@ -34,6 +34,7 @@ struct GenerateOptions {
   // Text as it becomes final, by prompt; never half a character, nor what may turn out to be a stop.
   std::function<void(int prompt, std::string_view text)> on_text;
   std::function<void(int prompt, Ending ending)> on_end;  // after its last text
+  std::function<void()> between;  // behind every pass but the prompts'; its time counts for nothing
 };
 
 struct GeneratedText {
@@ -46,7 +47,7 @@ struct GenerateResult {
   std::vector<GeneratedText> texts;  // of every prompt
   std::vector<float> prompt_logits;  // (positions of all prompts, vocab), where asked for
   double first_token_s = 0;          // until every prompt has its first token
-  double decode_s = 0;               // all passes behind it
+  double decode_s = 0;               // all passes behind it, but for options.between
   std::int64_t decode_passes = 0;
   std::int64_t prefill_passes = 0;
   double seconds_per_token() const { return decode_passes > 0 ? decode_s / decode_passes : 0; }
