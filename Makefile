@@ -17,8 +17,9 @@ help:
 	@echo "make install  program, libraries, headers and CMake package into PREFIX ($(PREFIX))"
 	@echo "make clean    remove everything that was built"
 
+# A first build for a machine without a GPU leaves CUDA out, which takes nvcc half a minute; whoever builds more has it.
 run: setup-run
-	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --preset release --log-level=WARNING $(if $(wildcard build/CMakeCache.txt /dev/nvidiactl),,-D WEFT_CUDA=OFF) >/dev/null
 	@cmake --build --preset release --target weft_cli
 	@build/weft ledger
 
@@ -61,5 +62,5 @@ setup-test:
 	@tools/setup.sh test
 
 release:
-	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --preset release --log-level=WARNING -D WEFT_CUDA=ON >/dev/null
 	@cmake --build --preset release

@@ -4,9 +4,10 @@
 # In the fast build (WEFT_UNITY, the default) the sources of one folder are one translation unit: headers are read once
 # per folder, and the whole program builds in a third of the time. So a name in an anonymous namespace stands once per
 # folder. With WHOLE the folders below it are of the same unit. Files that include the same text twice, or need flags of
-# their own, stay apart (SKIP_UNITY_BUILD_INCLUSION).
+# their own, stay apart (SKIP_UNITY_BUILD_INCLUSION). Those that APART matches are a unit of their own: where they come and
+# go with an optional library, the rest need not be compiled again.
 function(weft_unity target)
-  cmake_parse_arguments(ARG "WHOLE" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "APART" "" ${ARGN})
   if(NOT WEFT_UNITY)
     return()
   endif()
@@ -20,14 +21,17 @@ function(weft_unity target)
       string(REGEX REPLACE "^(weft/[^/]+)/.*" "\\1" folder ${folder})
     endif()
     string(MAKE_C_IDENTIFIER ${folder} group)
+    if(ARG_APART AND path MATCHES "${ARG_APART}")
+      string(APPEND group _apart)
+    endif()
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
   endforeach()
 endfunction()
 
-# weft_folder(name LINK ... LABELS ... EXCLUDE regex WHOLE): sources that the regex matches are left out; WHOLE makes
-# one unit of the library, for folders whose parts share their headers.
+# weft_folder(name LINK ... LABELS ... EXCLUDE regex WHOLE APART regex): sources that EXCLUDE matches are left out; WHOLE
+# makes one unit of the library, for folders whose parts share their headers, but for those that APART matches.
 function(weft_folder name)
-  cmake_parse_arguments(ARG "WHOLE" "EXCLUDE;LOCK" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "EXCLUDE;LOCK;APART" "LINK;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/weft/${name}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
@@ -38,7 +42,7 @@ function(weft_folder name)
   add_library(weft_${name} STATIC ${sources})
   set_target_properties(weft_${name} PROPERTIES EXPORT_NAME ${name})
   if(ARG_WHOLE)
-    weft_unity(weft_${name} WHOLE)
+    weft_unity(weft_${name} WHOLE APART "${ARG_APART}")
   else()
     weft_unity(weft_${name})
   endif()

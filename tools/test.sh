@@ -50,7 +50,7 @@ phase() {
   local targets=($4)
   shift 4
   echo "== $preset: $what"
-  if ! { cmake --preset "$preset" && "${steady[@]}" cmake --build --preset "$preset" --target "${targets[@]}"; } >"$log" 2>&1; then
+  if ! { cmake --preset "$preset" -D WEFT_CUDA=ON && "${steady[@]}" cmake --build --preset "$preset" --target "${targets[@]}"; } >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "== $preset: the build failed after $((SECONDS - start)) s"
     failed=$((failed + 1))

@@ -19,7 +19,7 @@ packed=build-cuda/gpu.tar.xz
 build=build
 
 build_programs() {
-  cmake --preset release --log-level=WARNING >/dev/null || exit 1
+  cmake --preset release --log-level=WARNING -D WEFT_CUDA=ON >/dev/null || exit 1
   if ! grep -q 'CUDA_WORKS:INTERNAL=1' $build/CMakeCache.txt; then
     echo "nvcc or its libraries are missing here: nothing to test"
     exit 0
