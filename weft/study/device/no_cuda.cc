@@ -5,7 +5,9 @@
 namespace weft {
 
 std::string device_name() { return ""; }
-std::string why_no_device() { return "this build has no CUDA executor (nvcc 13 there, configure with -D WEFT_CUDA=ON)"; }
+std::string why_no_device() {
+  return "this build has no CUDA executor (nvcc 13 there, configure with -D WEFT_CUDA=ON)";
+}
 
 Measurement measure_on_device(const OpSpec&, const DeviceStudyOptions&) {
   bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());

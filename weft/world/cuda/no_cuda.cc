@@ -7,7 +7,9 @@ namespace weft {
 
 namespace {
 
-[[noreturn]] void refuse() { bad_input("this build has no CUDA executor (nvcc 13 there, configure with -D WEFT_CUDA=ON); compile for the CPU"); }
+[[noreturn]] void refuse() {
+  bad_input("this build has no CUDA executor (nvcc 13 there, configure with -D WEFT_CUDA=ON); compile for the CPU");
+}
 
 }  // namespace
 
