@@ -1,17 +1,19 @@
 // What language models are made of, beside what bounds it: products with weights (n, k) beside a loop that only reads
 // them (few rows) and beside weights (k, n) (many rows), attention over a cache, and what calling a pool's threads
-// costs. Weights rotate through copies larger than the caches. Usage: linear_floor [THREADS]
+// costs. Weights lie in huge pages and rotate through copies larger than the caches. Usage: linear_floor [THREADS]
 // [bandwidth|rows|blocks|attention|pool]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
+#include "weft/base/pages.h"
 #include "weft/base/statistics.h"
 #include "weft/base/thread_pool.h"
 #include "weft/kernel/attention/cached_attention.h"
@@ -60,23 +62,31 @@ void read_bytes(const char* data, std::int64_t bytes) {
   g_sink = total;
 }
 
+class Set {
+ public:
+  explicit Set(std::int64_t bytes) : bytes_(bytes), memory_(new char[num(bytes)]) {
+    ask_for_huge_pages(memory_.get(), num(bytes));  // before they are touched
+    for (std::int64_t i = 0; i < bytes; ++i)
+      memory_[at(i)] = i % 2 == 0 ? static_cast<char>(i * 7 / 3) : 0x3c;  // small numbers
+  }
+  const char* data() const { return memory_.get(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_;
+  std::unique_ptr<char[]> memory_;
+};
+
 // The whole set once, each thread its part.
-void read_all(ThreadPool& threads, const std::vector<char>& set) {
-  const std::int64_t share = std::ssize(set) / threads.size();
+void read_all(ThreadPool& threads, const Set& set) {
+  const std::int64_t share = set.bytes() / threads.size();
   threads.run([&](int t) { read_bytes(set.data() + t * share, share); });
 }
 
-std::vector<char> weights(std::int64_t bytes) {
-  std::vector<char> out(num(bytes));
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = i % 2 == 0 ? static_cast<char>(i * 7 / 3) : 0x3c;  // small numbers
-  return out;
-}
-
 void bandwidth(ThreadPool& threads) {
-  const std::vector<char> set = weights(kSetBytes);
+  const Set set(kSetBytes);
   for (const auto& [n, k] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
-           {2048, 2048}, {8192, 2048}, {2048, 8192}, {3072, 2048}, {256, 256}, {768, 256}})
+           {2048, 2048}, {8192, 2048}, {2048, 5632}, {2048, 8192}, {3072, 2048}, {256, 256}, {768, 256}})
     for (const Dtype dtype : {Dtype::bf16, Dtype::f32, Dtype::q8_0, Dtype::q6_k, Dtype::q4_k, Dtype::q4_0})
       for (const std::int64_t m : {1, 4}) {
         const std::int64_t bytes = n * row_bytes(dtype, k), copies = kSetBytes / bytes;
@@ -85,8 +95,9 @@ void bandwidth(ThreadPool& threads) {
             medians(9, {[&] { read_all(threads, set); },
                         [&] {
                           for (std::int64_t c = 0; c < copies; ++c)
-                            matmul(threads, m, {.n = n, .k = k, .w = set.data() + c * bytes, .dtype = dtype}, x.data(),
-                                   k, y.data(), n);
+                            matmul(threads, m,
+                                   {.n = n, .k = k, .w = set.data() + c * bytes, .dtype = dtype, .huge_pages = true},
+                                   x.data(), k, y.data(), n);
                         }});
         const double read = 1e-9 * kSetBytes / times[0], made = 1e-9 * static_cast<double>(copies * bytes) / times[1];
         fmt::print("{:4} m {} n {:5} k {:5}  read {:5.1f} GB/s  product {:5.1f} GB/s  {:.3f}  {:.1f} us\n",
@@ -97,12 +108,12 @@ void bandwidth(ThreadPool& threads) {
 // Both paths and both layouts, whatever matmul would choose.
 void rows(ThreadPool& threads) {
   const std::int64_t n = 2048;
-  const std::vector<char> set = weights(kSetBytes / 4);
+  const Set set(kSetBytes / 4);
   for (const Dtype dtype : {Dtype::bf16, Dtype::f32})
     for (const std::int64_t k : {256, 2048})
       for (const std::int64_t m : {2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 256}) {
         const std::int64_t bytes = n * k * size_of(dtype);
-        const std::int64_t copies = std::ssize(set) / bytes;
+        const std::int64_t copies = set.bytes() / bytes;
         std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
         std::int64_t turn = 0;
         const auto next = [&] { return set.data() + turn++ % copies * bytes; };
@@ -137,10 +148,10 @@ void rows(ThreadPool& threads) {
 // Weights in blocks, many rows.
 void blocks(ThreadPool& threads) {
   const std::int64_t n = 2048, k = 2048;
-  const std::vector<char> set = weights(kSetBytes / 4);
+  const Set set(kSetBytes / 4);
   for (const Dtype dtype : {Dtype::bf16, Dtype::q8_0, Dtype::q6_k, Dtype::q4_k, Dtype::q4_0})
     for (const std::int64_t m : {1, 2, 4, 8, 16, 64, 512}) {
-      const std::int64_t bytes = n * row_bytes(dtype, k), copies = std::ssize(set) / bytes;
+      const std::int64_t bytes = n * row_bytes(dtype, k), copies = set.bytes() / bytes;
       std::vector<float> x(num(m * k), 0.5f), y(num(m * n));
       std::int64_t turn = 0;
       const auto times =
