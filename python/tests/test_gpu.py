@@ -1,5 +1,5 @@
-"""Ops on tensors of a GPU (bodies/gpu.py). Runs where there is a GPU and MPS, or a GPU per rank: python3 -m unittest, or
-with the other tests."""
+"""Ops on tensors of a GPU (bodies/gpu.py). Most need a GPU and MPS, or a GPU per rank: python3 -m unittest, or with the
+other tests."""
 
 import os
 import pathlib
@@ -21,6 +21,24 @@ def _can_share():
         return True
     asked = subprocess.run(["nvidia-cuda-mps-control"], input="get_server_list\n", text=True, capture_output=True)
     return asked.returncode == 0
+
+
+class WithoutAGpu(unittest.TestCase):
+    def test_every_op_has_a_kernel_for_gpus(self):
+        """Else a tensor there would get the dispatcher's page-long message."""
+        import weft  # noqa: F401
+
+        names = {name.split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("weft::")}
+        computing = [name for name in names if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU")]
+        self.assertGreater(len(computing), 9)
+        for name in computing:
+            self.assertTrue(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"), name)
+
+    def test_a_plan_of_ones_own_is_refused_there_in_a_sentence(self):
+        from weft import _cuda
+
+        with self.assertRaisesRegex(RuntimeError, r"weft\.run_plan: x is on a GPU.*\.cpu\(\).*weft\.triton"):
+            _cuda._refuse_plan("", None, None, "")
 
 
 @unittest.skipUnless(_can_share(), "no GPU that processes share: start MPS with nvidia-cuda-mps-control -d")

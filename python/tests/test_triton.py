@@ -114,20 +114,6 @@ print(made.asm["ptx"])
 """
 
 
-def test_ops_refuse_tensors_of_a_gpu():
-    """By a kernel for the GPU's key: no GPU is needed to see that it is there, and no dispatcher's page-long message."""
-    import torch
-    from weft import _cuda
-
-    known = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("weft::")}
-    computing = {op for op in known if torch._C._dispatch_has_kernel_for_dispatch_key(f"weft::{op}", "CPU")}
-    assert computing == set(_cuda.OPS)
-    for op in computing:
-        assert torch._C._dispatch_has_kernel_for_dispatch_key(f"weft::{op}", "CUDA"), op
-    with pytest.raises(RuntimeError, match=r"weft\.all_reduce: a tensor is on meta.*weft\.triton"):
-        _cuda._refuse("all_reduce")(torch.empty(1, device="meta"), "", False)
-
-
 @pytest.fixture(scope="module")
 def ptx():
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
