@@ -5,19 +5,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "weft/exec/cpu/once_per_run.h"
-#include "weft/exec/cpu/tile_spans.h"
+#include "weft/exec/cpu/shared_pieces.h"
 #include "weft/kernel/gemm/gemm.h"
 
 namespace weft {
 
 class PackedWeights {
  public:
-  // Spans of columns. Those that overlap, or that one tile alone needs, are left out, and so is everything beyond
-  // `most_bytes`.
+  // Spans of columns, as in SharedPieces.
   PackedWeights(const GemmKernel& kernel, std::vector<TileSpan> spans, std::int64_t most_bytes);
 
   void begin(std::uint64_t run) { run_ = run; }  // before any thread asks
@@ -30,17 +27,9 @@ class PackedWeights {
   Columns get(std::int64_t lo, std::int64_t hi, const void* b) const;
 
  private:
-  struct Panel {
-    std::int64_t hi;
-    std::int64_t offset;  // in data_
-    OncePerRun turn;
-  };
-
   const GemmKernel& kernel_;
   std::uint64_t run_ = 0;
-  std::vector<std::int32_t> panel_at_;  // lo -> panel, -1: none
-  std::unique_ptr<Panel[]> panels_;
-  std::unique_ptr<float[], void (*)(void*)> data_{nullptr, nullptr};
+  SharedPieces panels_;
 };
 
 }  // namespace weft
