@@ -144,7 +144,8 @@ def main():
             less = 1 - gpu["fused"] / gpu["unfused"]
             found.append({"kind": kind, "shape": shape, **gpu, "call": took["fused"][1], "less": less})
             if dist.get_rank() == 0 and not options.json:
-                print(f"{kind:5} {shape:22}" + "".join(f"{name} {us:9.1f}  " for name, us in gpu.items()) + f"{less:6.1%} less, call {took['fused'][1]:.1f}", flush=True)
+                times = "".join(f"{name} {us:9.1f}  " for name, us in gpu.items())
+                print(f"{kind:5} {shape:22}{times}{less:6.1%} less, call {took['fused'][1]:.1f}", flush=True)
     if dist.get_rank() != 0:
         return
     if options.json:
