@@ -1,14 +1,18 @@
-// Products with weights in blocks (base/quant/blocks.h). The weights are never widened: a row of activations is rounded
-// to signed bytes, one scale per part of 32, and bytes meet bytes in integers. A rank's columns may begin and end
-// anywhere: its rows begin with the block that has its first column, and the activations have zeros where the block has
-// columns of others, so only the parts in between are read.
-//   rounding     scale = largest magnitude / 127, byte = value / scale to the nearest (ties to even); a part below
-//                2^-100 is zero, one with a value that is not finite is NaN
-//   one output   each part's products are summed exactly (of q6_k, each half part's); those sums, widened, times the
-//                product of the two scales are added into 8 lanes (of q6_k 16), one per part of 256 columns, rounded
-//                after each product and sum, and folded 8 -> 4 -> 2 -> 1; q4_k's minima have 8 lanes of their own
-// So the bits of an output depend on its row, on x and on where the columns begin: neither on the instruction set, nor
-// on the batch, nor on how rows are split.
+// Products with weights in blocks (base/quant/blocks.h). The weights are never widened: a row of activations is
+// rounded to signed bytes and bytes meet bytes in integers. A rank's columns may begin and end anywhere: its rows
+// begin with the block that has its first column, and the activations have zeros where the block has columns of
+// others.
+//   blocks of 32    each has a scale, its largest magnitude / 127. The products of a block are summed exactly; the sum,
+//                   widened, times the product of the two scales is added into one of 8 lanes, one per block of 256
+//                   columns, and the lanes are folded 8 -> 4 -> 2 -> 1
+//   blocks of 256   each has a scale, its largest magnitude / 127 / largest_factor, and each part of 32 a factor, the
+//                   smallest whole number that suffices for it. The products, times the factor and the weights' own
+//                   integer scale, are summed exactly; the sum, widened, times the product of the two scales is added
+//                   block by block. q4_k's minima times the sums of x's bytes are added alike, by themselves
+//   rounding        byte = value / (scale factor) to the nearest (ties to even); a block below 2^-100 is zero, one with
+//                   a value that is not finite is NaN
+// Floats are rounded after each product and each sum. So the bits of an output depend on its row, on x and on where the
+// columns begin: neither on the instruction set, nor on the batch, nor on how rows are split.
 #pragma once
 
 #include <cstddef>

@@ -39,13 +39,11 @@ std::vector<float> by_variant(const QuantVariant& variant, std::int64_t m, const
                               std::int64_t ldx, Way way = Way::rows) {
   const std::int64_t used = (w.first + w.cols + 31) / 32, parts = (used + 7) / 8 * 8;
   std::vector<std::int8_t> bytes(num(m * parts * 32));
-  std::vector<std::int32_t> offsets(num(m * parts * 2));
-  std::vector<float> scales(num(m * parts)), sums(num(m * parts)), y(num(m * w.rows));
-  for (std::int64_t i = 0; i < m; ++i)
-    variant.round({x + i * ldx, w.cols, w.first, w.dtype},
-                  {parts, bytes.data() + i * parts * 32, offsets.data() + i * parts * 2, scales.data() + i * parts,
-                   sums.data() + i * parts});
-  const RoundedRows rounded{parts, bytes.data(), offsets.data(), scales.data(), sums.data()};
+  std::vector<std::int32_t> offsets(num(m * parts));
+  std::vector<std::int16_t> sums(num(m * parts * 2)), factors(num(m * parts));
+  std::vector<float> scales(num(m * parts)), y(num(m * w.rows));
+  const RoundedRows rounded{parts, bytes.data(), scales.data(), offsets.data(), sums.data(), factors.data()};
+  for (std::int64_t i = 0; i < m; ++i) variant.round({x + i * ldx, w.cols, w.first, w.dtype}, rounded.from(i * parts));
   const std::int64_t row = row_bytes(w.dtype, w.ld);
   if (way == Way::rows) {
     variant.dot({w.data, w.dtype, w.rows, row, w.first / 32, used}, {m, rounded, y.data(), w.rows});
@@ -211,6 +209,31 @@ TEST(QuantRows, ZeroSmallAndInfiniteActivations) {
     EXPECT_TRUE(std::isnan(by_variant(*variant, 1, weight, x.data(), cols)[0])) << variant->name;
     x[40] = NAN;
     EXPECT_TRUE(std::isnan(by_variant(*variant, 1, weight, x.data(), cols)[1])) << variant->name;
+  }
+}
+
+// One large value costs the other parts of its block little: their factors are the smallest that suffice.
+TEST(QuantRows, PartsOfABlockHaveStepsOfTheirOwn) {
+  for (const Dtype dtype : {Dtype::q4_k, Dtype::q6_k}) {
+    std::vector<float> x = random_floats(256, 11);
+    for (int j = 0; j < 256; ++j) x[at(j)] *= static_cast<float>(j / 32 + 1) / 8;
+    x[255] = 1;
+    std::int8_t bytes[256];
+    float scales[8];
+    std::int32_t offsets[8];
+    std::int16_t sums[16], factors[8];
+    kBaselineQuant.round({x.data(), 256, 0, dtype}, {8, bytes, scales, offsets, sums, factors});
+    for (int s = 0; s < 8; ++s) {
+      float most = 0;
+      for (int j = 32 * s; j < 32 * s + 32; ++j) {
+        most = std::max(most, std::abs(x[at(j)]));
+        EXPECT_LE(std::abs(x[at(j)] - scales[0] * static_cast<float>(factors[s] * bytes[j])),
+                  0.5001f * scales[0] * static_cast<float>(factors[s]));
+      }
+      EXPECT_GE(scales[0] * static_cast<float>(factors[s]) * 127.0001f, most);
+      EXPECT_LT(scales[0] * static_cast<float>(factors[s] - 1) * 127, most) << "part " << s;
+    }
+    EXPECT_EQ(factors[7], largest_factor(dtype));
   }
 }
 

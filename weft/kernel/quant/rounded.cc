@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t kRoundedPart = 32 + 2 * 4 + 4 + 4;  // bytes of a part: bytes, offsets, scale, sum
+constexpr std::int64_t kRoundedPart = 32 + 4 + 4 + 2 * 2 + 2;  // of a part: bytes, scale, offset, two sums, factor
 constexpr std::int64_t kLargestBlock = 256;
 
 std::int64_t whole_steps(std::int64_t columns) {
@@ -34,20 +34,18 @@ RoundedRows rounded_in(std::byte* memory, std::int64_t m, const RoundedForm& for
   RoundedRows rows{.parts = form.parts()};  // a multiple of 8: arrays begin on 32 bytes
   const std::int64_t parts = m * rows.parts;
   rows.bytes = reinterpret_cast<std::int8_t*>(memory), memory += parts * 32;
-  rows.offsets = reinterpret_cast<std::int32_t*>(memory), memory += parts * 8;
   rows.scales = reinterpret_cast<float*>(memory), memory += parts * 4;
-  rows.sums = reinterpret_cast<float*>(memory);
+  rows.offsets = reinterpret_cast<std::int32_t*>(memory), memory += parts * 4;
+  rows.sums = reinterpret_cast<std::int16_t*>(memory), memory += parts * 4;
+  rows.factors = reinterpret_cast<std::int16_t*>(memory);
   return rows;
 }
 
 void round_rows(const RoundedForm& form, std::int64_t begin, std::int64_t end, const float* x, std::int64_t ldx,
                 const RoundedRows& out) {
   const QuantVariant& best = quant_variant();
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t part = i * out.parts;
-    best.round({x + i * ldx, form.cols, form.first, form.dtype},
-               {out.parts, out.bytes + part * 32, out.offsets + part * 2, out.scales + part, out.sums + part});
-  }
+  for (std::int64_t i = begin; i < end; ++i)
+    best.round({x + i * ldx, form.cols, form.first, form.dtype}, out.from(i * out.parts));
 }
 
 }  // namespace weft

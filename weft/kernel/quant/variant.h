@@ -12,18 +12,26 @@
 namespace weft {
 
 // Rows of activations as bytes. All arrays begin with the part that has the first column of w's first block, and a row
-// is a whole number of steps of kStepParts long; what no column is in is zero. Scales, sums and offsets of a step are
-// in the order that variant_unpack.inc gives.
+// is a whole number of steps of kStepParts long; what no column is in is zero. What a step has of each lies in the
+// order that variant_round.inc gives.
 struct RoundedRows {
   std::int64_t parts = 0;           // to a row: a multiple of kStepParts
   std::int8_t* bytes = nullptr;     // (m, parts, 32)
-  std::int32_t* offsets = nullptr;  // (m, parts, 2), 16 to a step: minus the sum of the bytes of a part, or of half
-                                    // a part for q6_k, times what makes the format's integers unsigned
-  float* scales = nullptr;          // (m, parts)
-  float* sums = nullptr;            // (m, parts): scale times the sum of the bytes
+  float* scales = nullptr;          // (m, parts); of blocks of 256 the first of each step alone
+  std::int32_t* offsets = nullptr;  // (m, parts), blocks of 32: minus the sum of a part's bytes times what makes the
+                                    // format's integers unsigned
+  std::int16_t* sums = nullptr;     // (m, parts, 2), blocks of 256: of a part's bytes, or its halves', times the factor
+  std::int16_t* factors = nullptr;  // (m, parts), blocks of 256
+
+  RoundedRows from(std::int64_t part) const {
+    return {parts, bytes + part * 32, scales + part, offsets + part, sums + part * 2, factors + part};
+  }
 };
 
 inline constexpr std::int64_t kStepParts = 8;  // a block of 256, or eight of 32
+
+// Of a part of a block of 256: as large as RoundedRows::sums can hold, and for q6_k a block's sum in 32 bits.
+constexpr int largest_factor(Dtype dtype) { return dtype == Dtype::q4_k ? 8 : 16; }
 
 struct RoundTask {
   const float* x;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "weft/base/index.h"
 #include "weft/base/quant/blocks.h"
 #include "weft/io/scratch_folder_test.h"
+#include "weft/kernel/quant/variant.h"
 #include "weft/llm/engine/engine.h"
 #include "weft/llm/engine/golden_test.h"
 #include "weft/llm/quantise/quantise_model.h"
@@ -37,7 +39,7 @@ class RoundedProducts {
       ADD_FAILURE() << "product " << next_ << " is another one in the engine";
       return std::vector<double>(num(rows_ * w.rows));
     }
-    const std::vector<double> bytes = rounded(x, seen_[next_++].x, w.cols);
+    const std::vector<double> bytes = rounded(x, seen_[next_++].x, w);
     std::vector<double> y(num(rows_ * w.rows));
     std::vector<float> row(num(w.cols));
     for (std::int64_t n = 0; n < w.rows; ++n) {
@@ -57,25 +59,46 @@ class RoundedProducts {
   bool all_seen() const { return next_ == seen_.size(); }
 
  private:
-  std::vector<double> rounded(const std::vector<double>& x, const std::vector<float>& theirs, std::int64_t cols) {
+  std::vector<double> rounded(const std::vector<double>& x, const std::vector<float>& theirs, const Weight& w) {
     std::vector<double> out(x.size());
-    for (std::size_t begin = 0; begin < x.size(); begin += at(kPart)) {
-      const std::size_t end = std::min(begin + at(kPart), begin - begin % num(cols) + num(cols));
-      double most = 0;
-      float their_most = 0;
-      for (std::size_t j = begin; j < end; ++j)
-        most = std::max(most, std::abs(x[j])), their_most = std::max(their_most, std::abs(theirs[j]));
-      const double d = most / 127;
-      const float their_inverse = their_most > 0 ? 1 / (their_most / 127) : 0;  // in f32, as the kernels do
-      for (std::size_t j = begin; j < end && d > 0; ++j) {
-        double byte = std::nearbyint(x[j] / d);
-        const double other = std::nearbyintf(theirs[j] * their_inverse);
-        if (byte != other && std::abs(x[j] / d - 0.5 * (byte + other)) < kTie) byte = other, ++ties_;
-        out[j] = d * byte;
-      }
+    const std::size_t block = num(block_shape(w.dtype).values), cols = num(w.cols);
+    for (std::size_t begin = 0, end; begin < x.size(); begin = end) {
+      end = std::min(begin + block, begin - begin % cols + cols);
+      round_block(std::span(x).subspan(begin, end - begin), std::span(theirs).subspan(begin, end - begin),
+                  block == num(kPart) ? 1 : largest_factor(w.dtype), out.data() + begin);
     }
     values_ += std::ssize(x);
     return out;
+  }
+
+  template <typename T>
+  static T largest(std::span<const T> x) {
+    T most = 0;
+    for (const T value : x) most = std::max(most, std::abs(value));
+    return most;
+  }
+
+  // `theirs` in f32, as the kernels do.
+  void round_block(std::span<const double> x, std::span<const float> theirs, int factors, double* out) {
+    const double scale = largest(x) / (127 * factors);
+    const float their_scale = largest(theirs) / static_cast<float>(127 * factors);
+    for (std::size_t begin = 0; begin < x.size() && scale > 0; begin += num(kPart)) {
+      const auto part = x.subspan(begin, std::min(num(kPart), x.size() - begin));
+      const auto other = theirs.subspan(begin, part.size());
+      const double share = largest(part) * factors / largest(x);
+      const float their_share = largest(other) * (static_cast<float>(factors) / largest(theirs));
+      double factor = std::clamp(std::ceil(share), 1.0, double(factors));
+      const float their_factor = std::clamp(std::ceil(their_share), 1.0f, static_cast<float>(factors));
+      if (factor != their_factor && std::abs(share - std::round(share)) < kTie) factor = their_factor, ++ties_;
+      const float their_inverse = 1 / (their_scale * their_factor);
+      for (std::size_t j = 0; j < part.size(); ++j) {
+        double byte = std::nearbyint(part[j] / (scale * factor));
+        const double their_byte = std::nearbyintf(other[j] * their_inverse);
+        if (byte != their_byte && std::abs(part[j] / (scale * factor) - 0.5 * (byte + their_byte)) < kTie)
+          byte = their_byte, ++ties_;
+        out[begin + j] = scale * factor * byte;
+      }
+    }
   }
 
   std::int64_t rows_, ties_ = 0, values_ = 0;
