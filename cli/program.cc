@@ -4,6 +4,7 @@
 #include "cli/program.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -50,6 +51,14 @@ int complain(std::string_view sentence, int code) {
 void keep_standard_descriptors() {
   for (const int fd : {0, 1, 2})
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY));
+}
+
+// A write that fails in the middle of a report would throw out of a rank whose peers are still at work, and they would
+// tell of their part in it. So a report is kept whole, and written when the ranks have parted; what must be seen at
+// once is flushed where it is printed.
+void keep_reports_whole() {
+  constexpr std::size_t kLargestReport = std::size_t{1} << 20;
+  if (::isatty(1) == 0) std::setvbuf(stdout, nullptr, _IOFBF, kLargestReport);
 }
 
 // What was printed and could not be written, as on a full disk, is a failure: so is a timeline that was asked for.
@@ -165,6 +174,7 @@ int parse_and_run(int argc, char** argv) {
 
 int program(int argc, char** argv) {
   keep_standard_descriptors();
+  keep_reports_whole();
   std::signal(SIGXFSZ, SIG_IGN);  // a file past the limit on sizes (ulimit -f) is refused as one on a full disk is
   return with_output(parse_and_run(argc, argv));
 }

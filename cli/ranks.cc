@@ -68,7 +68,9 @@ int on_ranks(const RankFlags& flags, const RankBody& body, const AroundRanks& ar
   }
   const auto as_rank = [&] {
     World world = World::init(0, nullptr, options());
-    return body(world);
+    const int code = body(world);
+    world.barrier();  // whoever fails from here on, as one whose report cannot be written does, takes nobody along
+    return code;
   };
   return on_processes(flags.count, as_rank, around.before);
 }
