@@ -21,12 +21,13 @@ void check_whole(const std::string& flag, const std::string& text, std::int64_t 
   if (!negative && (error != std::errc{} || size > most)) bad_input("{} is {}; use {} at most", flag, text, most);
 }
 
-void check_finite(const std::string& flag, const std::string& text) {
+double read_finite(const std::string& flag, const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0 || end != text.c_str() + text.size())
     bad_input("{} is \"{}\"; give a number, as 0.5 or 1e-3", flag, text);
   if (!std::isfinite(value)) bad_input("{} is {}; give a finite number, as 0.5 or 1e-3", flag, text);
+  return value;
 }
 
 void refuse_empty_values(CLI::App& app) {

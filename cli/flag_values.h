@@ -12,9 +12,10 @@
 
 namespace weft::cli {
 
-// Throw bad_input unless the text is a whole number in decimal digits from `least` to `most`, or a finite number.
+// Throws bad_input unless the text is a whole number in decimal digits from `least` to `most`.
 void check_whole(const std::string& flag, const std::string& text, std::int64_t least, std::uint64_t most);
-void check_finite(const std::string& flag, const std::string& text);
+// The number that the text is; throws bad_input unless it is a finite one.
+double read_finite(const std::string& flag, const std::string& text);
 
 template <typename T>
 struct NumberOf {
@@ -33,7 +34,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& flag, T* value, const 
   const std::string name = flag.substr(flag.rfind(',') + 1);  // of "-n,--ranks" the long one
   const auto check = [name, least](const std::string& text) {
     if constexpr (std::is_floating_point_v<Number>)
-      check_finite(name, text);
+      read_finite(name, text);
     else
       check_whole(name, text, static_cast<std::int64_t>(least),
                   static_cast<std::uint64_t>(std::numeric_limits<Number>::max()));

@@ -79,8 +79,10 @@ WorldOptions world_options(const RankFlags& flags) {
 
 int num_ranks(int asked) { return launched() ? launched_size() : asked; }
 
-int ranks_here(int asked) { return launched() ? std::max(launched_here(), 1) : asked; }
-
 int threads_sharing_cores(int ranks) { return std::max(1, static_cast<int>(usable_cores() / std::max(ranks, 1))); }
+
+void fill_threads(RankFlags* flags) {
+  if (flags->threads == 0) flags->threads = threads_sharing_cores(launched() ? launched_here() : flags->count);
+}
 
 }  // namespace weft::cli

@@ -48,8 +48,8 @@ WorldOptions world_options(const RankFlags& flags);
 // The ranks that there will be: those of the launcher where one has started this process, else those that are asked
 // for.
 int num_ranks(int asked);
-// Of these ranks, those of this host.
-int ranks_here(int asked);
+// --threads 0: each rank of this host takes its share of the cores.
+void fill_threads(RankFlags* flags);
 // Threads of each rank that share the cores of this machine, at least one.
 int threads_sharing_cores(int ranks);
 

@@ -30,7 +30,8 @@ std::vector<std::string> own_words() {
 // A rank that ended of itself and left no words has said what there was to say.
 bool was_said(const LaunchResult& result) {
   return result.first_failed_here()->signal == 0 &&
-         (result.reason.starts_with("exited with code") || result.reason == "it ended with an exception");
+         (result.reason == "exited with code 1" || result.reason == "exited with code 2" ||
+          result.reason == "it ended with an exception");
 }
 
 // Launches this very command line as `num_ranks` processes and waits for them. Rank 0 owns standard output. Says on

@@ -10,12 +10,14 @@ out=${WEFT_NEON_BUILD:-build-neon}
 gtest=/usr/src/googletest/googletest
 mkdir -p "$out/include"
 for headers in fmt nlohmann; do ln -sfn "/usr/include/$headers" "$out/include/$headers"; done  # headers alone: the same anywhere
-sources=(weft/base/{choices,cores,dtype,error,thread_pool,quant/blocks,quant/quantise}.cc $(find weft/kernel -name '*.cc'))
-compile() {  # SOURCE OBJECT: where the source is the newer
-  [[ $2 -nt $1 ]] || aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -w -DNDEBUG -DFMT_HEADER_ONLY -I. -I"$out/include" \
+sources=(weft/base/{choices,cores,dtype,error,thread_pool}.cc $(find weft/base/quant weft/kernel -name '*.cc'))
+newest=$(find weft/base weft/kernel -type f -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)  # a header, too, makes all old
+compile() {  # SOURCE OBJECT: where the tree is the newer, or for gtest the source
+  local against=$newest; [[ $1 == /* ]] && against=$1
+  [[ $2 -nt $against ]] || aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -w -DNDEBUG -DFMT_HEADER_ONLY -I. -I"$out/include" \
     -I"$gtest" -I"$gtest/include" -c "$1" -o "$2"
 }
-export -f compile; export out gtest
+export -f compile; export out gtest newest
 objects=()
 jobs=()
 for source in "${sources[@]}" "$gtest/src/gtest-all.cc" "$gtest/src/gtest_main.cc"; do

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/line_input.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/chat/chat_session.h"
@@ -98,7 +99,7 @@ class Speaker {
                                {"ranks", num_ranks}};
     for (const ChatMessage& message : session_.messages())
       out["messages"].push_back({{"role", message.role}, {"content", message.content}});
-    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}", json_line(out));
   }
 
  private:
@@ -143,7 +144,7 @@ void speak(const Flags& flags, ChatRanks& ranks, const Setup& setup, int num_ran
 
 int run(Flags flags) {
   if (!launched()) check_num_ranks(flags.ranks.count);
-  if (flags.ranks.threads == 0) flags.ranks.threads = threads_sharing_cores(ranks_here(flags.ranks.count));
+  fill_threads(&flags.ranks);
   check_rank_flags(flags.ranks);
   if (flags.options.max_tokens < 1) bad_input("--max-tokens is {}; use 1 or more", flags.options.max_tokens);
   const std::shared_ptr<const Setup> setup = setup_of(flags, num_ranks(flags.ranks.count));

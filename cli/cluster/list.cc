@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/virtual/lock.h"
 #include "weft/virtual/network.h"
 #include "weft/virtual/remove.h"
@@ -44,7 +45,7 @@ int list(const ListFlags& flags) {
       out["clusters"].push_back({{"name", all.name}, {"hosts", all.hosts.size()}, {"whole", !all.hosts.empty()}});
       for (const VirtualHost& host : all.hosts) out["hosts"].push_back(to_json(host));
     }
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}", json_line(out));
     return 0;
   }
   if (clusters.empty()) fmt::print("no virtual clusters; make one with `weft cluster up`\n");
@@ -70,7 +71,7 @@ int down(const ListFlags& flags) {
       fmt::print("{}: removed {} namespaces and {} cgroups; {} processes were still running\n", name, gone.namespaces,
                  gone.quotas, gone.processes);
   }
-  if (flags.json) fmt::print("{}\n", Json{{"hosts", Json::array()}, {"removed", removed}}.dump());
+  if (flags.json) fmt::print("{}", json_line(Json{{"hosts", Json::array()}, {"removed", removed}}));
   if (!flags.json && removed.empty()) fmt::print("there is nothing to take down\n");
   return 0;
 }

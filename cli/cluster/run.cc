@@ -13,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/cluster/cluster.h"
 #include "weft/virtual/mpirun.h"
@@ -123,7 +124,7 @@ void report(const RunFlags& flags, const MpirunOptions& options, const VirtualHo
     host.received = host.received.value_or(0) - before.hosts[i].received.value_or(0);
     out["hosts"].push_back(to_json(host));
   }
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}", json_line(out));
 }
 
 int run(const RunFlags& flags) {

@@ -14,6 +14,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
@@ -139,7 +140,7 @@ void report(const UpFlags& flags, VirtualHosts& all, const Link& link) {
     out["measured_rate"] = link.bytes_per_s;
     out["latency_us"] = link.latency_s * 1e6;
     out["model"] = model_path(all.name);
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}", json_line(out));
     return;
   }
   fmt::print("{}", hosts_table(all));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/draw/chart_json.h"
 
@@ -33,7 +34,7 @@ int run(const Flags& flags) {
   const std::string svg = draw::chart_from_json(text, piped ? "standard input" : flags.chart);
   if (!flags.svg.empty()) write_file(flags.svg, svg);
   if (flags.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"svg", flags.svg}, {"bytes", svg.size()}}.dump());
+    fmt::print("{}", json_line(nlohmann::ordered_json{{"svg", flags.svg}, {"bytes", svg.size()}}));
   else if (flags.svg.empty())
     fmt::print("{}", svg);
   return 0;

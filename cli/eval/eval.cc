@@ -87,7 +87,7 @@ void run_rank(World& world, const Flags& flags) {
 int run(Flags flags) {
   fill_in(&flags);
   flags.ranks.count = num_ranks(flags.ranks.count);
-  if (flags.ranks.threads == 0) flags.ranks.threads = threads_sharing_cores(flags.ranks.count);
+  fill_threads(&flags.ranks);
   if (flags.ranks.count == 1 && flags.ranks.transport == "shm")
     flags.ranks.transport = "threads";  // one needs no process
   const auto body = [&](World& world) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/draw/text_table.h"
 #include "weft/llm/eval/tally.h"
 
@@ -103,7 +104,7 @@ std::string json_report(const Report& report) {
   out["forward_s"] = found.traffic.forward_s, out["head_s"] = found.traffic.head_s;
   out["block_op_s"] = found.traffic.block_op_s;
   if (report.against) out["against"] = paired_json(report, tasks);
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string text_report(const Report& report) {

@@ -85,7 +85,7 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
 }
 
 void complete(Flags* flags) {
-  if (flags->ranks.threads == 0) flags->ranks.threads = threads_sharing_cores(ranks_here(flags->ranks.count));
+  fill_threads(&flags->ranks);
   // "--prompt -" is standard input too: nobody goes on from a dash.
   if (std::erase(flags->prompts, "-") > 0) {
     if (!flags->prompt_file.empty())

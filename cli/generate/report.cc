@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 
 #include "cli/generate/generate.h"
@@ -84,7 +85,7 @@ std::string json_report(const Flags& flags, const Task& task, const GenerateResu
     out["read_gbytes_per_s"] = figures.read_bytes_per_s * 1e-9;
     out["read_share"] = weight_bytes_per_s(result, figures) / figures.read_bytes_per_s;
   }
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_line(out);
 }
 
 }  // namespace weft::cli::generate

@@ -10,6 +10,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
@@ -113,7 +114,7 @@ void print_json(const Cluster* rates) {
     out["rates"] = nlohmann::ordered_json::parse(to_json(*rates));
     for (const char* layout : {"name", "num_hosts", "ranks_per_host", "network", "fabric"}) out["rates"].erase(layout);
   }
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}", json_line(out));
 }
 
 void print_text(const Cluster* rates) {

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
@@ -140,7 +141,7 @@ World join(const Flags& flags) {
 }
 
 void print_ledger(const Flags& flags, const Json& json, const std::string& text) {
-  const std::string line = json.dump() + "\n";
+  const std::string line = json_line(json);
   if (!flags.save.empty()) write_file(flags.save, line);
   fmt::print("{}", flags.json ? line : text);
 }

@@ -91,8 +91,6 @@ std::string link_text(const AskedLink& link) {
                      link.paced->latency_s > 0 ? ", " + format_duration(link.paced->latency_s) : "");
 }
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 std::string json_name(const std::string& style) { return style == "panels" ? "decomposed" : style; }
 
 void add_table(const LedgerTable& table, Json* out) {

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "weft/base/json_out.h"
 #include "weft/study/device/device_ledger.h"
 #include "weft/study/ledger/advice.h"
 
@@ -36,8 +35,6 @@ std::string crowded_text(const LedgerTable& table);
 std::string next_text(const Advice& advice);  // sentences, then commands with a word on each
 std::string rounds_text(const LedgerTable& table);
 void add_table(const LedgerTable& table, Json* out);  // the setting, then the rows
-Json or_null(const std::optional<double>& value);
-Json or_null(const std::string& text);
 // JSON keeps the name that panels had at first.
 std::string json_name(const std::string& style);
 

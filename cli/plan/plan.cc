@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/cluster/find_cluster.h"
 #include "weft/plan/price/estimate.h"
@@ -109,7 +110,7 @@ void print_json(const Report& r) {
     out["compute_us"] = r.estimate->compute_seconds * 1e6;
     out["comm_us"] = r.estimate->comm_seconds * 1e6;
   }
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}", json_line(out));
 }
 
 void print_text(const Report& r) {
@@ -158,9 +159,8 @@ void add_plan(CLI::App& app, Run* chosen) {
       ->type_name("FILE");
   add_out_file(*command, "--save", &flags->save, "write the plan as JSON");
   command->add_option("--load", flags->load, "read a plan instead of building one")->type_name("FILE");
-  command
-      ->add_option("--budget", flags->budget,
-                   "allow N times the usual cost of reading and proving, which is 5 s and 1 GB on a slow machine")
+  add_number(*command, "--budget", &flags->budget,
+             "allow N times the usual cost of reading and proving, which is 5 s and 1 GB on a slow machine")
       ->type_name("N");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(

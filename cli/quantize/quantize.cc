@@ -9,6 +9,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/names.h"
 #include "weft/llm/quantise/quantise_model.h"
 
@@ -53,14 +54,13 @@ int run(const Flags& flags) {
     report = quantise_model(flags.model, flags.out, options);
   }
   if (flags.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out},
-                                              {"type", flags.type},
-                                              {"tensors", report.tensors},
-                                              {"bytes_read", report.bytes_read},
-                                              {"bytes_written", report.bytes_written},
-                                              {"bits_per_weight", report.bits_per_weight},
-                                              {"has_tokenizer", report.has_tokenizer}}
-                           .dump());
+    fmt::print("{}", json_line(nlohmann::ordered_json{{"file", flags.out},
+                                                      {"type", flags.type},
+                                                      {"tensors", report.tensors},
+                                                      {"bytes_read", report.bytes_read},
+                                                      {"bytes_written", report.bytes_written},
+                                                      {"bits_per_weight", report.bits_per_weight},
+                                                      {"has_tokenizer", report.has_tokenizer}}));
     return 0;
   }
   std::string types;
@@ -95,7 +95,7 @@ void add_quantize(CLI::App& app, Run* chosen) {
                    "round weights so that products stay near on this text: slower, and more of the model is kept")
       ->type_name("FILE");
   add_out_file(*command, "--out", &flags->out, "the file to write")->required();
-  command->add_option("--threads", flags->threads, "threads (all cores)")->type_name("T");
+  add_number(*command, "--threads", &flags->threads, "threads (all cores)")->type_name("T");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Example:\n  weft quantize models/weft-16 --type q4_k --out weft-16-q4_k.gguf\n"

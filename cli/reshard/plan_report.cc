@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 #include "weft/study/proof.h"
@@ -153,7 +154,7 @@ std::string plan_json(const Spec& spec, const PlannedReshard& planned, const std
     prices.push_back({{"strategy", to_string(one.strategy)}, {"seconds", one.seconds}});
   out["prices"] = prices;
   if (!spec.published.empty()) out["published"] = spec.published;
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::vector<ComparedRow> compare_plans(const Spec& spec) {
@@ -196,7 +197,7 @@ std::string compare_json(const Spec& spec, const std::vector<ComparedRow>& rows)
     ok = ok && row.planned.problems.empty();
   }
   out["ok"] = ok;
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 }  // namespace weft::cli::reshard

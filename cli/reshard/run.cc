@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 #include "weft/reshard/seats.h"
@@ -138,7 +139,7 @@ std::string run_json(const Report& report) {
     out["rows"] = nlohmann::ordered_json::array();
     for (const StrategyMove& moved : report.result.moves) out["rows"].push_back(row_json(report, moved));
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string run_text(const Report& report) {

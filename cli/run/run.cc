@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/transport/join/launch.h"
 #include "weft/transport/join/net_address.h"
 #include "weft/transport/join/net_handshake.h"
@@ -70,7 +71,7 @@ int run(const Flags& flags) {
                                   {"reason", nullptr}};
     if (result.first_failed >= 0) report["first_failed"] = result.first_failed, report["reason"] = result.reason;
     if (!result.host.empty()) report["host"] = result.host;
-    fmt::print("{}\n", report.dump());
+    fmt::print("{}", json_line(report));
   }
   if (result.interrupted)
     fmt::print(stderr, "weft: interrupted; all {} ranks have been stopped\n", flags.ranks.count);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 #include "weft/schedule/drawing.h"
@@ -85,7 +86,7 @@ std::string one_json(const Compared& one, const Costs& costs, const Bound& bound
   out["busy_us"] = ordered_json::array();
   for (const double busy : one.timing.busy_s) out["busy_us"].push_back(busy * 1e6);
   out["bound"] = bound_json(bound);
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string compare_text(const std::vector<ComparedKind>& rows, int memory) {
@@ -118,7 +119,7 @@ std::string compare_json(const std::vector<ComparedKind>& rows, int memory) {
     if (row.within) one["within"]["cut"] = row.cut;
     out["rows"].push_back(std::move(one));
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string search_text(const SearchResult& found, const Compared& one, int memory) {
@@ -149,7 +150,7 @@ std::string search_json(const SearchResult& found, const Compared& one, int memo
   out["bound"] = bound_json(found.bound);
   out["optimal"] = found.optimal;
   out["looked_at"] = found.looked_at;
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string preset_text(const PipelinePreset& preset, const PresetTable& table) {
@@ -190,7 +191,7 @@ std::string presets_json(const std::vector<std::pair<PipelinePreset, PresetTable
                              {"peak", row.peak}});
     out["presets"].push_back(std::move(one));
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string refused_text(const pipeline::Schedule& schedule, const pipeline::Verdict& verdict) {
@@ -198,7 +199,7 @@ std::string refused_text(const pipeline::Schedule& schedule, const pipeline::Ver
 }
 
 std::string refused_json(const pipeline::Schedule& schedule, const pipeline::Verdict& verdict) {
-  return ordered_json{{"schedule", schedule.name}, {"ok", false}, {"problems", verdict.problems}}.dump() + "\n";
+  return json_line(ordered_json{{"schedule", schedule.name}, {"ok", false}, {"problems", verdict.problems}});
 }
 
 }  // namespace weft::cli::schedule

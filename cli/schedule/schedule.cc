@@ -165,10 +165,11 @@ void add_shape(CLI::App* command, Flags* f) {
                    "gpipe, 1f1b, eager_1f1b, interleaved_1f1b or zero_bubble (eager_1f1b); with --compare several")
       ->delimiter(',')
       ->type_name("NAME");
-  command->add_option("--stages", f->stages, "of the pipeline (4)")->type_name("N");
-  command->add_option("--micro-batches", f->micro_batches, "of one step (8)")->type_name("M");
-  command->add_option("--chunks", f->chunks, "per stage, of interleaved_1f1b (2)")->type_name("V");
-  command->add_option("--memory", f->memory, "activations that a stage may hold at most (any number)")->type_name("A");
+  add_number(*command, "--stages", &f->stages, "of the pipeline (4)")->type_name("N");
+  add_number(*command, "--micro-batches", &f->micro_batches, "of one step (8)")->type_name("M");
+  add_number(*command, "--chunks", &f->chunks, "per stage, of interleaved_1f1b (2)")->type_name("V");
+  add_number(*command, "--memory", &f->memory, "activations that a stage may hold at most (any number)")
+      ->type_name("A");
   command->add_flag("--split-backward", f->split, "gradients leave before the weights' part of backward");
   command->add_flag("--recompute", f->recompute, "keep inputs only, and run each forward again before its backward");
 }
@@ -182,7 +183,7 @@ void add_costs(CLI::App* command, Flags* f) {
   list("--recompute-us", &f->recompute_us, "recomputation, likewise (as forward)");
   list("--transfer-us", &f->transfer_us, "activations to the next stage, one for all or one per boundary (50)");
   list("--transfer-back-us", &f->transfer_back_us, "gradients to the stage before (as --transfer-us)");
-  command->add_option("--weight-share", f->weight_share, "part of backward that is for the weights (0.5)")
+  add_number(*command, "--weight-share", &f->weight_share, "part of backward that is for the weights (0.5)")
       ->type_name("S");
   command->add_flag("--no-overlap", f->no_overlap, "stages stop for transfers instead of computing meanwhile");
 }
@@ -197,8 +198,8 @@ void weft::cli::add_schedule(CLI::App& app, Run* chosen) {
   schedule::add_costs(command, flags.get());
   command->add_flag("--compare", flags->compare, "all kinds, as they are and within --memory (that of 1f1b)");
   command->add_flag("--search", flags->search, "the best that can be found within --memory, beside a proved bound");
-  command->add_option("--budget", flags->budget, "of the search: items timed (30000000)")->type_name("N");
-  command->add_option("--seed", flags->seed, "of the search (1)")->type_name("N");
+  add_number(*command, "--budget", &flags->budget, "of the search: items timed (30000000)")->type_name("N");
+  add_number(*command, "--seed", &flags->seed, "of the search (1)")->type_name("N");
   command
       ->add_option("--preset", flags->preset,
                    "predict a known pipeline: gpt-1.3b, gpt-2.6b, u-transformer-1b, u-transformer-2b, a file, or all")

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
@@ -118,7 +119,7 @@ void print_json(const NetReport& r, int most_links) {
                  {"events", r.result.events},
                  {"wall_s", r.wall_s},
                  {"links", links_json(r.result, r.topology, most_links)}};
-  fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}", json_line(out));
 }
 
 void print_text(const NetReport& r, int most_links) {

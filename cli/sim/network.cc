@@ -11,11 +11,7 @@ namespace weft::cli::sim {
 namespace {
 
 double factor_of(const std::string& flag, const std::string& text, std::size_t equals) {
-  if (equals != std::string::npos && equals > 0) {
-    const std::string number = text.substr(equals + 1);
-    check_finite(flag, number);
-    return std::stod(number);
-  }
+  if (equals != std::string::npos && equals > 0) return read_finite(flag, text.substr(equals + 1));
   bad_input("{} {} has no factor; give {}", flag, text, flag == "--slow-rank" ? "RANK=FACTOR" : "FROM>TO=FACTOR");
 }
 

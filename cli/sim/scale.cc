@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 
@@ -90,7 +91,7 @@ void print_rows_json(const ScaleFlags& flags, const Setting& setting, const std:
                     {"fused_forward_us", row.styles.forward_s * 1e6},
                     {"fused_us", row.styles.both_s * 1e6}});
   const Json out{{"workload", flags.workload}, {"network", setting.topology.name}, {"rows", list}};
-  fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}", json_line(out));
 }
 
 int run_scale(const ScaleFlags& flags) {

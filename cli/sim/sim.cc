@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/sim/chip/chip.h"
 #include "weft/study/sim/fit.h"
@@ -36,11 +37,9 @@ Chip chip_of(const Flags& flags) {
   Chip chip = load_chip(flags.chip);
   for (const std::string& one : flags.set) {
     const std::size_t equals = one.find('=');
-    char* end = nullptr;
-    const double value = equals == std::string::npos ? 0 : std::strtod(one.c_str() + equals + 1, &end);
-    if (end == nullptr || *end != '\0' || end == one.c_str() + equals + 1)
+    if (equals == std::string::npos)
       bad_input("--set {} is no KEY=NUMBER; give base units, as --set link_rate=150e9", one);
-    set_knob(&chip, one.substr(0, equals), value);
+    set_knob(&chip, one.substr(0, equals), read_finite("--set " + one.substr(0, equals), one.substr(equals + 1)));
   }
   return chip;
 }
@@ -112,7 +111,7 @@ int run_table(const Flags& flags) {
   Simulator simulator(chip_of(flags));
   if (!flags.svg.empty()) draw_table(flags, simulator);
   if (flags.json)
-    fmt::print("{}\n", everything(flags, simulator).dump());
+    fmt::print("{}", json_line(everything(flags, simulator)));
   else
     print_table(flags, simulator);
   return 0;
@@ -132,7 +131,7 @@ int run_t3(const Flags& flags) {
   if (flags.json) {
     const Json out{{"chip", simulator.chip().name},
                    {"cases", cases_json(simulator, cases, {Config::sequential, config})}};
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}", json_line(out));
     return 0;
   }
   for (const SimCase& one : cases) fmt::print("{}", one_case_text(simulator, one, config));
@@ -144,7 +143,7 @@ int run_sweep(const Flags& flags) {
   const Sweep made = sweep(chip_of(flags), cases_of(flags).front());
   if (!flags.svg.empty()) write_file(flags.svg, sweep_svg(made, flags.chip));
   if (flags.json)
-    fmt::print("{}\n", sweep_json(made).dump());
+    fmt::print("{}", json_line(sweep_json(made)));
   else
     fmt::print("{}", sweep_text(made));
   return 0;
@@ -162,7 +161,7 @@ int run_fit(const Flags& flags) {
   for (const Knob& one : knobs())
     if (one.free) values[std::string(one.key)] = knob(fitted, one.key);
   if (flags.json) {
-    fmt::print("{}\n", Json{{"chip", fitted.name}, {"parameters", values}}.dump());
+    fmt::print("{}", json_line(Json{{"chip", fitted.name}, {"parameters", values}}));
     return 0;
   }
   for (const auto& [key, value] : values.items()) fmt::print("{:<20} {:.4g}\n", key, value.get<double>());

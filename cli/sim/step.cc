@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
 #include "weft/draw/text_table.h"
@@ -155,9 +156,9 @@ void add_step_flags(CLI::App* command, StepFlags* flags) {
   add_number(*command, "--pieces", &flags->pieces, "messages of a fused producer's chunk (8)", 1);
   command->add_option("--reduction", flags->reduction, "all_reduce, or reduce_scatter and all_gather (all_reduce)");
   command->add_option("--route", flags->route, "of all_reduce (ring)");
-  command->add_option("--fused-factor", flags->fused_factor, "on the time of a producer that is fused (1)");
+  add_number(*command, "--fused-factor", &flags->fused_factor, "on the time of a producer that is fused (1)");
   add_number(*command, "--update-parts", &flags->update_parts, "dlrm: the exchange of gradients and the update (1)", 1);
-  command->add_option("--update-factor", flags->update_factor, "dlrm: on the traffic of a table's update (1)");
+  add_number(*command, "--update-factor", &flags->update_factor, "dlrm: on the traffic of a table's update (1)");
 }
 
 StepReport run_step(netsim::StepGraph graph, const Topology& topology, const netsim::StepRunOptions& options) {
@@ -172,7 +173,7 @@ StepReport run_step(netsim::StepGraph graph, const Topology& topology, const net
 
 void print_step(const StepReport& r, int most_links, bool json) {
   if (json) {
-    fmt::print("{}\n", step_json(r, most_links).dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", json_line(step_json(r, most_links)));
     return;
   }
   const netsim::NetResult& net = r.result.net;

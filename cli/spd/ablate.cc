@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/draw/text_table.h"
 #include "weft/llm/spd/ablation.h"
 
@@ -77,7 +78,7 @@ int run(AblateFlags flags) {
                       {"biases_of", found.has_biases ? "the model" : "centred heads"},
                       {"partial_sums", rows_json(found.partials)},
                       {"biases", rows_json(found.biases)}};
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}", json_line(out));
     return 0;
   }
   fmt::print("{}, {} at {} ranks, {} windows of {} tokens: perplexity\n\n{}\n{}\n{}", flags.model,

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/line_chart.h"
 #include "weft/draw/text_table.h"
@@ -107,7 +108,7 @@ std::string analyze_json(const AnalyzeFlags& flags, const Analyzed& found) {
   if (found.chosen) out["chosen"] = chosen_json(found);
   out["evaluations"] = found.evaluations;
   out["seconds"] = found.seconds;
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {

@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
+
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
 #include "cli/progress.h"
@@ -42,7 +44,7 @@ int run(CentreFlags flags) {
   if (flags.json) {
     const nlohmann::ordered_json out{{"model", flags.model},      {"tp", flags.tp}, {"window", window},
                                      {"windows", windows.size()}, {"spd", path},    {"blocks", source.config.blocks}};
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}", json_line(out));
     return 0;
   }
   fmt::print("{}: all {} blocks dropped, their heads centred on means over {} windows of {} tokens\n", path,

@@ -12,6 +12,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/llm/distill/choice.h"
 #include "weft/llm/eval/eval.h"
@@ -97,7 +98,7 @@ std::string distilled_json(const DistillFlags& flags, const std::vector<Distille
                              {"grouped", b.grouped},
                              {"resumed", b.resumed},
                              {"seconds", b.seconds}});
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 void show(Progress& progress, const DistillFlags& flags, const DistillProgress& at) {

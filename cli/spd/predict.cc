@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/cluster/data_file.h"
 #include "weft/draw/text_table.h"
@@ -62,7 +63,7 @@ void print_json(const PredictFlags& flags, const FirstTokenSpec& spec, const std
                            {"sequential_comm_share", row.sequential_comm_share()},
                            {"bytes_sent", row.time.bytes},
                            {"route", row.route}});
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}", json_line(out));
 }
 
 int run(const PredictFlags& flags) {

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/piped_file.h"
 #include "weft/io/text/tokenizer.h"
 #include "weft/io/unicode/unicode.h"
@@ -60,7 +61,7 @@ int run(const Flags& flags) {
     for (const int token : tokens) out["pieces"].push_back(tokenizer->token_text(token));
     out["tokens"] = tokens.size();
     out["vocab_size"] = tokenizer->vocab_size();
-    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}", json_line(out));
     return 0;
   }
   for (const int token : tokens)

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 
@@ -46,7 +47,7 @@ std::string contest_json(const pipeline::TrainConfig& config, const TrainContest
                               {"peak_activations", style.peak_activations},
                               {"work_us", style.work_us},
                               {"waited_us", style.waited_us}});
-  return json.dump() + "\n";
+  return json_line(json);
 }
 
 std::string contest_text(const pipeline::TrainConfig& config, const TrainContest& contest) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/draw/line_chart.h"
 
 #include "cli/train/train.h"
@@ -17,7 +18,7 @@ std::string metrics_line(const pipeline::StepReport& step) {
   const nlohmann::ordered_json line{
       {"step", step.step}, {"loss", step.loss},       {"gradient_norm", step.gradient_norm},
       {"lr", step.lr},     {"seconds", step.seconds}, {"tokens_per_s", step.tokens_per_s}};
-  return line.dump() + "\n";
+  return json_line(line);
 }
 
 std::string to_text(const pipeline::TrainConfig& config, const pipeline::TrainResult& result) {
@@ -48,7 +49,7 @@ std::string to_json(const pipeline::TrainConfig& config, const pipeline::TrainRe
                               {"model", result.model},
                               {"loss", nlohmann::ordered_json::array()}};
   for (const pipeline::StepReport& step : result.steps) json["loss"].push_back(step.loss);
-  return json.dump() + "\n";
+  return json_line(json);
 }
 
 std::string loss_picture(const pipeline::TrainResult& result) {

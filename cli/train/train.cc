@@ -93,8 +93,7 @@ int run(Flags flags) {
   }
   RankFlags ranks = flags.ranks;
   ranks.count = config.num_ranks();
-  // Of layers and of ops alike: the last product of a stage is an op's.
-  if (ranks.threads == 0) ranks.threads = threads_sharing_cores(num_ranks(ranks.count));
+  fill_threads(&ranks);  // of layers and of ops alike: the last product of a stage is an op's
   flags.ranks = ranks;
   const auto before = [&] {
     const pipeline::TokenData data = pipeline::load_data(&config);

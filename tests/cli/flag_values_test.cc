@@ -25,11 +25,11 @@ TEST(FlagValues, WholeNumbersAreReadToTheLastDigit) {
 }
 
 TEST(FlagValues, FiniteNumbersAreFinite) {
-  for (const char* good : {"0", "0.5", "-1e-3", "1e300", ".5"}) EXPECT_NO_THROW(check_finite("--zipf", good)) << good;
+  for (const char* good : {"0", "0.5", "-1e-3", "1e300", ".5"}) EXPECT_NO_THROW(read_finite("--zipf", good)) << good;
   for (const char* bad : {"", "x", "1x", " 1", "0.5,"})
-    EXPECT_NE(refusal([&] { check_finite("--zipf", bad); }).find("give a number"), std::string::npos) << bad;
+    EXPECT_NE(refusal([&] { read_finite("--zipf", bad); }).find("give a number"), std::string::npos) << bad;
   for (const char* bad : {"nan", "inf", "-inf", "1e999"})
-    EXPECT_NE(refusal([&] { check_finite("--zipf", bad); }).find("give a finite number"), std::string::npos) << bad;
+    EXPECT_NE(refusal([&] { read_finite("--zipf", bad); }).find("give a finite number"), std::string::npos) << bad;
 }
 
 // What CLI11 makes of a command line with these flags.

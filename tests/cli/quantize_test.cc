@@ -53,6 +53,15 @@ TEST(QuantizeCommand, CalibratesAMix) {
   std::remove(text.c_str());
 }
 
+// The file has been written when the report is: a name costs no report.
+TEST(QuantizeCommand, ANameThatIsNoUtf8IsReported) {
+  const std::string file = ::testing::TempDir() + "/weft_\xff.gguf";
+  const Ended made = weft({"quantize", kQuantised, "--type", "q8_0", "--out", file, "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.out.find("weft_\xef\xbf\xbd.gguf"), std::string::npos) << made.out;
+  EXPECT_TRUE(std::filesystem::remove(file));
+}
+
 TEST(QuantizeCommand, RefusesInASentence) {
   const std::string file = ::testing::TempDir() + "/weft_none.gguf";
   const Ended type = weft({"quantize", kQuantised, "--type", "q3_k", "--out", file});

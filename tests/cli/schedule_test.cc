@@ -113,6 +113,8 @@ TEST(ScheduleCommand, BadInputIsOneSentenceAndExitCodeTwo) {
   const std::pair<const char*, const char*> cases[] = {
       {"--kind 2f2b", "unknown kind of schedule \"2f2b\"; use one of gpipe, 1f1b"},
       {"--stages 0", "0 stages; use 1 to"},
+      {"--stages 0x4", "--stages is \"0x4\"; give a whole number"},
+      {"--search --seed -1", "--seed is -1; use 0 or more"},
       {"--micro-batches -3", "-3 micro-batches; use 1 to"},
       {"--kind interleaved_1f1b --micro-batches 6", "6 is no multiple; use 4 or 8"},
       {"--forward-us 1,2", "--forward-us has 2 values; give one, or 4, one per stage"},

@@ -218,6 +218,7 @@ TEST(SimNetCommand, BadInputIsOneSentenceAndExitCodeTwo) {
       {{plan, "--network", "ring-16"}, "is for 32 ranks, but network \"ring-16\" has 16"},
       {{plan, "--network", broken}, "\"link\""},
       {{plan, "--network", "torus-16x8", "--slow-rank", "128=2"}, "rank 128 is slower, but there are 128"},
+      {{plan, "--network", "torus-16x8", "--slow-rank", "1=1e-400"}, "--slow-rank 1=1e-400"},
       {{plan, "--network", "torus-16x8", "--slow-link", "rank 0>rank 9=2"}, "no link leads from"},
       {{plan, "--network", "torus-16x8", "--burst", "-1"}, "--burst"},
       {{plan, "--network", "torus-16x8", "--chip", "t3-paper", "--cluster", "x"},

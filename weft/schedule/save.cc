@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 
 namespace weft::pipeline {
 namespace {
@@ -66,7 +67,7 @@ std::string to_json(const Schedule& schedule) {
     for (const WorkItem& item : items) list.push_back(to_text(item));
     lists.push_back(std::move(list));
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 Schedule parse_schedule(std::string_view json, std::string_view where) {

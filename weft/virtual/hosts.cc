@@ -6,10 +6,10 @@
 #include <set>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/virtual/quota.h"
 
@@ -84,7 +84,6 @@ std::vector<std::string> find_namespaces(const std::string& set) {
 }
 
 nlohmann::ordered_json to_json(const VirtualHost& host) {
-  const auto or_null = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
   return {{"name", host.name},          {"address", host.address},        {"device", kHostDevice},
           {"namespace", host.name},     {"rate", or_null(host.rate)},     {"cpus", or_null(host.cpus)},
           {"core", or_null(host.core)}, {"tx_bytes", or_null(host.sent)}, {"rx_bytes", or_null(host.received)}};

@@ -8,6 +8,7 @@
 #include "weft/base/clock.h"
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/sha256.h"
 #include "weft/io/text/tokenizer.h"
@@ -112,7 +113,7 @@ void save_evaluation(const std::string& path, const EvaluationNotes& notes, cons
   std::string right;
   for (const ItemScore& item : found.items) right += item.right ? '1' : '0';
   out["right"] = right;
-  write_file(path, out.dump() + "\n");
+  write_file(path, json_line(out));
 }
 
 Evaluation load_evaluation(const std::string& path, const EvalInputs& inputs) {

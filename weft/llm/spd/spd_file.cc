@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
 #include "weft/base/sha256.h"
 
@@ -120,7 +121,7 @@ std::string to_json(const SpdFile& spd) {
   if (!spd.sensitivity.empty()) out["sensitivity"] = spd.sensitivity;
   if (!spd.weights.empty()) out["weights"] = spd.weights, out["weights_sha256"] = spd.weights_sha256;
   if (!spd.why.empty()) out["why"] = spd.why;
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_line(out);
 }
 
 void save_spd(const SpdFile& spd, const std::string& path) {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/sim/step/chakra.h"
 
 namespace weft::netsim {
@@ -136,7 +137,7 @@ std::string chakra_groups(const StepGraph& graph) {
   for (int c = 0; c < int_size(graph.communicators); ++c)
     for (int g = 0; g < int_size(graph.communicators[at(c)].groups); ++g)
       out[group_name(graph, c, g)] = graph.communicators[at(c)].groups[at(g)];
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 }  // namespace weft::netsim

@@ -6,19 +6,12 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 
 namespace weft {
 namespace {
-
-nlohmann::ordered_json or_null(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
-nlohmann::ordered_json or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
 
 nlohmann::ordered_json paired_json(const Paired& p) {
   return {{"fused_us", p.fused_us},       {"compute_us", p.compute_us},
@@ -82,7 +75,7 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"device", or_null(context.device)}};
   if (!m.others_us.empty()) out["others_us"] = m.others_us;
   if (context.paired) out["paired"] = paired_json(*context.paired);
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/draw/line_chart.h"
 #include "weft/draw/text_table.h"
@@ -121,7 +122,7 @@ std::string axis_json(const std::vector<AxisPoint>& points, const ReportContext&
     one["compute_to_comm"] = ratio_of(p.m);
     out["points"].push_back(one);
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 std::string axis_svg(const std::vector<AxisPoint>& points, const ReportContext& context) {

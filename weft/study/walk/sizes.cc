@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/json_out.h"
 #include "weft/base/units.h"
 #include "weft/mesh/box.h"
 
@@ -125,7 +126,7 @@ std::string sizes_json(const std::vector<SizeRow>& rows, const ReportContext& co
     one["mpi_us"] = row.m.mpi_us ? nlohmann::ordered_json(*row.m.mpi_us) : nlohmann::ordered_json(nullptr);
     out["sizes"].push_back(one);
   }
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 }  // namespace weft

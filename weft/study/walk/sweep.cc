@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 #include "weft/base/statistics.h"
 #include "weft/base/units.h"
 #include "weft/draw/heat_map.h"
@@ -162,7 +163,7 @@ std::string sweep_json(const std::vector<SweepResult>& results, const ReportCont
     out["cells"].push_back(cell);
   }
   out["held"] = held;
-  return out.dump() + "\n";
+  return json_line(out);
 }
 
 namespace {
