@@ -190,9 +190,9 @@ void CudaExecutor::Impl::fill_pace() {
   arguments.ranks_per_host = options.pace->ranks_per_host;
 }
 
+// What cannot be bound throws, and leaves bound what was.
 void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
-  if (given.size() != num(count))
-    bad_input("operands of {} ranks are given, but {} run here", given.size(), count);
+  if (given.size() != num(count)) bad_input("operands of {} ranks are given, but {} run here", given.size(), count);
   const Producer& p = plan.producers[0];
   operands.resize(given.size());
   for (std::size_t r = 0; r < given.size(); ++r) {
@@ -202,13 +202,16 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
       if (wanted != found)
         bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name,
                   num(first) + r, found ? "gives" : "gives not");
-    if (given[r].x != operands[r].x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
-    if (p.has_w() && given[r].w != operands[r].w)
+    CudaOperands& bound = operands[r];
+    if (given[r].x != bound.x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
+    bound.x = given[r].x;
+    if (p.has_w() && given[r].w != bound.w)
       to.w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
                                             : map_of(given[r].w, p.k, p.n, kBlockDepth);
-    if (given[r].y != operands[r].y) place_output(first + static_cast<int>(r), given[r].y);
+    bound.w = given[r].w;
+    if (given[r].y != bound.y) place_output(first + static_cast<int>(r), given[r].y);
     to.bias = given[r].bias, to.residual = given[r].residual;
-    operands[r] = given[r];
+    bound = given[r];
   }
 }
 
@@ -219,8 +222,9 @@ void CudaExecutor::Impl::place_output(int rank, void* y) {
   const DeviceMatrixShape& shape = output_shape(rank);
   DeviceRank& to = arguments.ranks[rank];
   auto* own_y = reinterpret_cast<std::uint8_t*>(own(rank).segment.data() + shape.offset);
-  to.matrices[device.output] = y != nullptr ? static_cast<std::uint8_t*>(y) : own_y;
-  to.maps[device.output] = map_of(to.matrices[device.output], shape.rows, shape.cols, kCudaTileRows);
+  auto* place = y != nullptr ? static_cast<std::uint8_t*>(y) : own_y;
+  to.maps[device.output] = map_of(place, shape.rows, shape.cols, kCudaTileRows);
+  to.matrices[device.output] = place;
 }
 
 void CudaExecutor::Impl::launch() {
@@ -337,15 +341,12 @@ void CudaExecutor::limit(std::span<const Counts> counts) {
   std::vector<std::vector<std::int32_t>> values;
   for (int r = 0; r < impl_->count; ++r) {
     values.push_back(device_counts(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks));
-    copy_later(impl_->memory[at(r)].counts.data(), values.back().data(), std::ssize(values.back()) * 4,
-               impl_->queue());
+    copy_later(impl_->memory[at(r)].counts.data(), values.back().data(), std::ssize(values.back()) * 4, impl_->queue());
   }
   if (impl_->engines) impl_->engines->limit(std::move(values));
 }
 
-std::int32_t* CudaExecutor::counts(int rank) {
-  return reinterpret_cast<std::int32_t*>(impl_->own(rank).counts.data());
-}
+std::int32_t* CudaExecutor::counts(int rank) { return reinterpret_cast<std::int32_t*>(impl_->own(rank).counts.data()); }
 
 void CudaExecutor::finish() {
   Impl& i = *impl_;
