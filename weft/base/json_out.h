@@ -15,6 +15,12 @@ std::string json_line(const Value& value) {
   return value.dump(-1, ' ', false, Value::error_handler_t::replace) + "\n";
 }
 
+// The same for people to read and edit: a line per value, indented by two.
+template <typename Value>
+std::string json_lines(const Value& value) {
+  return value.dump(2, ' ', false, Value::error_handler_t::replace) + "\n";
+}
+
 template <typename T>
 nlohmann::ordered_json or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/base/names.h"
 #include "weft/base/units.h"
 #include "weft/cluster/link_json.h"
@@ -124,7 +125,7 @@ std::string to_json(const Cluster& cluster) {
       {"wire_message_s", cluster.wire_message_s},
       {"wire_byte_s", cluster.wire_byte_s},
   };
-  return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_lines(value);
 }
 
 Cluster default_cluster(int num_ranks) {

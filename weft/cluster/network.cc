@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/base/json.h"
+#include "weft/base/json_out.h"
 #include "weft/cluster/link_json.h"
 
 namespace weft {
@@ -164,7 +165,7 @@ std::string to_json(const Network& network) {
       {"local", {{"bytes_per_s", network.local.bytes_per_s}, {"latency_s", network.local.latency_s}}},
       {"latency_s", network.latency_s},
   };
-  return value.dump(2, ' ', false, Value::error_handler_t::replace) + "\n";
+  return json_lines(value);
 }
 
 }  // namespace weft

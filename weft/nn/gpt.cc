@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
+#include "weft/base/json_out.h"
 
 namespace weft {
 namespace {
@@ -154,7 +155,7 @@ std::string llama_config(const GptShape& s, const std::string& dtype, int bos, i
                               {"torch_dtype", dtype}};
   if (bos >= 0) json["bos_token_id"] = bos;
   if (eos >= 0) json["eos_token_id"] = eos;
-  return json.dump(2) + "\n";
+  return json_lines(json);
 }
 
 }  // namespace weft

@@ -92,7 +92,7 @@ nlohmann::ordered_json to_json(const VirtualHost& host) {
 void save_virtual_hosts(const VirtualHosts& all) {
   nlohmann::ordered_json file{{"name", all.name}, {"hosts", nlohmann::ordered_json::array()}};
   for (const VirtualHost& host : all.hosts) file["hosts"].push_back(to_json(host));
-  write_file(file_of(all.name), file.dump(2) + "\n");
+  write_file(file_of(all.name), json_lines(file));
 }
 
 VirtualHosts load_virtual_hosts(const std::string& name) {

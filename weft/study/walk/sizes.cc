@@ -123,7 +123,7 @@ std::string sizes_json(const std::vector<SizeRow>& rows, const ReportContext& co
                                {"wrong", 0},
                                {"predicted_us", row.m.predicted.fused_us},
                                {"aa_band", row.m.aa_band}};
-    one["mpi_us"] = row.m.mpi_us ? nlohmann::ordered_json(*row.m.mpi_us) : nlohmann::ordered_json(nullptr);
+    one["mpi_us"] = or_null(row.m.mpi_us);
     out["sizes"].push_back(one);
   }
   return json_line(out);

@@ -158,7 +158,7 @@ std::string sweep_json(const std::vector<SweepResult>& results, const ReportCont
                                 {"max_rel_err", r.m.max_rel_err}};
     for (const auto& [name, value] :
          {std::pair{"compute_us", r.m.compute_us}, {"comm_us", r.m.comm_us}, {"sequential_us", r.m.sequential_us}})
-      cell[name] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+      cell[name] = or_null(value);
     for (const auto& [route, us] : r.m.route_us) cell["routes"][route] = us;
     out["cells"].push_back(cell);
   }
