@@ -11,7 +11,7 @@
 #include "weft/exec/cuda/cuda_check.h"
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/failure.h"
-#include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/gemm/fused_gemm.h"
 #include "weft/exec/cuda/host_lanes.h"
 
 namespace weft {
@@ -124,8 +124,9 @@ void CudaExecutor::Impl::share_device() {
   if (!facts) bad_input("there is no GPU here; run the plan on the CPU");
   if (facts->major != 9)
     bad_input("{} is not a Hopper GPU (compute capability 9.0); run the plan on the CPU", facts->name);
-  check_cuda(cudaFuncSetAttribute(gemm.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gemm.shared_bytes),
-             "give the kernel its shared memory");
+  check_cuda(
+      cudaFuncSetAttribute(handle_of(gemm.kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, gemm.shared_bytes),
+      "give the kernel its shared memory");
   cudaLaunchConfig_t config{};
   config.gridDim = 2, config.blockDim = num(gemm.threads), config.dynamicSmemBytes = num(gemm.shared_bytes);
   cudaLaunchAttribute cluster{};
@@ -133,7 +134,7 @@ void CudaExecutor::Impl::share_device() {
   cluster.val.clusterDim = {2, 1, 1};
   config.attrs = &cluster, config.numAttrs = 1;
   int clusters = 0;
-  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, gemm.kernel, &config), "ask how many clusters fit");
+  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, handle_of(gemm.kernel), &config), "ask how many clusters fit");
   arguments.clusters_per_rank = clusters / (count * options.launches);
   if (options.clusters_per_rank > 0)
     arguments.clusters_per_rank = std::min(arguments.clusters_per_rank, options.clusters_per_rank);
@@ -240,8 +241,7 @@ void CudaExecutor::Impl::launch() {
     how.id = cudaLaunchAttributeProgrammaticStreamSerialization, how.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &how, config.numAttrs = 1;
   config.stream = queue();
-  void* given[] = {&arguments};
-  check_cuda(cudaLaunchKernelExC(&config, gemm.kernel, given), "launch the kernel");
+  check_cuda(weft::launch(config, gemm.kernel, arguments), "launch the kernel");
   if (engines) engines->enqueue(runs, queue());
   ++runs;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/exec/cuda/device_lane.h"
+#include "weft/exec/cuda/ptx.cuh"
 
 namespace weft {
 

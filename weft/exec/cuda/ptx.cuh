@@ -50,11 +50,10 @@ __device__ __forceinline__ void wait_barrier(std::uint64_t* bar, int parity) {
 // Whether a wait would end at once.
 __device__ __forceinline__ bool is_past(std::uint32_t bar, int parity) {
   std::uint32_t past;
-  asm volatile(
-      "{ .reg .pred P; mbarrier.test_wait.parity.shared::cta.b64 P, [%1], %2; selp.b32 %0, 1, 0, P; }"
-      : "=r"(past)
-      : "r"(bar), "r"(parity)
-      : "memory");
+  asm volatile("{ .reg .pred P; mbarrier.test_wait.parity.shared::cta.b64 P, [%1], %2; selp.b32 %0, 1, 0, P; }"
+               : "=r"(past)
+               : "r"(bar), "r"(parity)
+               : "memory");
   return past != 0;
 }
 __device__ __forceinline__ void cluster_barrier() {
@@ -66,10 +65,36 @@ __device__ __forceinline__ std::uint32_t cta_in_cluster() {
   return rank;
 }
 
-// Lets the next launch in the queue begin, where it may (its CTAs still need room), and waits for the end of the one
-// before: nothing that a launch writes is read before that.
-__device__ __forceinline__ void follow_launch() {
-  asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
+// Lets the next launch in the queue begin, where it may; its CTAs still need room.
+__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+// Waits for the end of the launch before: nothing that a launch writes is read before that.
+__device__ __forceinline__ void await_launch_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// The memory of a CTA: what it was launched with, and what the kernel declares.
+template <int kAlignment>
+__device__ __forceinline__ std::uint8_t* dynamic_memory() {
+  extern __shared__ __align__(kAlignment) std::uint8_t memory[];
+  return memory;
+}
+template <typename T>
+__device__ __forceinline__ T& static_memory() {
+  __shared__ T memory;
+  return memory;
+}
+
+// Registers per thread of a warpgroup, more or fewer than it was launched with.
+template <int kCount>
+__device__ __forceinline__ void give_registers_up() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
+// Barrier `id` of a CTA, for `count` of its threads.
+__device__ __forceinline__ void sync_threads(int id, int count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
 }
 
 // Bulk copies. Loads complete on an mbarrier, stores in the calling thread's bulk groups.
@@ -139,6 +164,17 @@ __device__ __forceinline__ unsigned long long load_relaxed(const unsigned long l
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
+__device__ __forceinline__ void store_relaxed(unsigned long long* p, unsigned long long v) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+// 16 bytes that nobody writes while the kernel runs, and that are read once.
+__device__ __forceinline__ uint4 load_once(const void* p) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
+}
 __device__ __forceinline__ unsigned long long global_ns() {  // moves in steps of 32 ns
   unsigned long long t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
@@ -163,6 +199,15 @@ __device__ __forceinline__ void store_matrices(std::uint32_t to, const std::uint
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(q[0]), "r"(q[1]),
                "r"(q[2]), "r"(q[3])
                : "memory");
+}
+// c += a * b of a warp: a (16, 16) in rows, b (16, 8) in columns, bf16.
+__device__ __forceinline__ void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                                             std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 }  // namespace weft

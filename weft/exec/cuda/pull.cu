@@ -1,12 +1,12 @@
 // Kernels of pull.h. 512 threads per block, 132 blocks, so that all are resident.
-#include "weft/exec/cuda/pull.h"
-
 #include "weft/exec/cuda/ptx.cuh"
+#include "weft/exec/cuda/pull.h"
 
 namespace weft {
 namespace {
 
 constexpr int kBlocks = 132, kThreads = 512, kMost = 8, kSlices = 512;
+constexpr int kBagBlocks = 528, kBagPullThreads = 256;
 
 cudaStream_t queue() { return static_cast<cudaStream_t>(device_queue()); }
 
@@ -42,7 +42,7 @@ __device__ __forceinline__ uint4 add8(uint4 a, const uint4& b) {
   return a;
 }
 
-__global__ void __launch_bounds__(kThreads) direct_kernel(const __grid_constant__ Arguments p) {
+__global__ void __launch_bounds__(kThreads) direct_kernel(const Arguments __grid_constant__ p) {
   const int per = gridDim.x / p.ranks, rank = blockIdx.x / per, block = blockIdx.x % per;
   if (rank >= p.ranks) return;
   const std::size_t step = std::size_t{static_cast<unsigned>(per)} * kThreads;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void add_slice(uint4* out, const uint4* in, const uin
   }
 }
 
-__global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ Arguments p) {
+__global__ void __launch_bounds__(kThreads) ring_kernel(const Arguments __grid_constant__ p) {
   const int per = gridDim.x / p.ranks, rank = blockIdx.x / per, block = blockIdx.x % per, next = (rank + 1) % p.ranks;
   if (rank >= p.ranks) return;
   const std::size_t n = p.chunk / kSlices;
@@ -114,11 +114,45 @@ __global__ void __launch_bounds__(kThreads) ring_kernel(const __grid_constant__ 
   }
 }
 
+__global__ void __launch_bounds__(kBagPullThreads) pull_rows(const PullArguments __grid_constant__ p) {
+  const int per = gridDim.x / p.num_ranks, rank = blockIdx.x / per;
+  if (rank >= p.num_ranks) return;
+  const std::int64_t wide = p.first_col[p.num_ranks] / 4, count = wide * p.samples,
+                     step = std::int64_t{per} * kBagPullThreads;
+  auto* to = reinterpret_cast<float4*>(p.outputs[rank]);
+  constexpr int kPulls = 4;
+  for (std::int64_t i = std::int64_t{blockIdx.x % per} * kBagPullThreads + threadIdx.x; i < count; i += kPulls * step) {
+    float4 values[kPulls];
+#pragma unroll
+    for (int u = 0; u < kPulls; ++u) {
+      const std::int64_t at = i + u * step, row = at / wide, col = at % wide * 4;
+      if (at >= count) continue;
+      int from = 0;
+      while (col >= p.first_col[from + 1]) ++from;
+      const std::int64_t cols = p.first_col[from + 1] - p.first_col[from];
+      values[u] = __ldcs(reinterpret_cast<const float4*>(p.kept[from] + (std::int64_t{rank} * p.samples + row) * cols +
+                                                         col - p.first_col[from]));
+    }
+#pragma unroll
+    for (int u = 0; u < kPulls; ++u)
+      if (i + u * step < count) to[i + u * step] = values[u];
+  }
+}
+
+__global__ void fill_f32(float* to, std::int64_t count, std::uint32_t seed) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * blockDim.x) {
+    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ static_cast<std::uint32_t>(i >> 32) ^ seed;
+    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+    to[i] = static_cast<float>(h) / 2147483648.0f - 1.0f;
+  }
+}
+
 }  // namespace
 
 void fill_random(DeviceMemory& memory, std::uint32_t seed) {
   fill_kernel<<<1024, 256, 0, queue()>>>(reinterpret_cast<__nv_bfloat16*>(memory.data()),
-                             static_cast<std::size_t>(memory.bytes() / 2), seed);
+                                         static_cast<std::size_t>(memory.bytes() / 2), seed);
 }
 
 DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n, SumTo to)
@@ -168,6 +202,14 @@ void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
     p.stamps[r] = pointer<unsigned long long>(stamps_[r]);
   }
   ring_kernel<<<kBlocks, kThreads, 0, queue()>>>(p);
+}
+
+void pull_bags(const PullArguments& arguments, void* queue) {
+  pull_rows<<<kBagBlocks, kBagPullThreads, 0, static_cast<cudaStream_t>(queue)>>>(arguments);
+}
+
+void fill_random_f32(void* memory, std::int64_t count, std::uint32_t seed, void* queue) {
+  fill_f32<<<1024, 256, 0, static_cast<cudaStream_t>(queue)>>>(static_cast<float*>(memory), count, seed);
 }
 
 }  // namespace weft

@@ -1,11 +1,12 @@
-// What a fused gemm on a GPU is measured against beside cuBLASLt: sums of outputs that lie in rows in device memory,
-// all ranks of one GPU in one launch, and random inputs.
+// What fused ops on a GPU are measured against beside cuBLASLt: sums of outputs that lie in rows in device memory, bags
+// that are kept and then pulled, all ranks of one GPU in one launch; and random inputs.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/device_lane.h"
 #include "weft/transport/local/pace.h"
 
 namespace weft {
@@ -33,5 +34,17 @@ class DeviceReduceScatter {
   DeviceMemory links_;
   std::uint32_t epoch_ = 0;
 };
+
+// What bags are measured against: outputs that were kept (samples, cols of the rank), pulled by those who need them
+// into rows that have the columns of all ranks side by side.
+struct PullArguments {
+  const float* kept[kMaxCudaRanks];
+  float* outputs[kMaxCudaRanks];
+  std::int32_t first_col[kMaxCudaRanks + 1];  // in an output; the last: how wide it is
+  std::int32_t num_ranks, samples;            // of each output
+};
+void pull_bags(const PullArguments& arguments, void* queue);
+
+void fill_random_f32(void* memory, std::int64_t count, std::uint32_t seed, void* queue);
 
 }  // namespace weft

@@ -11,8 +11,8 @@
 #include "weft/base/units.h"
 #include "weft/collective/draft.h"
 #include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/pull.h"
 #include "weft/exec/cuda/small/bag_executor.h"
-#include "weft/exec/cuda/small/bags.h"
 #include "weft/study/device/cuda_contest.h"
 #include "weft/study/device/cuda_op.h"
 

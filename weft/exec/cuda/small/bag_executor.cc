@@ -25,7 +25,7 @@ struct CudaBags::Impl {
   DeviceMemory gave_up{4}, run{8};
   PinnedMemory failure{sizeof(DeviceFailure)};
   BagArguments arguments{};
-  int first, count;  // ranks that run here
+  int first, count;              // ranks that run here
   cudaStream_t queue = nullptr;  // of the latest run
   std::unique_ptr<CopyEngines> engines;
   std::uint32_t runs = 0;
@@ -42,7 +42,7 @@ struct CudaBags::Impl {
 
   DeviceFailure& failed() const { return *reinterpret_cast<DeviceFailure*>(failure.data()); }
   const DeviceMemory& own(int rank) const { return segments[at(rank - first)]; }
-  const void* kernel() const { return bag_kernel(options.rank ? Ranks::one : Ranks::all); }
+  Kernel<BagArguments> kernel() const { return bag_kernel(options.rank ? Ranks::one : Ranks::all); }
   void fill();
   void fill_meeting();
   void make_engines();
@@ -52,7 +52,7 @@ struct CudaBags::Impl {
 
 void CudaBags::Impl::fill() {
   int per_multiprocessor = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel(), kBagThreads, 0),
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, handle_of(kernel()), kBagThreads, 0),
              "ask how many CTAs fit");
   const int fit = per_multiprocessor * device_facts()->multiprocessors / (count * options.launches);
   if (fit < 1) bad_input("{} ranks do not fit on this GPU; use fewer", count * options.launches);
@@ -88,8 +88,7 @@ void CudaBags::Impl::launch() {
   cudaLaunchConfig_t config{};
   config.gridDim = num(arguments.ctas_per_rank * count), config.blockDim = kBagThreads;
   config.stream = queue;
-  void* given[] = {&arguments};
-  check_cuda(cudaLaunchKernelExC(&config, kernel(), given), "launch the kernel");
+  check_cuda(weft::launch(config, kernel(), arguments), "launch the kernel");
 }
 
 // Lanes are taken in listed order, and so each sender's crossings are filled in theirs.

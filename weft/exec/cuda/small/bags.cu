@@ -2,14 +2,14 @@
 // eighth of them. A warp reads the rows of its samples as one list, eight at a time whatever the lengths of the bags,
 // each thread 16 bytes of every row: so many loads are under way even where a bag is one row. Rows are added in the
 // order of their indices, in f32, as on CPUs.
-#include "weft/exec/cuda/small/bags.h"
 #include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
+#include "weft/exec/cuda/small/bags.h"
 
 namespace weft {
 namespace {
 
-constexpr int kWarps = kBagThreads / 32, kAhead = 8, kPullBlocks = 528;
+constexpr int kWarps = kBagThreads / 32, kAhead = 8;
 
 // Samples of one warp: `starts` of thread i is where the indices of the i-th begin.
 struct WarpBags {
@@ -69,8 +69,7 @@ __device__ __forceinline__ void pool_bags(const BagArguments& a, const WarpBags&
       for (int u = 0; u < kAhead; ++u) {
         if (j + u >= rows) continue;
         while (base + j + u >= bag_end) next_bag();
-        if (mine)
-          sum.x += values[u].x, sum.y += values[u].y, sum.z += values[u].z, sum.w += values[u].w;
+        if (mine) sum.x += values[u].x, sum.y += values[u].y, sum.z += values[u].z, sum.w += values[u].w;
       }
     }
   }
@@ -120,7 +119,7 @@ __device__ __forceinline__ void end_alone(const BagArguments& a, std::uint32_t r
 // that memory behind all that runs, and ranks of one process that share a GPU would wait for one another there.
 template <Ranks kRanks>
 __global__ void __launch_bounds__(kBagThreads, kRanks == Ranks::all ? 3 : 2)
-    pool(const __grid_constant__ BagArguments a) {
+    pool(const BagArguments __grid_constant__ a) {
   const int per = a.ctas_per_rank;
   const int number = a.first_rank + blockIdx.x / per;
   const BagRank& rank = a.ranks[number];
@@ -151,52 +150,8 @@ __global__ void __launch_bounds__(kBagThreads, kRanks == Ranks::all ? 3 : 2)
   if constexpr (kRanks == Ranks::one) end_alone(a, run);
 }
 
-__global__ void __launch_bounds__(256) pull(const __grid_constant__ PullArguments p) {
-  const int per = gridDim.x / p.num_ranks, rank = blockIdx.x / per;
-  if (rank >= p.num_ranks) return;
-  const std::int64_t wide = p.first_col[p.num_ranks] / 4, count = wide * p.samples, step = std::int64_t{per} * 256;
-  auto* to = reinterpret_cast<float4*>(p.outputs[rank]);
-  constexpr int kPulls = 4;
-  for (std::int64_t i = std::int64_t{blockIdx.x % per} * 256 + threadIdx.x; i < count; i += kPulls * step) {
-    float4 values[kPulls];
-#pragma unroll
-    for (int u = 0; u < kPulls; ++u) {
-      const std::int64_t at = i + u * step, row = at / wide, col = at % wide * 4;
-      if (at >= count) continue;
-      int from = 0;
-      while (col >= p.first_col[from + 1]) ++from;
-      const std::int64_t cols = p.first_col[from + 1] - p.first_col[from];
-      values[u] = __ldcs(reinterpret_cast<const float4*>(
-          p.kept[from] + (std::int64_t{rank} * p.samples + row) * cols + col - p.first_col[from]));
-    }
-#pragma unroll
-    for (int u = 0; u < kPulls; ++u)
-      if (i + u * step < count) to[i + u * step] = values[u];
-  }
-}
-
-__global__ void fill_f32(float* to, std::int64_t count, std::uint32_t seed) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * blockDim.x) {
-    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ static_cast<std::uint32_t>(i >> 32) ^ seed;
-    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
-    to[i] = static_cast<float>(h) / 2147483648.0f - 1.0f;
-  }
-}
-
 }  // namespace
 
-const void* bag_kernel(Ranks ranks) {
-  return ranks == Ranks::all ? reinterpret_cast<const void*>(pool<Ranks::all>)
-                             : reinterpret_cast<const void*>(pool<Ranks::one>);
-}
-
-void pull_bags(const PullArguments& arguments, void* queue) {
-  pull<<<kPullBlocks, 256, 0, static_cast<cudaStream_t>(queue)>>>(arguments);
-}
-
-void fill_random_f32(void* memory, std::int64_t count, std::uint32_t seed, void* queue) {
-  fill_f32<<<1024, 256, 0, static_cast<cudaStream_t>(queue)>>>(static_cast<float*>(memory), count, seed);
-}
+Kernel<BagArguments> bag_kernel(Ranks ranks) { return ranks == Ranks::all ? pool<Ranks::all> : pool<Ranks::one>; }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "weft/exec/cuda/kernel.h"
 #include "weft/exec/cuda/small/bag_table.h"
 
 namespace weft {
@@ -41,18 +42,6 @@ struct BagArguments {
 
 // Of all ranks, or of first_rank alone, which meets the others.
 enum class Ranks { all, one };
-const void* bag_kernel(Ranks ranks);  // takes BagArguments by value, in CTAs of kBagThreads, as many for each rank
-
-// What bags are measured against: outputs that were kept (samples, cols of the rank), pulled by those who need them
-// into rows that have the columns of all ranks side by side.
-struct PullArguments {
-  const float* kept[kMaxCudaRanks];
-  float* outputs[kMaxCudaRanks];
-  std::int32_t first_col[kMaxCudaRanks + 1];  // in an output; the last: how wide it is
-  std::int32_t num_ranks, samples;            // of each output
-};
-void pull_bags(const PullArguments& arguments, void* queue);
-
-void fill_random_f32(void* memory, std::int64_t count, std::uint32_t seed, void* queue);
+Kernel<BagArguments> bag_kernel(Ranks ranks);  // in CTAs of kBagThreads, as many for each rank
 
 }  // namespace weft

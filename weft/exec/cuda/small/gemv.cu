@@ -9,17 +9,17 @@
 //
 // x stands in shared memory. With programmatic dependent launch the first block of w is loaded while the kernel before
 // still runs; x, the number of the run and inboxes are touched after griddepcontrol.wait only.
-#include "weft/exec/cuda/small/gemv.h"
 #include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
+#include "weft/exec/cuda/small/gemv.h"
 
 namespace weft {
 namespace {
 
-constexpr int kWarps = 8, kAhead = 4;                 // blocks of 32 deep that a warp loads at once
-constexpr int kTileWords = kGemvCols / 2;             // of one row
-constexpr int kChunk = kAhead * kGemvDepth;           // 128 deep
-constexpr int kXPad = 64;                             // bytes: rows of x begin in different banks
+constexpr int kWarps = 8, kAhead = 4;        // blocks of 32 deep that a warp loads at once
+constexpr int kTileWords = kGemvCols / 2;    // of one row
+constexpr int kChunk = kAhead * kGemvDepth;  // 128 deep
+constexpr int kXPad = 64;                    // bytes: rows of x begin in different banks
 
 enum class Make { product, copy };
 enum class Share { kept, summed };
@@ -30,24 +30,9 @@ struct GroupMemory {
   std::int32_t sources[3][kGemvMaxRows * kMaxCudaRanks];
 };
 
-__device__ __forceinline__ void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                             std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ uint4 load_weights(const void* from) {
-  uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(from));
-  return v;
-}
 // Two values and their run, in one scalar of 8 bytes: it is seen whole or not at all. Of a vector nobody promises that.
 __device__ __forceinline__ void store_word(std::uint64_t* to, std::uint32_t values, std::uint32_t run) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(std::uint64_t{run} << 32 | values) : "memory");
+  store_relaxed(reinterpret_cast<unsigned long long*>(to), std::uint64_t{run} << 32 | values);
 }
 __device__ __forceinline__ uint2 load_word(const std::uint64_t* from) {
   const std::uint64_t v = load_relaxed(reinterpret_cast<const unsigned long long*>(from));
@@ -85,9 +70,7 @@ struct GemvSeat {
   std::uint32_t run;  // from 1 on
 };
 
-__device__ __forceinline__ void sync_group(const GemvSeat& me) {
-  asm volatile("bar.sync %0, 256;" ::"r"(1 + me.group) : "memory");
-}
+__device__ __forceinline__ void sync_group(const GemvSeat& me) { sync_threads(1 + me.group, 256); }
 
 // Where a tile goes and what its sum is made of, for the `turn`-th tile of the group. Three take turns: the places of
 // tile t are read until t + 1 has been sent, and there is a barrier of the group before t + 3 comes.
@@ -184,8 +167,8 @@ struct Operands {
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
       const bool inside = depth + j * kGemvDepth < a.depth;
-      w[j][0] = inside ? load_weights(from + j * kGemvDepth) : uint4{};
-      w[j][1] = inside ? load_weights(from + 8 * static_cast<std::int64_t>(a.depth) + j * kGemvDepth) : uint4{};
+      w[j][0] = inside ? load_once(from + j * kGemvDepth) : uint4{};
+      w[j][1] = inside ? load_once(from + 8 * static_cast<std::int64_t>(a.depth) + j * kGemvDepth) : uint4{};
     }
   }
 
@@ -230,7 +213,7 @@ __device__ __forceinline__ void make_products(const GemvArguments& a, GroupMemor
   const Blocks blocks{per_tile, turns * per_tile};
   Operands<kHalves> even, odd;
   if (blocks.total > 0) even.load(a, me, blocks, 0);
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  await_launch_before();
   me.run = *reinterpret_cast<volatile std::uint32_t*>(a.run) + 1;
   load_x(a, me, x);
   __syncthreads();
@@ -250,7 +233,7 @@ __device__ __forceinline__ void make_products(const GemvArguments& a, GroupMemor
 
 template <Share kShare>
 __device__ __forceinline__ void copy_rows(const GemvArguments& a, GroupMemory& s, GemvSeat& me, int turns) {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  await_launch_before();
   me.run = *reinterpret_cast<volatile std::uint32_t*>(a.run) + 1;
   const int row = me.thread / kTileWords, col = me.thread % kTileWords;
   for (int turn = 0; turn < turns; ++turn) {
@@ -265,9 +248,9 @@ __device__ __forceinline__ void copy_rows(const GemvArguments& a, GroupMemory& s
 }
 
 template <int kHalves, Make kMake, Share kShare>
-__global__ void __launch_bounds__(kGemvThreads, 1) gemv(const __grid_constant__ GemvArguments a) {
-  extern __shared__ __align__(16) std::uint8_t x[];
-  __shared__ GroupMemory groups[kGemvGroups];
+__global__ void __launch_bounds__(kGemvThreads, 1) gemv(const GemvArguments __grid_constant__ a) {
+  std::uint8_t* x = dynamic_memory<16>();
+  auto& groups = static_memory<GroupMemory[kGemvGroups]>();
   GemvSeat me{};
   me.group = threadIdx.x / 256, me.thread = threadIdx.x % 256, me.warp = me.thread / 32, me.lane = threadIdx.x % 32;
   me.rank = a.first_rank + blockIdx.x / a.ctas_per_rank;
@@ -278,7 +261,7 @@ __global__ void __launch_bounds__(kGemvThreads, 1) gemv(const __grid_constant__ 
     make_products<kHalves, kShare>(a, s, me, x, turns);
   else
     copy_rows<kShare>(a, s, me, turns);
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  let_next_begin();
   if (kShare == Share::summed && turns > 0) add_words(a, s, me, me.first + (turns - 1) * me.step, turns - 1);
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -289,10 +272,9 @@ __global__ void __launch_bounds__(kGemvThreads, 1) gemv(const __grid_constant__ 
 }
 
 template <int kHalves>
-const void* kernel_for(const GemvPlan& plan) {
-  if (!plan.multiplies()) return reinterpret_cast<const void*>(gemv<kHalves, Make::copy, Share::summed>);
-  return plan.keeps() ? reinterpret_cast<const void*>(gemv<kHalves, Make::product, Share::kept>)
-                      : reinterpret_cast<const void*>(gemv<kHalves, Make::product, Share::summed>);
+Kernel<GemvArguments> kernel_for(const GemvPlan& plan) {
+  if (!plan.multiplies()) return gemv<kHalves, Make::copy, Share::summed>;
+  return plan.keeps() ? gemv<kHalves, Make::product, Share::kept> : gemv<kHalves, Make::product, Share::summed>;
 }
 
 }  // namespace

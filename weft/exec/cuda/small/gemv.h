@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "weft/exec/cuda/device_lane.h"
+#include "weft/exec/cuda/kernel.h"
 #include "weft/exec/cuda/small/gemv_table.h"
 
 namespace weft {
@@ -32,7 +33,7 @@ struct GemvArguments {
 };
 
 struct GemvKernel {
-  const void* kernel;  // takes GemvArguments by value
+  Kernel<GemvArguments> kernel;
   int shared_bytes;
 };
 GemvKernel gemv_kernel_of(const GemvPlan& plan);

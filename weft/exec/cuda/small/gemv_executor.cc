@@ -24,7 +24,7 @@ struct CudaGemv::Impl {
   DeviceMemory gave_up{4}, run{8};
   PinnedMemory failure{sizeof(DeviceFailure)};
   GemvArguments arguments{};
-  int first, count;  // ranks that run here
+  int first, count;              // ranks that run here
   cudaStream_t queue = nullptr;  // of the latest run
   bool connected = false, broken = false;
 
@@ -58,12 +58,12 @@ void CudaGemv::Impl::share_device() {
   check_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, current_device()),
              "ask for the shared memory of a CTA");
   cudaFuncAttributes found{};
-  check_cuda(cudaFuncGetAttributes(&found, kernel.kernel), "ask what the kernel needs");
+  check_cuda(cudaFuncGetAttributes(&found, handle_of(kernel.kernel)), "ask what the kernel needs");
   most -= static_cast<int>(found.sharedSizeBytes);
   if (kernel.shared_bytes > most)
     bad_input("{} rows of {} values do not fit into the shared memory of {}; use fewer, or a gemm", gemv.rows,
               gemv.depth, facts.name);
-  check_cuda(cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+  check_cuda(cudaFuncSetAttribute(handle_of(kernel.kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, most),
              "give the kernel its shared memory");
 }
 
@@ -135,8 +135,7 @@ void CudaGemv::start(std::span<const CudaOperands> operands, void* queue) {
   dependent.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &dependent, config.numAttrs = i.options.launch == Launch::dependent ? 1 : 0;
   config.stream = i.queue = static_cast<cudaStream_t>(queue != nullptr ? queue : device_queue());
-  void* given[] = {&i.arguments};
-  check_cuda(cudaLaunchKernelExC(&config, i.kernel.kernel, given), "launch the kernel");
+  check_cuda(launch(config, i.kernel.kernel, i.arguments), "launch the kernel");
 }
 
 void CudaGemv::finish() {

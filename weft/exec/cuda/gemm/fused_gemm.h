@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "weft/exec/cuda/device_lane.h"
+#include "weft/exec/cuda/kernel.h"
 #include "weft/plan/producer.h"
 
 namespace weft {
@@ -51,7 +52,7 @@ struct DeviceArguments {
 };
 
 struct FusedGemm {
-  const void* kernel;  // takes DeviceArguments by value, in clusters of 2
+  Kernel<DeviceArguments> kernel;  // in clusters of 2
   int threads, shared_bytes;
 };
 // `finishes`: for plans with an epilogue.

@@ -1,7 +1,7 @@
 // What a lane of the kernel (fused_gemm.cu) waits for, raises, and has to do in this run.
 #pragma once
 
-#include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/gemm/fused_gemm.h"
 #include "weft/exec/cuda/give_up.cuh"
 #include "weft/exec/cuda/ptx.cuh"
 
@@ -113,8 +113,7 @@ __device__ __forceinline__ void raise(const DeviceArguments& a, int from, const 
   const DeviceRank& to = a.ranks[signal.rank];
   const int host = from / a.ranks_per_host, other = signal.rank / a.ranks_per_host;
   if (a.ns_per_byte > 0 && host != other) {
-    const unsigned long long due =
-        pass_link(a, host, other, bytes) + static_cast<unsigned long long>(a.latency_ns);
+    const unsigned long long due = pass_link(a, host, other, bytes) + static_cast<unsigned long long>(a.latency_ns);
     atomicMax_system(to.stamps + signal.counter, due);
   }
   add_release(to.counters + signal.counter, 1);

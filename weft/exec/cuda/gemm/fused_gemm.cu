@@ -15,10 +15,10 @@
 // written in place of the last.
 //
 // docs/cuda.md says which instruction orders what.
-#include "weft/exec/cuda/fused_gemm.h"
-#include "weft/exec/cuda/lane_waits.cuh"
-#include "weft/exec/cuda/make_tiles.cuh"
-#include "weft/exec/cuda/strips.cuh"
+#include "weft/exec/cuda/gemm/fused_gemm.h"
+#include "weft/exec/cuda/gemm/lane_waits.cuh"
+#include "weft/exec/cuda/gemm/make_tiles.cuh"
+#include "weft/exec/cuda/gemm/strips.cuh"
 
 namespace weft {
 namespace {
@@ -160,9 +160,8 @@ __device__ __forceinline__ void count_run(const DeviceArguments& a) {
 
 template <WeightLayout kLayout, Finish kFinish>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
-    fused_gemm(const __grid_constant__ DeviceArguments a) {
-  extern __shared__ __align__(1024) std::uint8_t raw[];  // where it begins is known, and so all addresses in it
-  GemmMemory& s = *reinterpret_cast<GemmMemory*>(raw);
+    fused_gemm(const DeviceArguments __grid_constant__ a) {
+  GemmMemory& s = *reinterpret_cast<GemmMemory*>(dynamic_memory<alignof(GemmMemory)>());
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32, cluster = blockIdx.x / 2;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) init_barrier(s.full + i, 1), init_barrier(s.empty + i, 4);  // 2 groups of 2 CTAs
@@ -171,19 +170,20 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     init_barrier(&s.copied, 1), init_barrier(&s.copy_free, 32);
     publish_barriers();
   }
-  follow_launch();
+  let_next_begin();
+  await_launch_before();
   const Seat me{a.first_rank + cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run,
                 s.counts};
   if (threadIdx.x <= a.num_ranks) s.counts[threadIdx.x] = a.ranks[me.rank].counts[threadIdx.x];
   cluster_barrier();
   if (warp < 4) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    give_registers_up<56>();
     if (warp == 0 && thread == 0) load_operands<kLayout>(a, s, me);
     if (warp == 1 && thread == 0) load_sources(a, s, me);
     if (warp == 2) store_sums(a, s, me, thread);
     if (warp == 3) fire_triggers(a, me, {s.copy, &s.copied, &s.copy_free, 0}, thread);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+    take_registers<224>();
     make_tiles<kLayout, kFinish>(a, s, me);
   }
   __syncwarp();
@@ -197,7 +197,7 @@ FusedGemm fused_gemm_of(WeightLayout layout, bool finishes) {
   constexpr auto kNk = WeightLayout::nk, kKn = WeightLayout::kn;
   const auto kernel = layout == kNk ? (finishes ? fused_gemm<kNk, Finish::some> : fused_gemm<kNk, Finish::none>)
                                     : (finishes ? fused_gemm<kKn, Finish::some> : fused_gemm<kKn, Finish::none>);
-  return {reinterpret_cast<const void*>(kernel), kThreads, kSharedBytes};
+  return {kernel, kThreads, kSharedBytes};
 }
 
 }  // namespace weft

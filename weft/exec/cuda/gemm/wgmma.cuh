@@ -22,6 +22,11 @@ __device__ constexpr std::uint64_t descriptor(std::uint32_t address, std::uint32
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wait_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+// Sums are not read before this, which stands after wait_products().
+__device__ __forceinline__ void use_products(float (&d)[128]) {
+#pragma unroll
+  for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
 
 // sums = a * b (first) or sums + a * b, of one warpgroup.
 template <WeightLayout kLayout>

@@ -2,7 +2,7 @@
 // which one warp of each CTA fires: those that only signal, and copies strip by strip.
 #pragma once
 
-#include "weft/exec/cuda/lane_waits.cuh"
+#include "weft/exec/cuda/gemm/lane_waits.cuh"
 
 namespace weft {
 

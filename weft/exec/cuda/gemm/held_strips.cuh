@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "weft/exec/cuda/shared_memory.cuh"
-#include "weft/exec/cuda/strips.cuh"
+#include "weft/exec/cuda/gemm/shared_memory.cuh"
+#include "weft/exec/cuda/gemm/strips.cuh"
 
 namespace weft {
 
@@ -31,9 +31,7 @@ struct Consumer {
   __device__ __forceinline__ std::uint32_t x(int stage) const {
     return memory + stage * (kXBytes + kWBytes) + group * (kXBytes / 2);
   }
-  __device__ __forceinline__ std::uint32_t w(int stage) const {
-    return memory + stage * (kXBytes + kWBytes) + kXBytes;
-  }
+  __device__ __forceinline__ std::uint32_t w(int stage) const { return memory + stage * (kXBytes + kWBytes) + kXBytes; }
 };
 static_assert(offsetof(GemmMemory, stages) == 0);
 

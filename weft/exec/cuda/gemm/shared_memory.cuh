@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "weft/exec/cuda/fused_gemm.h"
+#include "weft/exec/cuda/gemm/fused_gemm.h"
 
 namespace weft {
 

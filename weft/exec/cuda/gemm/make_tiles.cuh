@@ -2,8 +2,8 @@
 // it, and its epilogue.
 #pragma once
 
-#include "weft/exec/cuda/held_strips.cuh"
-#include "weft/exec/cuda/wgmma.cuh"
+#include "weft/exec/cuda/gemm/held_strips.cuh"
+#include "weft/exec/cuda/gemm/wgmma.cuh"
 
 namespace weft {
 
@@ -41,8 +41,7 @@ __device__ __forceinline__ void multiply_blocks(const DeviceArguments& a, GemmMe
     wait_products();
     if (me.thread < 2) arrive_at(me.empty(turn->at), me.thread);
   }
-#pragma unroll
-  for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(d[i])::"memory");  // not read before the products are there
+  use_products(d);
 }
 
 // activation(sum + bias) + residual, of the sums that count, in one pass for each part. Sums 2i and 2i + 1 of a thread
