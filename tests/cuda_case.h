@@ -24,6 +24,14 @@ class Cuda : public ::testing::Test {
   }
 };
 
+// A virtual GPU (tests/virtual_gpu) is slow, and its time means nothing: fewer runs there, and no latest time.
+inline bool is_virtual() { return device_facts()->name.find("virtual") != std::string::npos; }
+inline int times(int on_gpu, int on_virtual) { return is_virtual() ? on_virtual : on_gpu; }
+inline double latest(double us) { return is_virtual() ? INFINITY : us; }
+
+// A rank's sum of k products is about sqrt(k) / 3 and travels rounded to 2^-9 of that; those of all ranks may cancel.
+inline double tolerance(const CudaCase& c) { return 0.02 + 0.002 * std::sqrt(static_cast<double>(c.k)); }
+
 // Operands of all ranks on the device.
 struct OnDevice {
   std::vector<DeviceMemory> memory;
@@ -78,7 +86,7 @@ inline void run_case(const CudaCase& c, const CudaOptions& options = {}) {
     executor.start(there.operands);
     executor.finish();
     for (int r = 0; r < c.ranks; ++r) {
-      ASSERT_LE(error_of(executor, r, expected[at(r)]), 0.02) << c.name << " rank " << r << " run " << run;
+      ASSERT_LE(error_of(executor, r, expected[at(r)]), tolerance(c)) << c.name << " rank " << r << " run " << run;
       const auto counters = executor.counters(r);
       for (const std::uint32_t i : signalled(executor.tables(), r)) {
         if (options.link == CudaLink::pcie) break;  // some of them have become crossings

@@ -30,6 +30,7 @@ using testing_cuda::OnDevice;
 using testing_cuda::operands_of;
 using testing_cuda::plan_of;
 using testing_cuda::reference_of;
+using testing_cuda::tolerance;
 
 Group everybody(const World& world) {
   Group out;
@@ -37,8 +38,6 @@ Group everybody(const World& world) {
   out.position = world.rank();
   return out;
 }
-
-double tolerance(const CudaCase& c) { return 0.02 + 0.002 * std::sqrt(static_cast<double>(c.k)); }
 
 // Three runs, each looked at; then five that nobody waits for. Returns the largest error.
 double largest_error(World& world, const CudaCase& c) {
@@ -69,8 +68,15 @@ double largest_error(World& world, const CudaCase& c) {
 std::vector<CudaCase> rank_cases(int ranks) {
   std::vector<CudaCase> out;
   const auto add = [&](std::int64_t k, SpaceKind space, Route route, bool gathers = false) {
-    CudaCase c{fmt::format("{} {} k {}", to_string(space), to_string(route), k), 520, 264, k, {128, 256}, ranks, route,
-               WeightLayout::nk, space};
+    CudaCase c{fmt::format("{} {} k {}", to_string(space), to_string(route), k),
+               520,
+               264,
+               k,
+               {128, 256},
+               ranks,
+               route,
+               WeightLayout::nk,
+               space};
     c.gathers = gathers;
     out.push_back(c);
   };
@@ -87,7 +93,7 @@ std::vector<CudaCase> rank_cases(int ranks) {
 }
 
 TEST_F(Cuda, ThreadsWithALaunchEachAgreeWithTheReference) {
-  for (const int ranks : {2, 3, 4})
+  for (int ranks = 2; ranks <= testing_cuda::times(4, 3); ++ranks)
     for (const CudaCase& c : rank_cases(ranks))
       World::local(ranks, [&](World& world) {
         EXPECT_LE(largest_error(world, c), tolerance(c)) << c.name << ", " << ranks << " ranks";
@@ -120,8 +126,15 @@ TEST_F(Cuda, ProducersAndSpacesAreCompiledAsGpusMakeThem) {
     const Producer product = gemm({.m = 1024, .n = 264, .k = 72, .layout = WeightLayout::nk});
     for (const Space& space : {all_reduce(mesh, "tp"), reduce_scatter(mesh, "tp"), all_to_all(mesh, "tp"), keep()}) {
       CudaOp op = world.compile_cuda(product, space, {});
-      const CudaCase c{"", 1024, 264, 72, {128, 256}, op.plan().num_ranks, op.plan().route.value_or(Route::local),
-                       WeightLayout::nk, space.kind};
+      const CudaCase c{"",
+                       1024,
+                       264,
+                       72,
+                       {128, 256},
+                       op.plan().num_ranks,
+                       op.plan().route.value_or(Route::local),
+                       WeightLayout::nk,
+                       space.kind};
       auto operands = all_operands(c, 1);
       if (space.kind == SpaceKind::keep) operands = {operands_of(c, 0, 1)};
       const auto expected = reference_of(op.plan(), operands);
@@ -226,7 +239,8 @@ LaunchResult run_children(int ranks, const std::string& what) {
 
 TEST_F(Cuda, ProcessesThatShareAGpuAgreeWithTheReference) {
   if (!this_gpu().mps) GTEST_SKIP() << "MPS is off; start it with nvidia-cuda-mps-control -d";
-  for (const int ranks : {2, 4}) EXPECT_EQ(run_children(ranks, "agree").exit_code(), 0) << ranks << " ranks";
+  for (int ranks = 2; ranks <= testing_cuda::times(4, 2); ranks += 2)
+    EXPECT_EQ(run_children(ranks, "agree").exit_code(), 0) << ranks << " ranks";
 }
 
 TEST_F(Cuda, ProcessesWithoutMpsAreRefusedInASentence) {

@@ -113,7 +113,8 @@ TEST_F(Cuda, RunsFollowOneAnotherWithoutTheHost) {
   const auto first = all_operands(c, 1), second = all_operands(c, 2);
   const OnDevice there(first), then(second);
   CudaExecutor executor(plan, {});
-  for (int run = 0; run < 50; ++run) executor.start(run % 2 == 0 ? there.operands : then.operands);
+  for (int run = 0; run < testing_cuda::times(50, 8); ++run)
+    executor.start(run % 2 == 0 ? there.operands : then.operands);
   executor.finish();
   const auto expected = testing_cuda::reference_of(plan, second);
   for (int r = 0; r < c.ranks; ++r) EXPECT_LE(error_of(executor, r, expected[at(r)]), 0.02);

@@ -1,0 +1,23 @@
+// Kernels of a virtual GPU (weft/exec/cuda/kernel.h): plain functions, each of whose threads calls them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "tests/virtual_gpu/device.h"
+
+namespace weft {
+
+template <typename Arguments>
+using Kernel = void (*)(const Arguments&);
+
+template <typename Arguments>
+const void* handle_of(Kernel<Arguments> kernel) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
+template <typename Arguments>
+cudaError_t launch(const cudaLaunchConfig_t& config, Kernel<Arguments> kernel, const Arguments& arguments) {
+  return virtual_gpu::launch(config, [kernel, arguments] { kernel(arguments); });
+}
+
+}  // namespace weft
