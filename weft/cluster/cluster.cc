@@ -40,8 +40,6 @@ int Cluster::host_of(int rank) const {
   return rank / ranks_per_host;
 }
 
-const Link& Cluster::link_between(int a, int b) const { return host_of(a) == host_of(b) ? local : network; }
-
 Cluster parse_cluster(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where);
   check_fields(object,

@@ -17,7 +17,6 @@ struct Link {
   // Where local ranks are paced to it (transport/pace.h): what shares its rate. A Cluster says so for its own network.
   Fabric fabric = Fabric::pairs;
 
-  double seconds_for(double bytes) const { return latency_s + bytes / bytes_per_s; }
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -51,8 +50,7 @@ struct Cluster {
   double wire_byte_s = 0;
 
   int size() const { return num_hosts * ranks_per_host; }
-  int host_of(int rank) const;                   // ranks fill hosts in blocks; throws bad_input for a rank there is not
-  const Link& link_between(int a, int b) const;  // local where a == b
+  int host_of(int rank) const;  // ranks fill hosts in blocks; throws bad_input for a rank there is not
   double fastest_flops_per_s() const { return std::max(flops_per_s, library_flops_per_s); }
 
   friend bool operator==(const Cluster&, const Cluster&) = default;

@@ -23,9 +23,6 @@ constexpr Names<Collective, 5> kCollectives{{{Collective::none, "none"},
                                              {Collective::reduce_scatter, "reduce_scatter"},
                                              {Collective::all_gather, "all_gather"},
                                              {Collective::all_to_all, "all_to_all"}}};
-constexpr Names<Phase, 2> kPhases{{{Phase::forward, "forward"}, {Phase::backward, "backward"}}};
-constexpr Names<WorkKind, 3> kWorks{
-    {{WorkKind::gemm, "gemm"}, {WorkKind::attention, "attention"}, {WorkKind::embedding_bag, "embedding_bag"}}};
 
 // Wider than any model, narrow enough that tokens * top_k and every width stay within 64 bits.
 constexpr std::int64_t kMaxWidth = 1 << 22, kMaxCount = 1 << 16, kMaxSequence = 1 << 24, kMaxBatch = 1 << 20;
@@ -176,10 +173,7 @@ void check_known(const Json& object, WorkloadKind kind, std::string_view where) 
 
 }  // namespace
 
-std::string_view to_string(WorkloadKind kind) { return name_of(kKinds, kind); }
 std::string_view to_string(Collective collective) { return name_of(kCollectives, collective); }
-std::string_view to_string(Phase phase) { return name_of(kPhases, phase); }
-std::string_view to_string(WorkKind work) { return name_of(kWorks, work); }
 
 Workload parse_workload(std::string_view json, std::string_view where) {
   const Json object = parse_json(json, where, {.bytes = kMaxDataFileBytes});

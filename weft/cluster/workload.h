@@ -20,10 +20,7 @@ enum class Collective { none, all_reduce, reduce_scatter, all_gather, all_to_all
 enum class Phase { forward, backward };
 enum class WorkKind { gemm, attention, embedding_bag };
 
-std::string_view to_string(WorkloadKind kind);
 std::string_view to_string(Collective collective);
-std::string_view to_string(Phase phase);
-std::string_view to_string(WorkKind work);
 
 // A smaller model for a small machine. What is left at its default stays as it is.
 //   tokens   sequence * batch becomes this; flops and bytes of a sub-layer both follow it, so their ratio stays

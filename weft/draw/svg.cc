@@ -116,10 +116,6 @@ void Svg::polygon(const std::vector<Point>& points, const Style& style) {
   element("polygon", fmt::format(" points=\"{}\"", points_text(points)), style, {});
 }
 
-void Svg::path(std::string_view d, const Style& style) {
-  element("path", fmt::format(" d=\"{}\"", escaped(d)), style, {});
-}
-
 void Svg::circle(Point center, double radius, const Style& style, std::string_view hint) {
   element("circle", fmt::format(" cx=\"{}\" cy=\"{}\" r=\"{}\"", number(center.x), number(center.y), number(radius)),
           style, hint);

@@ -40,7 +40,6 @@ class Svg {
   void line(Point from, Point to, const Style& style);
   void polyline(const std::vector<Point>& points, const Style& style);
   void polygon(const std::vector<Point>& points, const Style& style);
-  void path(std::string_view d, const Style& style);
   void circle(Point center, double radius, const Style& style, std::string_view hint = {});
   void text(Point at, std::string_view text, const TextStyle& style = {});  // `at` is on the base line
   void open_group(std::string_view name);

@@ -141,18 +141,6 @@ std::vector<Group> Mesh::groups(std::string_view axis) const {
   return result;
 }
 
-int Mesh::host_of(int rank) const {
-  check_rank(rank);
-  return host_of_[at(rank)];
-}
-
-std::vector<int> Mesh::ranks_on(int host) const {
-  std::vector<int> result;
-  for (int rank = 0; rank < size(); ++rank)
-    if (host_of_[at(rank)] == host) result.push_back(rank);
-  return result;
-}
-
 Mesh hosts_by_devices(int num_hosts, int devices_per_host) {
   const std::vector<Axis> axes{{"host", num_hosts}, {"device", devices_per_host}};
   const Mesh flat(axes);  // refuses bad sizes before they are multiplied

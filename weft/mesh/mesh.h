@@ -55,9 +55,7 @@ class Mesh {
   std::vector<Group> groups(std::string_view axis) const;  // all of them, by their first rank; position 0
 
   int num_hosts() const { return num_hosts_; }
-  int host_of(int rank) const;
   const std::vector<int>& hosts() const { return host_of_; }  // per rank
-  std::vector<int> ranks_on(int host) const;
 
   friend bool operator==(const Mesh&, const Mesh&) = default;
 

@@ -61,8 +61,8 @@ TEST(Mesh, GroupPositionsWrap) {
 TEST(Mesh, LiesOverHosts) {
   const Mesh mesh = hosts_by_devices(2, 3);
   EXPECT_EQ(mesh.num_hosts(), 2);
-  EXPECT_EQ(mesh.ranks_on(1), (std::vector<int>{3, 4, 5}));
-  EXPECT_EQ(mesh.group("device", 4).ranks, mesh.ranks_on(1));
+  EXPECT_EQ(mesh.hosts(), (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(mesh.group("device", 4).ranks, (std::vector<int>{3, 4, 5})) << "those of the second host";
   EXPECT_EQ(Mesh({{"tp", 4}}).num_hosts(), 1);
   EXPECT_EQ(hosts_in_blocks(5, 2), (std::vector<int>{0, 0, 1, 1, 2}));
 }

@@ -288,12 +288,6 @@ int BoxIndex::first_equal(const Box& query) const {
   return -1;
 }
 
-void BoxIndex::equal(const Box& query, std::vector<int>& found) const {
-  const int first = first_equal(query);
-  if (first < 0) return;
-  for (auto i = num(first); i < boxes_.size() && boxes_[i] == query; ++i) found.push_back(payloads_[i]);
-}
-
 void BoxIndex::overlapping(const Box& query, std::vector<int>& found) const {
   if (boxes_.empty() || query.dims != boxes_[0].dims) return;
   if (const int only = disjoint_ ? first_equal(query) : -1; only >= 0) {

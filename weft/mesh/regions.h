@@ -44,9 +44,6 @@ class BoxIndex {
   // unless `found` must grow. Where the boxes are disjoint a query equal to one of them is a hash lookup.
   void overlapping(const Box& query, std::vector<int>& found) const;
 
-  // Appends the payload of every box equal to `query`, in input order.
-  void equal(const Box& query, std::vector<int>& found) const;
-
   int size() const { return int_size(boxes_); }  // boxes that have elements
   bool is_disjoint() const { return disjoint_; }
 

@@ -107,12 +107,6 @@ std::vector<std::string> parse_axes(std::string_view text, std::string_view whol
   return names;
 }
 
-std::string numbered(const std::vector<std::string>& axes, const Mesh& mesh) {
-  std::string text;
-  for (const std::string& name : axes) text += std::to_string(mesh.axis_index(name));
-  return text;
-}
-
 }  // namespace
 
 Sharding parse_sharding(std::string_view text, const Mesh& mesh) {
@@ -146,18 +140,6 @@ std::string to_string(const Sharding& sharding) {
     text += split.axes.empty() ? "R" : fmt::format("S({})", fmt::join(split.axes, ","));
   }
   if (!sharding.partial.empty()) text += fmt::format("+P({})", fmt::join(sharding.partial, ","));
-  return text;
-}
-
-std::string to_numbered_string(const Sharding& sharding, const Mesh& mesh) {
-  if (mesh.num_axes() > 10)
-    bad_input("a mesh of {} axes cannot be written by digits; use the named form", mesh.num_axes());
-  std::string text;
-  for (const Split& split : sharding.dims) {
-    if (!text.empty()) text += ",";
-    text += split.axes.empty() ? "R" : fmt::format("S{}", numbered(split.axes, mesh));
-  }
-  if (!sharding.partial.empty()) text += fmt::format("+P{}", numbered(sharding.partial, mesh));
   return text;
 }
 

@@ -39,8 +39,7 @@ struct Shard {
 // Reads "R,S0,S01", axes by number (S01: over axes 0 and 1), or "R,S(tp),S(tp,dp)", axes by name;
 // "+P1" or "+P(dp)" at the end adds partial axes. An empty text is the sharding of a scalar.
 Sharding parse_sharding(std::string_view text, const Mesh& mesh);
-std::string to_string(const Sharding& sharding);                             // by name
-std::string to_numbered_string(const Sharding& sharding, const Mesh& mesh);  // by number; at most 10 axes
+std::string to_string(const Sharding& sharding);  // by name
 
 struct ShardingRules {
   std::string_view name = "tensor";  // for the message

@@ -110,15 +110,6 @@ GptTensor gpt_block_tensor(const GptShape& shape, std::int64_t layer, BlockParam
   return tensor;
 }
 
-std::vector<GptTensor> gpt_tensors(const GptShape& shape) {
-  std::vector<GptTensor> out{gpt_embedding(shape)};
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer)
-    for (const BlockParam param : gpt_block_params()) out.push_back(gpt_block_tensor(shape, layer, param));
-  out.push_back(gpt_final_norm(shape));
-  out.push_back(gpt_head(shape));
-  return out;
-}
-
 std::int64_t num_parameters(const GptShape& s) {
   return 2 * s.vocab * s.hidden + s.hidden + s.layers * BlockLayout(block_of(s, 1, 1)).size();
 }

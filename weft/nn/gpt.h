@@ -45,7 +45,6 @@ GptTensor gpt_final_norm(const GptShape& shape);
 GptTensor gpt_head(const GptShape& shape);
 GptTensor gpt_block_tensor(const GptShape& shape, std::int64_t layer, BlockParam param);  // one that blocks have
 std::vector<BlockParam> gpt_block_params();
-std::vector<GptTensor> gpt_tensors(const GptShape& shape);  // all, in the order of the model
 std::int64_t num_parameters(const GptShape& shape);
 
 // First values: they depend on seed, name and place in the whole tensor, and not on who holds it. Norms are one,

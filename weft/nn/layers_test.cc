@@ -52,8 +52,8 @@ TEST(Linear, GradientsAreThoseOfCentralDifferences) {
   const std::vector<float> fx = floats(x), fw = floats(w), fbias = floats(bias), fdy = floats(dy);
   std::vector<float> dx(fx.size()), dw(fw.size()), db(fbias.size());
   const LinearLayer layer{kIn, kOut, fw.data(), fbias.data()};
-  linear_backward(products, kRows, layer, {fx.data(), kIn}, {fdy.data(), kOut}, {dx.data(), kIn}, Into::store,
-                  {dw.data(), db.data()});
+  products.times({kRows, kIn, kOut}, {fdy.data(), kOut}, {fw.data(), kIn}, {dx.data(), kIn});
+  linear_backward_weights(products, kRows, layer, {fx.data(), kIn}, {fdy.data(), kOut}, {dw.data(), db.data()});
   const auto loss = [&] { return dot(dy, reference::linear(x, w.data(), bias.data(), kIn, kOut)); };
   expect_gradient("x", x, dx, loss);
   expect_gradient("weight", w, dw, loss);

@@ -11,12 +11,6 @@ void linear_forward(Products& products, std::int64_t rows, const LinearLayer& la
   });
 }
 
-void linear_backward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy, RowsOut dx,
-                     Into into, const LinearGradients& gradients) {
-  if (dx.data != nullptr) products.times({rows, layer.in, layer.out}, dy, {layer.weight, layer.in}, dx, into);
-  linear_backward_weights(products, rows, layer, x, dy, gradients);
-}
-
 void linear_backward_weights(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy,
                              const LinearGradients& gradients) {
   products.transposed_times({layer.out, layer.in, rows}, dy, x, {gradients.weight, layer.in}, Into::add);

@@ -19,11 +19,7 @@ struct LinearGradients {
 
 void linear_forward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsOut y);
 
-// dx (rows, in), skipped where its data is null, is stored or added to. Neither may overlap the other arguments.
-void linear_backward(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy, RowsOut dx,
-                     Into into, const LinearGradients& gradients);
-
-// The second half of it alone, for those who compute what others wait for first: dx is products.times(dy, weight).
+// Of the parameters. dx, which others may wait for, is products.times(dy, weight).
 void linear_backward_weights(Products& products, std::int64_t rows, const LinearLayer& layer, RowsIn x, RowsIn dy,
                              const LinearGradients& gradients);
 

@@ -276,6 +276,4 @@ Manifest load_manifest(const std::string& name_or_path, const ManifestOptions& o
   return parse_manifest(read_text_file(path, kMaxDataFileBytes), path, options);
 }
 
-std::vector<std::string> manifest_names() { return data_file_names("workloads/reshard"); }
-
 }  // namespace weft

@@ -46,6 +46,5 @@ struct ManifestOptions {
 // All throw bad_input naming file, key, value and remedy. A name is looked for in workloads/reshard/ (data_file.h).
 Manifest load_manifest(const std::string& name_or_path, const ManifestOptions& options = {});
 Manifest parse_manifest(std::string_view json, std::string_view where, const ManifestOptions& options = {});
-std::vector<std::string> manifest_names();
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
+#include "weft/cluster/data_file.h"
 #include "weft/io/fuzz_test.h"
 #include "weft/reshard/manifest_words.h"
 
@@ -137,8 +138,9 @@ TEST(Manifest, ThoseShippedHaveTheParametersOfTheirModels) {
 }
 
 TEST(Manifest, ThoseShippedHaveSmallVersionsAndScale) {
-  ASSERT_EQ(manifest_names().size(), 6u);
-  for (const std::string& name : manifest_names()) {
+  const std::vector<std::string> names = data_file_names("workloads/reshard");
+  ASSERT_EQ(names.size(), 6u);
+  for (const std::string& name : names) {
     const Manifest full = load_manifest(name), small = load_manifest(name, {.small = true});
     EXPECT_FALSE(small.small_why.empty()) << name;
     EXPECT_LE(small.reshard.num_ranks, 16) << name;

@@ -65,7 +65,6 @@ class TensorFile {
   const StoredTensor* find(std::string_view name) const;              // null where the file has none
   const StoredTensor& get(std::string_view name) const;               // bad_input where the file has none
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  bool holds(std::string_view name) const;  // also tensors of other types
 
  private:
   friend class TensorFolder;

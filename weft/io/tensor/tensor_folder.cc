@@ -53,10 +53,6 @@ const StoredTensor& TensorFile::get(std::string_view name) const {
   return get_tensor(tensors_, other_types_, name, path_);
 }
 
-bool TensorFile::holds(std::string_view name) const {
-  return other_types_.find(name) != other_types_.end() || find(name) != nullptr;
-}
-
 TensorFolder TensorFolder::open(const std::string& folder) {
   namespace fs = std::filesystem;
   TensorFolder result;

@@ -81,9 +81,4 @@ void DistillState::save(const DistilledBlock& done) const {
                      {"seconds", fmt::format("{:.1f}", done.seconds)}});
 }
 
-void DistillState::remove(int block) const {
-  std::error_code error;
-  fs::remove(path(block), error);
-}
-
 }  // namespace weft

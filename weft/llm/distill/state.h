@@ -17,7 +17,6 @@ class DistillState {
   // The finished block, or nothing. Throws bad_input where the file is of other settings.
   std::optional<DistilledBlock> find(int block) const;
   void save(const DistilledBlock& done) const;  // whole or not at all
-  void remove(int block) const;                 // once the result is written
 
  private:
   std::string path(int block) const;

@@ -39,9 +39,6 @@ TEST(DistillState, ABlockComesBackToTheBit) {
   EXPECT_TRUE(found->resumed);
   EXPECT_EQ(found->seconds, 12.5);
   EXPECT_FALSE(state.find(0)) << "another block is not there";
-  state.remove(1);
-  EXPECT_FALSE(state.find(1));
-  state.remove(1);  // once more: nothing to do
 }
 
 TEST(DistillState, OtherSettingsAndOtherFilesAreRefused) {

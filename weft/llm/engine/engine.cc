@@ -189,7 +189,6 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 void Engine::set_modes(std::span<const BlockMode> modes) { state_->set_modes(modes); }
-std::span<const BlockMode> Engine::modes() const { return state_->modes; }
 void Engine::watch_products(ProductWatch watch) { state_->watch = std::move(watch); }
 const Model& Engine::model() const { return state_->model; }
 std::int64_t Engine::rows() const { return state_->rows; }

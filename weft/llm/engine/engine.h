@@ -76,7 +76,6 @@ class Engine {
   // Every block's mode, in order; all f32 and synchronised at first. Between forwards, the same on all ranks.
   // Collective: the first use of a kind of mode compiles its ops. bad_input where a mode drops what cannot be dropped.
   void set_modes(std::span<const BlockMode> modes);
-  std::span<const BlockMode> modes() const;
 
   // Appends the feeds' tokens to their sequences, all rows in one pass; a sequence comes once at most. Throws bad_input
   // beyond `rows` rows or `capacity` tokens, and for tokens outside the vocabulary. Buffers are allotted

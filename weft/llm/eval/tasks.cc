@@ -88,8 +88,6 @@ void cut_context(std::int64_t capacity, TaskUnit* unit) {
 
 }  // namespace
 
-std::string_view to_string(TaskKind kind) { return name_of(kKinds, kind); }
-
 TaskItem parse_task(const Json& object, const std::string& where) {
   check_fields(object, {"id", "task", "name", "context", "contexts", "target", "choices", "answer", "score"}, where);
   TaskItem item;

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "weft/base/json.h"
@@ -25,7 +24,6 @@ namespace weft {
 class Tokenizer;
 
 enum class TaskKind { last_word, continuation };
-std::string_view to_string(TaskKind kind);
 
 struct TaskItem {
   TaskKind kind = TaskKind::last_word;

@@ -4,21 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "weft/base/names.h"
-
 namespace weft::sim {
 namespace {
 
-constexpr Names<Policy, 3> kPolicies{
-    {{Policy::fifo, "fifo"}, {Policy::round_robin, "round_robin"}, {Policy::mca, "mca"}}};
 constexpr int kNoThreshold = std::numeric_limits<int>::max();
 
 Stream other(Stream s) { return s == Stream::compute ? Stream::communication : Stream::compute; }
 
 }  // namespace
-
-std::string_view to_string(Policy policy) { return name_of(kPolicies, policy); }
-Policy parse_policy(std::string_view name) { return parse_name(kPolicies, "policy", name); }
 
 Memory::Memory(const Chip& chip, Policy policy, Engine* engine, int device, int served_kind)
     : chip_(chip),

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <string_view>
 
 #include "weft/sim/chip/chip.h"
 #include "weft/sim/chip/engine.h"
@@ -24,8 +23,6 @@
 namespace weft::sim {
 
 enum class Policy { fifo, round_robin, mca };
-std::string_view to_string(Policy policy);
-Policy parse_policy(std::string_view name);
 
 enum class Stream { compute, communication };
 enum class Access { read, write, update };
