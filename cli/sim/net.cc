@@ -1,144 +1,34 @@
 // `weft sim net PLAN|WORKLOAD|TRACE --network NAME|FILE`: how long a plan, a training step or a trace takes on a
-// network, what of it computing hides, and which links are hottest. The figures are weft/sim's.
+// network, what of it computing hides, and which links are hottest. The figures are weft/study/net's.
 #include "cli/sim/net.h"
 
-#include <chrono>
 #include <memory>
-#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/base/json_out.h"
 #include "weft/base/os/new_file.h"
-#include "weft/base/units.h"
-#include "weft/draw/text_table.h"
-#include "weft/plan/text/save.h"
-#include "weft/plan/verify/verify.h"
 #include "weft/sim/net/report.h"
-#include "weft/sim/net/run.h"
-#include "weft/sim/net/step_times.h"
 #include "weft/sim/step/chakra.h"
-#include "weft/study/sim/step_picture.h"
+#include "weft/study/net/plan_run.h"
+#include "weft/study/net/step_picture.h"
+#include "weft/study/net/step_run.h"
 
 #include "cli/flag_values.h"
 #include "cli/out_file.h"
-#include "cli/sim/step.h"
 
 namespace weft::cli::sim {
 namespace {
 
-using netsim::HotLink;
-using netsim::NetResult;
-
 struct NetFlags {
   std::string plan, beside, steps, trace, chakra, svg;
   NetworkFlags network;
-  StepFlags step;
+  netsim::StepRequest step;
   std::int64_t burst = 0;
   int links = 5, trace_ranks = 16, trace_links = 64;
   bool every_rank = false, unproved = false, json = false;
 };
-
-struct NetReport {
-  Plan plan;
-  std::optional<Plan> beside;
-  Topology topology;
-  NetResult result;
-  std::optional<NetResult> alone;  // the same without computing, where there is some
-  double wall_s = 0;
-
-  double comm_s() const { return alone ? alone->seconds() : result.seconds(); }
-  double hidden_s() const { return std::max(comm_s() - result.exposed_seconds(), 0.0); }
-};
-
-netsim::StepSeconds seconds_of(const NetFlags& flags, const Plan& plan) {
-  if (!flags.step.cluster.empty() + !flags.step.chip.empty() + !flags.steps.empty() > 1)
-    bad_input("steps take their time from one place; give one of --cluster, --chip and --steps");
-  if (!flags.step.cluster.empty())
-    return netsim::step_seconds(plan, netsim::rates_of(load_cluster(flags.step.cluster)));
-  if (!flags.step.chip.empty())
-    return netsim::step_seconds(plan, netsim::rates_of(weft::sim::load_chip(flags.step.chip)));
-  if (!flags.steps.empty()) return netsim::step_seconds(plan, netsim::load_step_table(flags.steps));
-  return {};
-}
-
-NetReport run_jobs(const NetFlags& flags) {
-  NetReport report;
-  report.topology = network_of(flags.network);
-  report.plan = load_plan(flags.plan);
-  if (!flags.beside.empty()) report.beside = load_plan(flags.beside);
-  if (report.beside && (!flags.step.chip.empty() || !flags.step.cluster.empty() || !flags.steps.empty()))
-    bad_input("--beside {} is for collectives alone; leave --cluster, --chip and --steps out", flags.beside);
-  if (!flags.unproved) {
-    require_runnable(report.plan);
-    if (report.beside) require_runnable(*report.beside);
-  }
-  netsim::NetOptions options;
-  options.script = {flags.burst, seconds_of(flags, report.plan)};
-  options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
-  options.keep_slices = !flags.trace.empty();
-  std::vector<netsim::Job> jobs{{&report.plan, {}, 0}};
-  if (report.beside) jobs.push_back({&*report.beside, {}, 0});
-  const auto start = std::chrono::steady_clock::now();
-  report.result = simulate(jobs, report.topology, options);
-  report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (report.result.compute > 0) {
-    options.script.step_seconds = nullptr;
-    options.keep_slices = false;
-    report.alone = simulate(jobs, report.topology, options);
-  }
-  return report;
-}
-
-void print_json(const NetReport& r, int most_links) {
-  using Json = nlohmann::ordered_json;
-  Json ends = Json::array();
-  for (const netsim::Time end : r.result.ends) ends.push_back(weft::sim::to_seconds(end) * 1e6);
-  const Json out{{"plan", r.plan.name},
-                 {"network", r.topology.name},
-                 {"kind", to_string(r.topology.kind)},
-                 {"ranks", r.result.ranks},
-                 {"time_us", r.result.seconds() * 1e6},
-                 {"ends_us", ends},
-                 {"compute_us", weft::sim::to_seconds(r.result.compute) * 1e6},
-                 {"comm_us", r.comm_s() * 1e6},
-                 {"exposed_us", r.result.exposed_seconds() * 1e6},
-                 {"hidden_us", r.hidden_s() * 1e6},
-                 {"bound_us", weft::sim::to_seconds(r.result.bound) * 1e6},
-                 {"chain_us", weft::sim::to_seconds(r.result.chain) * 1e6},
-                 {"simulated_ranks", r.result.simulated},
-                 {"burst_tiles", r.result.burst},
-                 {"tiles", r.result.lanes},
-                 {"bytes", r.result.bytes},
-                 {"messages", r.result.messages},
-                 {"signals", r.result.signals},
-                 {"hops", r.result.hops},
-                 {"events", r.result.events},
-                 {"wall_s", r.wall_s},
-                 {"links", links_json(r.result, r.topology, most_links)}};
-  fmt::print("{}", json_line(out));
-}
-
-void print_text(const NetReport& r, int most_links) {
-  const NetResult& x = r.result;
-  const auto duration = [](netsim::Time time) { return format_duration(weft::sim::to_seconds(time)); };
-  fmt::print("plan \"{}\" on network {} ({}, {} ranks)\n", r.plan.name, r.topology.name, to_string(r.topology.kind),
-             r.topology.num_ranks);
-  fmt::print("time {}: computing {}, communication exposed {}, hidden {}\n", duration(x.end), duration(x.compute),
-             format_duration(x.exposed_seconds()), format_duration(r.hidden_s()));
-  if (x.ends.size() > 1) fmt::print("the plan beside it, \"{}\", ends after {}\n", r.beside->name, duration(x.ends[1]));
-  fmt::print("at least {}: the hottest link's bytes {}, the longest chain without waiting for links {}\n",
-             duration(std::max(x.bound, x.chain)), duration(x.bound), duration(x.chain));
-  fmt::print("moved {} in {} messages and {} signals; simulated {} of {} ranks{}, {}; {} events in {}\n",
-             format_bytes(x.bytes), x.messages, x.signals, x.simulated, x.ranks,
-             x.simulated < x.ranks ? " (one of each class, as proved)" : "",
-             x.burst == 1 ? "tile by tile" : fmt::format("in bursts of {} tiles", x.burst), x.events,
-             format_duration(r.wall_s));
-  print_links(x, r.topology, most_links);
-}
 
 // Files of PREFIX.RANK.et, and their groups.
 void write_chakra(const std::string& prefix, const netsim::StepGraph& graph) {
@@ -152,60 +42,44 @@ int run_graph(const NetFlags& flags) {
   if (!flags.beside.empty() || !flags.steps.empty() || flags.burst != 0)
     bad_input("--beside, --steps and --burst are for plans; \"{}\" is none, leave them out", flags.plan);
   const Topology topology = network_of(flags.network);
-  StepFlags step = flags.step;
+  netsim::StepRequest step = flags.step;
   step.prove = !flags.unproved;
   netsim::StepRunOptions options;
   options.ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded;
   options.keep_slices = !flags.trace.empty();
-  const StepReport report = run_step(load_step(flags.plan, step, topology.num_ranks), topology, options);
+  const netsim::StepRun run = run_step(load_step(flags.plan, step, topology.num_ranks), topology, options);
   if (!flags.trace.empty())
-    write_file(flags.trace, step_trace(report.result, report.graph, topology, {flags.trace_ranks, flags.trace_links}));
-  if (!flags.chakra.empty()) write_chakra(flags.chakra, report.graph);
-  if (!flags.svg.empty()) write_file(flags.svg, operators_svg(report.result, report.graph.name));
-  print_step(report, flags.links, flags.json);
+    write_file(flags.trace, step_trace(run.result, run.graph, topology, {flags.trace_ranks, flags.trace_links}));
+  if (!flags.chakra.empty()) write_chakra(flags.chakra, run.graph);
+  if (!flags.svg.empty()) write_file(flags.svg, operators_svg(run.result, run.graph.name));
+  fmt::print("{}", flags.json ? step_run_json(run, flags.links) : step_run_text(run, flags.links));
   return 0;
 }
 
 int run_net(const NetFlags& flags) {
-  if (subject_of(flags.plan) != Subject::plan) return run_graph(flags);
+  if (netsim::subject_of(flags.plan) != netsim::Subject::plan) return run_graph(flags);
   if (!flags.chakra.empty() || !flags.svg.empty())
     bad_input("--chakra and --svg are of steps and traces; \"{}\" is a plan, leave them out", flags.plan);
-  const NetReport report = run_jobs(flags);
+  const netsim::PlanRequest request{.plan = flags.plan,
+                                    .beside = flags.beside,
+                                    .cluster = flags.step.cluster,
+                                    .chip = flags.step.chip,
+                                    .steps = flags.steps,
+                                    .burst = flags.burst,
+                                    .ranks = flags.every_rank ? netsim::Ranks::every : netsim::Ranks::folded,
+                                    .prove = !flags.unproved,
+                                    .keep_slices = !flags.trace.empty()};
+  const netsim::PlanRun run = run_plans(request, network_of(flags.network));
   if (!flags.trace.empty()) {
-    std::vector<const Plan*> plans{&report.plan};
-    if (report.beside) plans.push_back(&*report.beside);
-    write_file(flags.trace, net_trace(report.result, plans, report.topology, {flags.trace_ranks, flags.trace_links}));
+    std::vector<const Plan*> plans{&run.plan};
+    if (run.beside) plans.push_back(&*run.beside);
+    write_file(flags.trace, net_trace(run.result, plans, run.topology, {flags.trace_ranks, flags.trace_links}));
   }
-  if (flags.json)
-    print_json(report, flags.links);
-  else
-    print_text(report, flags.links);
+  fmt::print("{}", flags.json ? plan_run_json(run, flags.links) : plan_run_text(run, flags.links));
   return 0;
 }
 
 }  // namespace
-
-nlohmann::ordered_json links_json(const NetResult& x, const Topology& topology, int most) {
-  nlohmann::ordered_json links = nlohmann::ordered_json::array();
-  for (const HotLink& link : hottest_links(x, topology, most))
-    links.push_back({{"name", link.name},
-                     {"count", link.count},
-                     {"bytes", link.bytes},
-                     {"messages", link.messages},
-                     {"busy_us", link.busy_s * 1e6},
-                     {"busy_share", link.share}});
-  return links;
-}
-
-void print_links(const NetResult& x, const Topology& topology, int most) {
-  std::vector<std::vector<std::string>> rows{
-      {"hottest links", "such links", "bytes", "messages", "busy", "of the time"}};
-  for (const HotLink& link : hottest_links(x, topology, most))
-    rows.push_back({link.name, fmt::format("{}", link.count), format_bytes(link.bytes),
-                    fmt::format("{}", link.messages), format_duration(link.busy_s),
-                    fmt::format("{:.1f} %", link.share * 100)});
-  if (rows.size() > 1) fmt::print("\n{}", draw::aligned(rows, draw::Last::number));
-}
 
 void add_net(CLI::App* command, Run* chosen) {
   auto* net = command->add_subcommand(

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "weft/sim/net/run.h"
+#include "weft/cluster/topology.h"
+#include "weft/study/net/step_request.h"
 
 #include "cli/command.h"
 
@@ -24,8 +23,6 @@ Topology load_network(const NetworkFlags& flags);               // without what 
 void slow_down(const NetworkFlags& flags, Topology* topology);  // that
 Topology network_of(const NetworkFlags& flags);                 // both
 
-// The hottest links, for a machine and as a table.
-nlohmann::ordered_json links_json(const netsim::NetResult& result, const Topology& topology, int most);
-void print_links(const netsim::NetResult& result, const Topology& topology, int most);
+void add_step_flags(CLI::App* command, netsim::StepRequest* flags);
 
 }  // namespace weft::cli::sim

@@ -1,4 +1,4 @@
-#include "weft/study/sim/step_picture.h"
+#include "weft/study/net/step_picture.h"
 
 #include <algorithm>
 
