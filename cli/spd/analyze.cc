@@ -1,10 +1,8 @@
-// `weft spd analyze`: flags, refusals, and who does what. Local ranks are threads of this process, in a world without a
-// link for what is computed and in a paced one for what is timed; under mpirun the ranks and the link are those there
-// are.
+// `weft spd analyze`: flags, refusals, and who does what. Local ranks are threads of this process; under mpirun the
+// ranks and the link are those there are.
 #include "cli/spd/analyze.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/os/new_file.h"
 #include "weft/llm/spd/spd_model.h"
+#include "weft/study/spd/drop_curve.h"
 #include "weft/transport/join/mpirun.h"
 #include "weft/transport/local/shm.h"
 #include "weft/world/world.h"
@@ -28,34 +27,6 @@ namespace weft::cli::spd {
 namespace {
 
 bool paced(const AnalyzeFlags& flags) { return !flags.link.empty() && flags.link != "shm"; }
-
-// One kind of world after another for the same ranks.
-class Worlds {
- public:
-  explicit Worlds(const AnalyzeFlags& flags) : flags_(flags) {
-    if (launched()) joined_.emplace(World::init(0, nullptr, options(false)));
-  }
-
-  bool prints() const { return !joined_ || joined_->rank() == 0; }
-
-  void run(bool timed, const std::function<void(World&)>& body) {
-    if (joined_)
-      body(*joined_);
-    else
-      World::local(flags_.tp, body, options(timed));
-  }
-
- private:
-  WorldOptions options(bool timed) const {
-    WorldOptions options;
-    options.threads = flags_.threads;
-    if (timed && paced(flags_)) options.link = parse_link(flags_.link);
-    return options;
-  }
-
-  const AnalyzeFlags& flags_;
-  std::optional<World> joined_;
-};
 
 double parse_loss(const std::string& text) {
   char* end = nullptr;
@@ -107,38 +78,6 @@ SpdFile file_of(const AnalyzeFlags& flags, const AnalysisInputs& inputs, const A
   return spd;
 }
 
-// Times, sensitivity, choice and its time. All ranks of mpirun end with the same; of local ones the first one's is
-// kept.
-Analyzed find(Worlds& worlds, const AnalyzeFlags& flags, const AnalysisInputs& inputs, Progress& progress) {
-  const auto keeps = [](const World& world) { return world.rank() == 0 || launched(); };
-  Analyzed found;
-  const auto time = [&](const char* what, const std::function<void(World&, const Model&)>& body) {
-    progress.show(what);
-    worlds.run(true, [&](World& world) { body(world, Model::load(flags.options.model, world.rank(), world.size())); });
-  };
-  std::vector<ModeTime> times;
-  if (flags.options.max_loss)
-    time("timing the modes", [&](World& world, const Model& model) {
-      auto measured = measure_modes(world, model, flags.times, parse_modes(flags.modes));
-      if (keeps(world)) times = std::move(measured);
-    });
-  worlds.run(false, [&](World& world) {
-    const EvalProgress show = [&](std::string_view what, std::int64_t done, std::int64_t of) {
-      if (world.rank() == 0) progress.show(what, done, of, "windows");
-    };
-    Analysis analysis = analyze(world, flags.options, inputs, times, show);
-    if (keeps(world)) static_cast<Analysis&>(found) = std::move(analysis);
-  });
-  found.times = std::move(times);
-  if (!found.chosen) return found;
-  const std::vector<Modes> choices{all_blocks(std::ssize(found.chosen->modes), {}), found.chosen->modes};
-  time("timing the choice", [&](World& world, const Model& model) {
-    const std::vector<double> seconds = forward_seconds(world, model, flags.times, choices);
-    if (keeps(world)) found.sync_s = seconds[0], found.chosen_s = seconds[1];
-  });
-  return found;
-}
-
 int run(AnalyzeFlags flags) {
   flags.tp = num_ranks(flags.tp);
   if (flags.threads == 0) flags.threads = threads_sharing_cores(flags.tp);
@@ -152,13 +91,20 @@ int run(AnalyzeFlags flags) {
     if (!launched()) check_spd_weights(*inputs.spd);
     if (!flags.out.empty() && !inputs.spd->weights.empty()) weights_beside(flags.out, *inputs.spd);
   }
-  Worlds worlds(flags);
-  Progress progress(worlds.prints() ? Progress::Who::speaks : Progress::Who::is_silent);
-  Analyzed found = find(worlds, flags, inputs, progress);
+  TimedAnalysisOptions options{flags.options, flags.times, parse_modes(flags.modes), flags.tp, flags.threads};
+  if (paced(flags)) options.link = parse_link(flags.link);
+  std::optional<World> joined;
+  if (launched()) joined.emplace(World::init(0, nullptr, {.threads = flags.threads}));
+  const bool prints = !joined || joined->rank() == 0;
+  Progress progress(prints ? Progress::Who::speaks : Progress::Who::is_silent);
+  const EvalProgress show = [&](std::string_view what, std::int64_t done, std::int64_t of) {
+    of > 0 ? progress.show(what, done, of, "windows") : progress.show(what);
+  };
+  Analyzed found{analyze_timed(joined ? &*joined : nullptr, options, inputs, show)};
   found.seconds = seconds_since(start);
-  if (!worlds.prints()) return 0;
+  if (!prints) return 0;
   if (!flags.out.empty()) save_spd(file_of(flags, inputs, found), flags.out);
-  if (!flags.svg.empty()) write_file(flags.svg, analyze_svg(flags, found));
+  if (!flags.svg.empty()) write_file(flags.svg, drop_curve_svg(flags.options, flags.tp, found));
   progress.show("");
   fmt::print("{}", flags.json ? analyze_json(flags, found) : analyze_text(flags, found));
   return 0;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/llm/spd/analysis.h"
+#include "weft/llm/spd/timed_analysis.h"
 
 namespace weft::cli::spd {
 
@@ -17,14 +17,11 @@ struct AnalyzeFlags {
   bool no_curve = false, quick = false, json = false;
 };
 
-// The analysis and the times around it.
-struct Analyzed : Analysis {
-  std::vector<ModeTime> times;                   // of every mode; empty without a bound
-  double sync_s = 0, chosen_s = 0, seconds = 0;  // a forward in sync, and as chosen; the whole analysis
+struct Analyzed : TimedAnalysis {
+  double seconds = 0;  // the whole analysis
 };
 
 std::string analyze_json(const AnalyzeFlags& flags, const Analyzed& found);
 std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found);
-std::string analyze_svg(const AnalyzeFlags& flags, const Analyzed& found);
 
 }  // namespace weft::cli::spd

@@ -1,10 +1,9 @@
-// What `weft spd analyze` prints and draws.
+// What `weft spd analyze` prints.
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/json_out.h"
 #include "weft/base/units.h"
-#include "weft/draw/line_chart.h"
 #include "weft/draw/text_table.h"
 
 #include "cli/spd/analyze.h"
@@ -73,12 +72,6 @@ std::string chosen_text(const AnalyzeFlags& flags, const Analyzed& found) {
   return out;
 }
 
-std::vector<draw::Sample> samples_of(const std::vector<double>& perplexities) {
-  std::vector<draw::Sample> samples;
-  for (std::size_t i = 0; i < perplexities.size(); ++i) samples.push_back({static_cast<double>(i), perplexities[i]});
-  return samples;
-}
-
 }  // namespace
 
 std::string analyze_json(const AnalyzeFlags& flags, const Analyzed& found) {
@@ -145,19 +138,6 @@ std::string analyze_text(const AnalyzeFlags& flags, const Analyzed& found) {
   }
   out += fmt::format("\n{} evaluations in {:.0f} s\n", found.evaluations, found.seconds);
   return out;
-}
-
-std::string analyze_svg(const AnalyzeFlags& flags, const Analyzed& found) {
-  std::vector<double> from_end(found.sensitivity.perplexity_from.rbegin(), found.sensitivity.perplexity_from.rend());
-  draw::LineChart chart;
-  chart.title = fmt::format("Perplexity over blocks dropped, {} ranks", flags.tp);
-  chart.subtitle = fmt::format("{}, {} windows of {} tokens of {}", flags.options.model, found.calibration_windows,
-                               found.window, flags.options.text);
-  chart.x = {.label = "blocks without their first all-reduce", .min = 0};
-  chart.y = {.label = "perplexity"};
-  if (!found.curve.empty()) chart.series.push_back({"least sensitive first", samples_of(found.curve)});
-  chart.series.push_back({"from the last block on", samples_of(from_end), true});
-  return draw::line_chart(chart);
 }
 
 }  // namespace weft::cli::spd

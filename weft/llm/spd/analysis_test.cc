@@ -6,6 +6,7 @@
 #include "weft/base/index.h"
 #include "weft/base/refusal_test.h"
 #include "weft/llm/model/small_folder_test.h"
+#include "weft/llm/spd/timed_analysis.h"
 #include "weft/world/world.h"
 
 namespace weft {
@@ -100,6 +101,26 @@ TEST_F(AnalysisOfAFolder, WiresThatNoModeHasAreNotMeasured) {
   const Analysis found = analyzed(kTimes);
   EXPECT_LT(found.wire_losses[0], 0) << "bf16";
   EXPECT_GE(found.wire_losses[1], 0) << "int8";
+}
+
+TEST_F(AnalysisOfAFolder, IsTimedWhereThereIsABound) {
+  TimedAnalysisOptions asked{.times = {.rows = 8, .rounds = 1}, .modes = parse_modes("drop"), .ranks = 2};
+  asked.analysis = options_;
+  const TimedAnalysis plain = analyze_timed(nullptr, asked, inputs());
+  EXPECT_TRUE(plain.times.empty());
+  EXPECT_EQ(plain.sensitivity.s, analyzed().sensitivity.s);
+
+  options_.max_loss = asked.analysis.max_loss = 0.9;
+  std::vector<std::string> said;
+  const TimedAnalysis timed = analyze_timed(nullptr, asked, inputs(), [&](std::string_view what, auto, auto of) {
+    if (of == 0) said.emplace_back(what);
+  });
+  ASSERT_EQ(timed.times.size(), 2u) << "sync comes first";
+  EXPECT_EQ(timed.times[0].mode, BlockMode{});
+  ASSERT_TRUE(timed.chosen);
+  EXPECT_GT(timed.sync_s, 0);
+  EXPECT_GT(timed.chosen_s, 0);
+  EXPECT_EQ(said, (std::vector<std::string>{"timing the modes", "timing the choice"}));
 }
 
 TEST(Analysis, BlocksAreDroppedByNumberClassOrAll) {
