@@ -1,6 +1,4 @@
 // The ledger of one block: its rows, where they go sub-layer by sub-layer, proofs and checks.
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include "weft/base/index.h"
@@ -108,19 +106,10 @@ Json plan_json(const PlanFacts& plan) {
 
 }  // namespace
 
-std::string sizes_text(const Workload& w) {
-  if (w.kind == WorkloadKind::dlrm)
-    return fmt::format("{} samples, {} tables of at most {} rows of {}", w.batch, w.rows.size(),
-                       *std::max_element(w.rows.begin(), w.rows.end()), w.dim);
-  std::string out = fmt::format("{} tokens, hidden {}, ffn {}", w.tokens(), w.hidden, w.ffn);
-  if (w.kind == WorkloadKind::moe) out += fmt::format(", {} of {} experts", w.top_k, w.experts);
-  return out;
-}
-
 std::string title_of(const Workload& workload, bool scaled, int ranks, const AskedLink& link) {
   return fmt::format("{}, {} forward ({}{}), {} ranks, {}", workload.name,
                      workload.kind == WorkloadKind::dlrm ? "the model" : "one block", scaled ? "scaled down: " : "",
-                     sizes_text(workload), ranks, link_text(link));
+                     size_words(workload), ranks, link_words(link));
 }
 
 std::string text_of(const BlockLedger& ledger, const std::string& svg_path) {
@@ -133,7 +122,7 @@ std::string text_of(const BlockLedger& ledger, const std::string& svg_path) {
 }
 
 Json json_of(const BlockLedger& ledger, const std::string& svg_path) {
-  Json out{{"workload", ledger.workload.name}, {"scaled", ledger.scaled}, {"sizes", sizes_text(ledger.workload)}};
+  Json out{{"workload", ledger.workload.name}, {"scaled", ledger.scaled}, {"sizes", size_words(ledger.workload)}};
   add_table(ledger.table, &out);
   const Advice next = advice(ledger);
   Json layers = Json::array(), plans = Json::array(), commands = Json::array();

@@ -37,7 +37,7 @@ std::string text_of(const DeviceLedger& ledger, const std::string& device) {
 }
 
 Json json_of(const DeviceLedger& ledger, const std::string& device) {
-  Json out{{"workload", ledger.workload.name}, {"device", device}, {"sizes", sizes_text(ledger.workload)}};
+  Json out{{"workload", ledger.workload.name}, {"device", device}, {"sizes", size_words(ledger.workload)}};
   add_table(ledger.table, &out);
   Json products = Json::array();
   for (const DeviceLedger::Product& one : ledger.products)

@@ -23,6 +23,7 @@
 #include "weft/study/ledger/block.h"
 #include "weft/study/ledger/hardware.h"
 #include "weft/study/ledger/scale_row.h"
+#include "weft/study/report/block_picture.h"
 #include "weft/transport/join/rendezvous.h"
 #include "weft/transport/local/memory.h"
 #include "weft/transport/local/shm.h"

@@ -34,7 +34,7 @@ std::string title_of(const ModelTask& task) {
   const ModelConfig& c = task.source.config;
   return fmt::format("{} ({:.1f} M parameters, {} blocks of width {}), a prompt of {} tokens, {} ranks, {}",
                      task.folder, num_parameters(c) * 1e-6, c.blocks, c.hidden, task.prompt.size(), task.ranks,
-                     link_text(task.link));
+                     link_words(task.link));
 }
 
 std::string text_of(const ModelLedger& ledger) {

@@ -8,7 +8,6 @@
 #include "weft/base/units.h"
 #include "weft/draw/text_table.h"
 #include "weft/study/peers/torch_row.h"
-#include "weft/transport/local/shm.h"
 
 namespace weft::cli::ledger {
 namespace {
@@ -82,13 +81,6 @@ std::string next_text(const Advice& advice) {
   std::vector<std::vector<std::string>> commands;
   for (const Advice::Command& command : advice.commands) commands.push_back({command.words, command.what});
   return out + "What to try next:\n" + draw::aligned(commands);
-}
-
-std::string link_text(const AskedLink& link) {
-  if (!link.paced) return launched_on_several_hosts() ? "the network between their hosts" : "shared memory";
-  return fmt::format("{} of {}{}", link.paced->fabric == Fabric::nic ? "a NIC per rank" : "links",
-                     format_bit_rate(link.paced->bytes_per_s),
-                     link.paced->latency_s > 0 ? ", " + format_duration(link.paced->latency_s) : "");
 }
 
 std::string json_name(const std::string& style) { return style == "panels" ? "decomposed" : style; }

@@ -1,5 +1,4 @@
-// The ledgers for people and for programs: a title before anything is measured, then text, one JSON object and a
-// picture.
+// The ledgers for people and for programs: a title before anything is measured, then text and one JSON object.
 #pragma once
 
 #include <string>
@@ -8,6 +7,7 @@
 #include "weft/base/json_out.h"
 #include "weft/study/device/device_ledger.h"
 #include "weft/study/ledger/advice.h"
+#include "weft/study/report/ledger_words.h"
 
 namespace weft::cli::ledger {
 
@@ -24,11 +24,7 @@ Json json_of(const ModelLedger& ledger);
 std::string text_of(const DeviceLedger& ledger, const std::string& device);
 Json json_of(const DeviceLedger& ledger, const std::string& device);
 
-std::string block_svg(const BlockLedger& ledger);  // sequential above, fused below, rank by rank
-std::string sizes_text(const Workload& workload);  // "256 tokens, hidden 2128, ffn 8512"
-
 // What both reports share.
-std::string link_text(const AskedLink& link);     // "links of 1 Gbit/s, 10 us", or "shared memory"
 std::string difference_text(double us);           // below the floor is noise, and said so by its sign
 std::string rows_text(const LedgerTable& table);  // with bars of one scale; empty columns are left out
 std::string crowded_text(const LedgerTable& table);
