@@ -29,9 +29,9 @@ std::string unique(const std::string& name, const std::set<std::string>& taken, 
 
 // Every name that an expression of the plan may use.
 std::set<std::string> names_in(const Plan& plan) {
-  std::set<std::string> out{"r", "N", "s", "j", "i"};
-  for (const Param& p : plan.params) out.insert(p.name);
-  for (const NamedTable& t : plan.tables) out.insert(t.name);
+  const Scope scope = scope_of(plan);
+  std::set<std::string> out(scope.names.begin(), scope.names.end());
+  out.insert(scope.tables.begin(), scope.tables.end());
   for (const Rule& rule : plan.rules)
     for (const Let& let : rule.let) out.insert(let.name);
   for (const Owed& owed : plan.owed)

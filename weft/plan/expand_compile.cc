@@ -82,15 +82,9 @@ std::size_t heads_of(const List& list) {
 
 void Expander::Impl::compile_all() {
   check_structure(plan);
-  scope.names = {"r", "N", "s", "j", "i"};
-  for (const Param& p : plan.params) {
-    scope.names.push_back(p.name);
-    params.push_back(p.value);
-  }
-  for (const NamedTable& t : plan.tables) {
-    scope.tables.push_back(t.name);
-    tables.push_back(t.values);
-  }
+  scope = scope_of(plan);
+  for (const Param& p : plan.params) params.push_back(p.value);
+  for (const NamedTable& t : plan.tables) tables.push_back(t.values);
   const Compiler compiler(scope, budget);
   for (const Buffer& b : plan.buffers) {
     shapes.push_back(compiler.formulas(b.shape));

@@ -30,6 +30,13 @@ std::vector<std::string> Plan::outputs() const {
   return out;
 }
 
+Scope scope_of(const Plan& plan) {
+  Scope scope{{kOwnNames.begin(), kOwnNames.end()}, {}};
+  for (const Param& p : plan.params) scope.names.push_back(p.name);
+  for (const NamedTable& t : plan.tables) scope.tables.push_back(t.name);
+  return scope;
+}
+
 std::string_view to_string(ActionKind kind) { return name_of(kActionKinds, kind); }
 std::string_view to_string(Purpose purpose) { return name_of(kPurposes, purpose); }
 std::string_view to_string(Role role) { return name_of(kRoles, role); }

@@ -172,6 +172,12 @@ struct Plan {
   std::vector<std::string> outputs() const;  // names of the buffers that the caller reads, in their order
 };
 
+// What an expression can name in every plan: the rank, how many there are, a rule's loop, the place in a list of one
+// rule (`each`), and a counter's place in its family.
+inline constexpr std::array<std::string_view, 5> kOwnNames{"r", "N", "s", "j", "i"};
+// Those and the params, in this order; the tables.
+Scope scope_of(const Plan& plan);
+
 std::string_view to_string(ActionKind kind);
 std::string_view to_string(Purpose purpose);
 std::string_view to_string(Role role);

@@ -79,7 +79,7 @@ class PlanReader {
 
   void param(const Json& value, const std::string& where) {
     const Let parsed = let_of({plan_, format_, budget_}, value, where);
-    for (const char* taken : {"r", "N", "s", "j", "i"})
+    for (const std::string_view taken : kOwnNames)
       if (parsed.name == taken)
         bad_input("{}: \"{}\" has a meaning of its own; name the parameter otherwise", where, taken);
     if (parsed.value.node().op != Expr::Op::number) bad_input("{}: parameter \"{}\" is no number", where, parsed.name);

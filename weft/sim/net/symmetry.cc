@@ -97,19 +97,12 @@ class Proof {
  public:
   Proof(const Plan& plan, const Expander& expander, const Program& zero, Digits digits, bool whole)
       : plan_(plan), expander_(expander), zero_(zero), digits_(std::move(digits)) {
-    Scope scope;
-    scope.names = {"r", "N", "s", "j", "i"};
+    const Scope scope = scope_of(plan);
     slots_.push(Symbolic::rank(digits_));
     slots_.push(plan.num_ranks);
     for (int i = 0; i < 3; ++i) slots_.push(0);
-    for (const Param& p : plan.params) {
-      scope.names.push_back(p.name);
-      slots_.push(p.value);
-    }
-    for (const NamedTable& t : plan.tables) {
-      scope.tables.push_back(t.name);
-      tables_.push_back(t.values);
-    }
+    for (const Param& p : plan.params) slots_.push(p.value);
+    for (const NamedTable& t : plan.tables) tables_.push_back(t.values);
     for (const Rule& rule : plan.rules) rules_.emplace_back(rule, scope);
     for (int f = 0; f < int_size(plan.counters); ++f)
       zones_.emplace_back(digits_, expander.counter_base(f + 1, 0) - expander.counter_base(f, 0), whole);
