@@ -199,16 +199,9 @@ void Machine::finish(std::int32_t s, std::int32_t b, Time chain) {
     message.to = static_cast<std::uint16_t>(cast.node_of[at(to)]);
     message.from_seat = static_cast<std::uint16_t>(s);
     message.to_seat = static_cast<std::uint16_t>(cast.seat_of[at(to)]);
-    if (send.bytes == 0) {
-      signals_.push_back(message);
-      continue;
-    }
-    ++messages_, bytes_ += send.bytes;
-    wires_.post(message, &heap_);
+    outbox_.send(message);
   }
-  if (signals_.empty()) return;
-  wires_.post_signals(&signals_, &heap_);
-  signals_.clear();
+  outbox_.end_burst();
 }
 
 Time Machine::busiest() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/sim/net/digits.h"
+#include "weft/sim/net/outbox.h"
 #include "weft/sim/net/ready_queue.h"
 #include "weft/sim/net/run.h"
 
@@ -34,8 +35,8 @@ class Machine {
   Time chain() const { return chain_; }
   Time busiest() const;
   std::int64_t events() const { return events_; }
-  std::int64_t messages() const { return messages_; }
-  std::int64_t bytes() const { return bytes_; }
+  std::int64_t messages() const { return outbox_.messages(); }
+  std::int64_t bytes() const { return outbox_.bytes(); }
   const Wires& wires() const { return wires_; }
   const std::vector<StepSlice>& steps() const { return steps_; }
 
@@ -90,16 +91,16 @@ class Machine {
   const bool keep_slices_;
   Wires wires_;
   EventHeap heap_;
+  Outbox outbox_{&wires_, &heap_};
   std::vector<Seat> seats_;
   std::vector<Cell> cells_;
   std::vector<std::int32_t> missing_;  // cells that a burst still needs; -1: it has been fired
   ReadyQueue ready_;                   // triggers of the seat whose event it is
-  std::vector<Message> signals_;       // without data, of the burst that ends
   std::vector<StepSlice> steps_;
   std::vector<Time> ends_;
   Time now_ = 0, chain_ = 0;
   std::uint64_t round_ = 0;
-  std::int64_t events_ = 0, messages_ = 0, bytes_ = 0, left_ = 0;
+  std::int64_t events_ = 0, left_ = 0;
 };
 
 }  // namespace weft::netsim

@@ -175,16 +175,9 @@ void StepMachine::finish_burst(std::int32_t index, int p, std::int32_t b, Time c
     message.to_seat = static_cast<std::uint16_t>(stage_.seat_of[at(to)]);
     message.instance = index;
     ++instance.flying;
-    if (send.bytes == 0) {
-      signals_.push_back(message);
-      continue;
-    }
-    ++messages_, bytes_ += send.bytes;
-    wires_.post(message, &heap_);
+    outbox_.send(message);
   }
-  if (signals_.empty()) return;
-  wires_.post_signals(&signals_, &heap_);
-  signals_.clear();
+  outbox_.end_burst();
 }
 
 // Computing is free for others when the last step has been made; the node is done when all else is too.

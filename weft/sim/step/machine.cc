@@ -243,8 +243,7 @@ void StepMachine::send(std::int32_t s, std::int32_t n) {
   message.to = static_cast<std::uint16_t>(to);
   message.from_seat = static_cast<std::uint16_t>(s), message.to_seat = static_cast<std::uint16_t>(to_seat);
   message.instance = -1 - p;
-  ++messages_, bytes_ += node.bytes;
-  wires_.post(message, &heap_);
+  outbox_.send_data(message);
 }
 
 void StepMachine::receive(std::int32_t s, std::int32_t n) {

@@ -13,9 +13,9 @@
 
 #include "weft/cluster/topology.h"
 #include "weft/sim/net/digits.h"
+#include "weft/sim/net/outbox.h"
 #include "weft/sim/net/ready_queue.h"
 #include "weft/sim/net/script.h"
-#include "weft/sim/net/wires.h"
 #include "weft/sim/step/graph.h"
 
 namespace weft::netsim {
@@ -60,8 +60,8 @@ class StepMachine {
   Time chain() const { return chain_; }
   Time busiest() const;
   std::int64_t events() const { return events_; }
-  std::int64_t messages() const { return messages_; }
-  std::int64_t bytes() const { return bytes_; }
+  std::int64_t messages() const { return outbox_.messages(); }
+  std::int64_t bytes() const { return outbox_.bytes(); }
   const Wires& wires() const { return wires_; }
   const std::vector<NameUse>& uses() const { return uses_; }
   const std::vector<NodeSlice>& slices() const { return slices_; }
@@ -152,6 +152,7 @@ class StepMachine {
   const Topology& topology_;
   Wires wires_;
   EventHeap heap_;
+  Outbox outbox_{&wires_, &heap_};
   std::vector<Seat> seats_;
   std::vector<std::int32_t> missing_;  // per seat and node: what it still needs; -1 once it has begun, -2 once done
   std::vector<Time> chains_, begins_;
@@ -165,11 +166,10 @@ class StepMachine {
   std::vector<std::pair<std::int32_t, Waiting>> todo_;
   std::vector<std::int32_t> touched_;  // seats whose queue may have something to compute
   ReadyQueue ready_;                   // triggers of the player whose event it is
-  std::vector<Message> signals_;
   std::vector<NameUse> uses_;
   std::vector<NodeSlice> slices_;
   Time now_ = 0, chain_ = 0, end_ = 0;
-  std::int64_t events_ = 0, messages_ = 0, bytes_ = 0, left_ = 0;
+  std::int64_t events_ = 0, left_ = 0;
 };
 
 }  // namespace weft::netsim
