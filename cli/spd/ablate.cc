@@ -101,10 +101,7 @@ void add_ablate(CLI::App& group, Run* chosen) {
   add_number(*command, "--tp", &flags->tp, "ranks, computed one after another in this process (4)")->type_name("N");
   add_number(*command, "--block", &flags->block, "the block that is dropped (0)")->type_name("B");
   command->add_flag("--all", flags->all, "all blocks are dropped, not one");
-  add_number(*command, "--samples", &flags->samples, "windows (8)")->type_name("N");
-  add_number(*command, "--window", &flags->window, "tokens of a window (the model's length, 2048 at most)")
-      ->type_name("TOKENS");
-  add_number(*command, "--threads", &flags->threads, "threads (the cores there are)", 1)->type_name("T");
+  add_window_flags(*command, flags.get(), "windows (8)");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer("Example:\n  weft spd ablate --model models/weft-16 --text models/weft-16/heldout.txt");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });

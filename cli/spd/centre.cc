@@ -67,10 +67,7 @@ void add_centre(CLI::App& group, Run* chosen) {
   command->add_option("--out", flags->out, "folder for centred.spd and centred.safetensors")
       ->type_name("DIR")
       ->required();
-  add_number(*command, "--samples", &flags->samples, "windows of the text to use (16)")->type_name("N");
-  add_number(*command, "--window", &flags->window, "tokens of a window (the model's length, 2048 at most)")
-      ->type_name("TOKENS");
-  add_number(*command, "--threads", &flags->threads, "threads (the cores there are)", 1)->type_name("T");
+  add_window_flags(*command, flags.get(), "windows of the text to use (16)");
   command->add_flag("--json", flags->json, "one JSON object on standard output");
   command->footer(
       "Of a head whose mean output is c the values get the bias -c and the output projection W_O c: the same model,\n"

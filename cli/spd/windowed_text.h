@@ -8,6 +8,8 @@
 #include "weft/llm/eval/eval.h"
 #include "weft/llm/model/model.h"
 
+#include "cli/command.h"
+
 namespace weft::cli::spd {
 
 struct WindowedText {
@@ -22,6 +24,8 @@ struct TextFlags {
   std::int64_t samples = 8, window = 0;
 };
 
+// --samples, whose default the help names, --window and --threads.
+void add_window_flags(CLI::App& command, TextFlags* flags, const std::string& samples_help);
 // Throws bad_input; fills in the threads.
 void check_text_flags(TextFlags* flags);
 WindowedText read_windows(const TextFlags& flags, const ModelConfig& config);

@@ -51,6 +51,22 @@ void read_gated(ConfigReader* r, ModelConfig* c, double eps, std::int64_t head_d
   c->norm_eps = r->number_or("rms_norm_eps", eps, 0, 1);
 }
 
+// The same with what most of them go on with.
+struct SiluDefaults {
+  double eps = 1e-6;
+  std::int64_t head_dim = 0;
+  bool tied_head = false;
+};
+void read_silu(ConfigReader* r, ModelConfig* c, const SiluDefaults& defaults = {}) {
+  read_gated(r, c, defaults.eps, defaults.head_dim);
+  c->design.activation = r->activation("hidden_act", "silu");
+  c->tied_head = r->flag_or("tie_word_embeddings", defaults.tied_head);
+}
+
+void refuse_biases(ConfigReader* r) {
+  for (const char* key : {"attention_bias", "mlp_bias"}) r->must_be(key, false, "this family has no biases");
+}
+
 void read_biases(ConfigReader* r, ModelConfig* c) {
   c->design.qkv_bias = c->design.output_bias = r->flag_or("attention_bias", false);
 }
@@ -91,20 +107,15 @@ void read_qwen_windows(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_llama(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-6);
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
+  read_silu(r, c);
   read_biases(r, c);
   c->design.mlp_bias = r->flag_or("mlp_bias", false);
   one_rope(r, c);
 }
 
 void read_mistral(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-6);
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
-  r->must_be("attention_bias", false, "this family has no biases");
-  r->must_be("mlp_bias", false, "this family has no biases");
+  read_silu(r, c);
+  refuse_biases(r);
   same_blocks(c, {.window = r->integer_or("sliding_window", 0, 1, kMostTokens)});
   one_rope(r, c);
 }
@@ -116,9 +127,7 @@ void read_mixtral(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_qwen2(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-6);
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
+  read_silu(r, c);
   c->design.qkv_bias = true;
   read_qwen_windows(r, c);
   r->must_be("use_mrope", false, "positions of pictures are not supported");
@@ -126,10 +135,8 @@ void read_qwen2(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_qwen3(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-6, 128);
-  c->design.activation = r->activation("hidden_act", "silu");
+  read_silu(r, c, {.head_dim = 128});
   c->design.qk_norm = QkNorm::head;
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
   read_biases(r, c);
   read_qwen_windows(r, c);
   one_rope(r, c);
@@ -192,12 +199,9 @@ void read_gemma3(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_phi3(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-5);
+  read_silu(r, c, {.eps = 1e-5});
   c->names = &kPhi3Names;
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
-  r->must_be("attention_bias", false, "this family has no biases");
-  r->must_be("mlp_bias", false, "this family has no biases");
+  refuse_biases(r);
   r->must_be("lm_head_bias", false, "a head with a bias is not supported");
   for (const char* key : {"full_attn_mod", "interpolate_factor"}) r->ignore(key);  // transformers does not read them
   same_blocks(c, {.window = r->integer_or("sliding_window", 0, 1, kMostTokens)});
@@ -205,12 +209,10 @@ void read_phi3(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_olmo2(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-5);
+  read_silu(r, c, {.eps = 1e-5});
   c->names = &kGemmaNames;
   c->design.norm_place = NormPlace::after;
   c->design.qk_norm = QkNorm::whole;
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", false);
   read_biases(r, c);
   one_rope(r, c);
 }
@@ -225,9 +227,7 @@ void read_granite(ConfigReader* r, ModelConfig* c) {
 }
 
 void read_smollm3(ConfigReader* r, ModelConfig* c) {
-  read_gated(r, c, 1e-6);
-  c->design.activation = r->activation("hidden_act", "silu");
-  c->tied_head = r->flag_or("tie_word_embeddings", true);
+  read_silu(r, c, {.tied_head = true});
   read_biases(r, c);
   c->design.mlp_bias = r->flag_or("mlp_bias", false);
   const std::int64_t interval = r->integer_or("no_rope_layer_interval", 4, 1, kMostLayers);

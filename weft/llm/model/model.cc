@@ -44,35 +44,28 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return out.empty() ? "a scalar" : out;
 }
 
-class FolderSource final : public TensorSource {
+// A TensorFolder or a TensorFile.
+template <typename Tensors>
+class StoredSource final : public TensorSource {
  public:
-  explicit FolderSource(const std::string& folder) : folder_(folder), tensors_(TensorFolder::open(folder)) {}
+  explicit StoredSource(const std::string& path) : path_(path), tensors_(Tensors::open(path)) {}
   const StoredTensor* find(std::string_view name) const override { return tensors_.find(name); }
-  std::string where() const override { return folder_; }
-
- private:
-  std::string folder_;
-  TensorFolder tensors_;
-};
-
-class FileSource final : public TensorSource {
- public:
-  explicit FileSource(const std::string& path) : path_(path), file_(TensorFile::open(path)) {}
-  const StoredTensor* find(std::string_view name) const override { return file_.find(name); }
   std::string where() const override { return path_; }
 
  private:
   std::string path_;
-  TensorFile file_;
+  Tensors tensors_;
 };
 
 }  // namespace
 
 std::shared_ptr<const TensorSource> folder_source(const std::string& folder) {
-  return std::make_shared<FolderSource>(folder);
+  return std::make_shared<StoredSource<TensorFolder>>(folder);
 }
 
-std::shared_ptr<const TensorSource> file_source(const std::string& path) { return std::make_shared<FileSource>(path); }
+std::shared_ptr<const TensorSource> file_source(const std::string& path) {
+  return std::make_shared<StoredSource<TensorFile>>(path);
+}
 
 ModelSource open_model(const std::string& folder) {
   if (is_gguf(folder)) return gguf_model(folder);
