@@ -1,5 +1,6 @@
 """A model of Hugging Face transformers on several ranks, its collectives over Weft: the model's code does not change.
 
+    pip install transformers accelerate
     torchrun --standalone --nproc-per-node 2 python/examples/07_serve_transformers.py [MODEL] [PROMPT ...]
 
 MODEL is a folder or a name that from_pretrained knows; models/weft-16 unless given. With cpu:gloo instead of cpu:weft,

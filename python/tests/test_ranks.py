@@ -92,6 +92,8 @@ def test_example(example):
     assert len(example.read_text().splitlines()) <= 60
     for module in re.findall(r"^import (transformers|triton)$", example.read_text(), re.M):
         pytest.importorskip(module, minversion={"triton": "3.9"}.get(module))  # 3.6's interpreter fails with numpy 2.4
+        if module == "transformers":
+            pytest.importorskip("accelerate")  # transformers 5.23 asks for it where a model is split
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(example)]
     out = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert out.returncode == 0 and out.stdout, out.stdout + out.stderr
