@@ -59,9 +59,10 @@ endfunction()
 # LABELS: `threads` for ranks that are threads (run under TSan), `slow` for what no sanitizer need repeat, `heavy` for what
 # they repeat in `make test-long` only: thousands of plans, and all that stands above weft/world. The others are `light`.
 # Two words are one label (`heavy-threads`), since ctest -L takes a pattern. The targets light_tests, heavy_tests and
-# threads_tests build all that are labelled so. LOCK: of tests that name the same one, one runs at a time.
+# threads_tests build all that are labelled so. LOCK: of tests that name the same one, one runs at a time. FILTER: the tests
+# that ctest knows, as for --gtest_filter.
 function(weft_test name)
-  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT;LOCK" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN" "TIMEOUT;LOCK;FILTER" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   weft_unity(${name})
   if(NOT ARG_TIMEOUT)
@@ -84,6 +85,6 @@ function(weft_test name)
     endif()
   endforeach()
   # WEFT_CLUSTER: not what a user has calibrated this machine to.
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_FILTER "${ARG_FILTER}" PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT WEFT_CLUSTER=default
                        LABELS ${ARG_LABELS} RESOURCE_LOCK "${ARG_LOCK}")
 endfunction()

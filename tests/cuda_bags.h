@@ -9,26 +9,27 @@
 
 namespace weft::testing_cuda {
 
-// All ranks' tables and bags on the device, and arrays of pointers to them.
+// All ranks' tables and bags on the device.
 struct BagsOnDevice {
   std::vector<DeviceMemory> memory;
+  std::vector<std::vector<CudaTable>> tables;
   std::vector<BagOperands> operands;
 
   explicit BagsOnDevice(const std::vector<BagInputs>& from) {
-    for (const BagInputs& in : from)
-      operands.push_back({kept<float>(in.tables), kept<std::int64_t>(in.indices), kept<std::int64_t>(in.offsets)});
+    for (const BagInputs& in : from) {
+      auto& of_rank = tables.emplace_back();
+      for (std::size_t t = 0; t < in.tables.size(); ++t)
+        of_rank.push_back({kept(in.tables[t]), kept(in.indices[t]), kept(in.offsets[t]),
+                           std::ssize(in.tables[t]) / in.dim, std::ssize(in.indices[t])});
+    }
+    for (const auto& of_rank : tables) operands.push_back({of_rank});
   }
 
  private:
   template <typename T>
-  const T* const* kept(const std::vector<std::vector<T>>& arrays) {
-    std::vector<const std::byte*> places;
-    for (const auto& one : arrays) {
-      memory.push_back(on_device(one));
-      places.push_back(memory.back().data());
-    }
-    memory.push_back(on_device(places));
-    return reinterpret_cast<const T* const*>(memory.back().data());
+  const T* kept(const std::vector<T>& values) {
+    memory.push_back(on_device(values));
+    return reinterpret_cast<const T*>(memory.back().data());
   }
 };
 

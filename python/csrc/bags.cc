@@ -18,8 +18,6 @@ namespace {
 
 constexpr const char* kOp = "embedding_bag_all_to_all";
 
-const std::int64_t* whole_numbers(const Tensor& tensor) { return static_cast<const std::int64_t*>(tensor.data_ptr()); }
-
 std::int64_t tables_before(const Sizes& tables_of, int rank) {
   return std::accumulate(tables_of.begin(), tables_of.begin() + rank, std::int64_t{0});
 }
@@ -34,7 +32,7 @@ void check_table(const std::vector<Tensor>& tables, std::size_t t) {
               tables[t].size(1), tables[0].size(1));
 }
 
-void check_bags(const BagsCall& call, std::size_t t, std::int64_t rows) {
+void check_lists(const BagsCall& call, std::size_t t, std::int64_t rows) {
   for (const auto& [list, name] : {std::pair{&call.indices[t], "indices"}, std::pair{&call.offsets[t], "offsets"}})
     if (list->scalar_type() != torch::headeronly::ScalarType::Long || list->is_cpu() == call.on_gpu || list->dim() != 1)
       bad_input("weft.{}: {} of table {} are not one row of int64 on the {}; convert them with .long()", kOp, name, t,
@@ -47,8 +45,11 @@ void check_bags(const BagsCall& call, std::size_t t, std::int64_t rows) {
                    {whole_numbers(call.offsets[t]), num(call.offsets[t].numel())});
 }
 
-// Everything that this rank can see alone.
-void check_own(const std::vector<Tensor>& tables, const BagsCall& call, const Group& group) {
+}  // namespace
+
+const std::int64_t* whole_numbers(const Tensor& tensor) { return static_cast<const std::int64_t*>(tensor.data_ptr()); }
+
+void check_bags(const std::vector<Tensor>& tables, const BagsCall& call, const Group& group) {
   const auto own = static_cast<std::int64_t>(tables.size());
   if (call.tables_of.size() != num(group.size()))
     bad_input("weft.{}: tables_of has {} numbers, but the group has {} ranks; give one per rank", kOp,
@@ -61,7 +62,7 @@ void check_own(const std::vector<Tensor>& tables, const BagsCall& call, const Gr
               call.indices.size(), call.offsets.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     check_table(tables, t);
-    check_bags(call, t, tables[t].size(0));
+    check_lists(call, t, tables[t].size(0));
   }
   const std::int64_t batch = call.offsets[0].numel() - 1;
   if (batch % group.size() != 0)
@@ -69,13 +70,13 @@ void check_own(const std::vector<Tensor>& tables, const BagsCall& call, const Gr
               (batch + group.size() - 1) / group.size() * group.size());
 }
 
-}  // namespace
-
 // What a rank says of itself: whether its arguments are right, tables, dim, batch, and the exponent of its rows' room.
 Sizes bag_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
   std::int64_t rows = 1;
   for (const Tensor& table : tables) rows = std::max(rows, table.size(0));
-  return {1, static_cast<std::int64_t>(tables.size()), tables[0].size(1), call.offsets[0].numel() - 1,
+  const std::int64_t dim = tables.empty() || tables[0].dim() != 2 ? 0 : tables[0].size(1);
+  const std::int64_t batch = call.offsets.empty() ? 0 : call.offsets[0].numel() - 1;
+  return {1, static_cast<std::int64_t>(tables.size()), dim, batch,
           static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(rows - 1)))};
 }
 
@@ -83,7 +84,7 @@ Sizes bag_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
 Shape agree_bags(Group& group, const std::vector<Tensor>& tables, const BagsCall& call) {
   std::optional<Error> refused;
   try {
-    check_own(tables, call, group);
+    check_bags(tables, call, group);
   } catch (const Error& error) {
     refused = error;
   }
@@ -120,7 +121,7 @@ void check_backward(const Group& group, const Tensor& grad, const Sizes& rows, c
       call.offsets.size() != own)
     bad_input("weft.{}: gradients of {} tables from {} bags; give those of the forward pass", kOp, own,
               call.indices.size());
-  for (std::size_t t = 0; t < own; ++t) check_bags(call, t, rows[t]);
+  for (std::size_t t = 0; t < own; ++t) check_lists(call, t, rows[t]);
   const std::int64_t batch = call.offsets[0].numel() - 1, all = tables_before(call.tables_of, group.size());
   if (grad.dim() != 2 || grad.size(0) * group.size() != batch || grad.size(1) % all != 0)
     bad_input("weft.{}: a gradient of {} elements does not belong to {} samples of {} tables", kOp, grad.numel(), batch,

@@ -21,6 +21,11 @@ struct BagsCall {
   bool on_gpu = false;  // where indices are checked while they are read
 };
 
+const std::int64_t* whole_numbers(const Tensor& tensor);  // of an i64 one
+
+// Throws bad_input for all that this rank can see to be wrong; on a GPU all but the numbers in the lists.
+void check_bags(const std::vector<Tensor>& tables, const BagsCall& call, const Group& group);
+
 // Collective: the shape that all ranks agree on. Arguments that do not fit are refused by all ranks.
 Shape agree_bags(Group& group, const std::vector<Tensor>& tables, const BagsCall& call);
 // What this rank would say of itself there, the same for calls that can be served by one shape.

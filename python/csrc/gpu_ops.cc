@@ -187,7 +187,7 @@ Tensor exchange_rows(const Tensor& x, const ExchangeCall& given, const std::stri
     kept.push_back(wide(*given.operands.bias));
     operands.bias = static_cast<const float*>(kept.back().data_ptr());
   }
-  op->limit({.peers = parts.send}, call.stream);
+  op->limit({.peers = parts.send});
   op->run(operands, call.stream);
   const torch::stable::Device where(torch::headeronly::DeviceType::CUDA, static_cast<std::int8_t>(call.device));
   const Tensor made =
@@ -211,7 +211,8 @@ Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group)
   return exchange_rows(x, {Call::all_to_all, {}, std::move(send), std::move(receive)}, group);
 }
 
-// Where numbers are those of an earlier call, ranks go on without asking each other.
+// Where numbers are those of an earlier call, ranks go on without asking each other: one whose arguments are wrong then
+// refuses alone.
 Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> indices, std::vector<Tensor> offsets,
                                 std::string mode, Sizes tables_of, std::string group, bool /*sparse*/) {
   const auto lock = enter();
@@ -227,19 +228,15 @@ Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> 
   numbers.push_back(static_cast<std::int64_t>(bags.pooling));
   numbers.insert(numbers.end(), tables_of.begin(), tables_of.end());
   const Shape* known = call.group.gpu().bags(numbers);
+  if (known != nullptr) check_bags(tables, bags, call.group);
   const Shape shape = known != nullptr ? *known : agree_bags(call.group, tables, bags);
   if (known == nullptr) call.group.gpu().add_bags(numbers, shape);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
-  std::vector<const float*> rows;
-  std::vector<const std::int64_t*> index, begin;
-  Sizes counts;
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    rows.push_back(static_cast<const float*>(tables[t].data_ptr()));
-    index.push_back(static_cast<const std::int64_t*>(indices[t].data_ptr()));
-    begin.push_back(static_cast<const std::int64_t*>(offsets[t].data_ptr()));
-    counts.push_back(tables[t].size(0));
-  }
-  op->run(HostBagOperands{rows, index, begin, counts}, call.stream);
+  std::vector<CudaTable> given;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    given.push_back({static_cast<const float*>(tables[t].data_ptr()), whole_numbers(indices[t]),
+                     whole_numbers(offsets[t]), tables[t].size(0), indices[t].numel()});
+  op->run(BagOperands{given}, call.stream);
   Tensor out = new_like(tables[0], pooled_sizes(call.group, shape));
   op->copy_output(out.data_ptr(), call.stream);
   return out;
@@ -258,15 +255,18 @@ std::shared_ptr<CudaOp> GpuOps::op(World& world, const Shape& shape, int device)
   CudaOp made = world.compile_cuda(cuda_plan_of(shape, world), everybody, {.device = device});
   ops_.push_front({shape, std::make_shared<CudaOp>(std::move(made))});
   by_shape_[shape] = ops_.begin();
+  // Those that are recorded in a graph stay: it runs them without asking here.
   std::size_t bytes = 0, kept = 0;
-  for (const Compiled& one : ops_) {
-    bytes += one.op->bytes();
-    if (kept > 0 && (kept >= kMostOps || bytes > kMostBytes)) break;
-    ++kept;
-  }
-  while (ops_.size() > kept) {
-    by_shape_.erase(ops_.back().shape);
-    ops_.pop_back();
+  for (auto one = ops_.begin(); one != ops_.end();) {
+    bytes += one->op->bytes();
+    const bool stays = kept == 0 || one->op->was_recorded() || (kept < kMostOps && bytes <= kMostBytes);
+    if (stays) {
+      ++kept, ++one;
+      continue;
+    }
+    bytes -= one->op->bytes();
+    by_shape_.erase(one->shape);
+    one = ops_.erase(one);
   }
   return ops_.front().op;
 }

@@ -101,9 +101,8 @@ Plan plan_of(const Shape& shape, Way way, const World& world) {
 Plan cuda_plan_of(const Shape& shape, const World& world) {
   const Space space = space_of(shape, world.mesh({{kAxis, world.size()}}));
   Producer p = shape.call == Call::embedding_bag_all_to_all ? bags_of(shape)
-               : has_product(shape.call)
-                   ? product_of(shape)
-                   : copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type});
+               : has_product(shape.call)                    ? product_of(shape)
+                                         : copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type});
   if (p.kind == ProducerKind::gemv) p.kind = ProducerKind::gemm, p.weights = WeightLayout::nk;
   const auto few = few_rows_form(p, space);
   const CudaForm form = few ? *few : cuda_form(p, with_cuda_route(space, p));

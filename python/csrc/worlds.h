@@ -49,7 +49,7 @@ class Group {
   std::list<std::shared_ptr<Product>> products_;  // the latest first
   std::map<Shape, std::list<std::shared_ptr<Product>>::iterator> by_shape_;
   std::list<std::pair<std::string, std::shared_ptr<Op>>> own_plans_;  // the latest first
-  std::unique_ptr<GpuOps> gpu_;  // goes before the world
+  std::unique_ptr<GpuOps> gpu_;                                       // goes before the world
   std::uint64_t compiled_ = 0;
 };
 

@@ -19,6 +19,11 @@
 namespace virtual_gpu {
 
 inline constexpr int kDevices = 4, kMultiprocessors = 16;
+// What devices can do in each other's memory; for tests to say otherwise.
+struct Peers {
+  bool reach = true, add = true;
+};
+inline Peers peers;
 inline constexpr std::uint32_t kSharedBytes = 227 << 10;
 
 // One thing in a queue: a kernel, or something that is done at once, when it may be.

@@ -73,11 +73,15 @@ cudaError_t copy_rows(std::uint8_t* to, std::size_t to_pitch, const std::uint8_t
 
 struct Offer {
   pid_t process;
-  int file;
+  int file, device;
   std::size_t offset, bytes;
 };
-std::unordered_map<void*, std::size_t>& opened() {  // under the device's lock
-  static auto& one = *new std::unordered_map<void*, std::size_t>;
+struct Opened {
+  std::size_t bytes;
+  int device;
+};
+std::unordered_map<void*, Opened>& opened() {  // under the device's lock
+  static auto& one = *new std::unordered_map<void*, Opened>;
   return one;
 }
 
@@ -145,7 +149,10 @@ cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t error = refuse_while_recording()) return error;
   return device().await_all();
 }
-cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = virtual_gpu::peers.reach, cudaSuccess; }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+  return *value = virtual_gpu::peers.add, cudaSuccess;
+}
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   static std::atomic<unsigned> enabled;
   const unsigned bit = 1u << (this_device * virtual_gpu::kDevices + peer);
@@ -199,13 +206,15 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* to, const void* data) {
   const auto found = device().block_of(data);
-  to->device = found ? found->second.device : -1;
+  const auto held = device().lock();
+  const auto other = opened().find(const_cast<void*>(data));
+  to->device = found ? found->second.device : other != opened().end() ? other->second.device : -1;
   return cudaSuccess;
 }
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data) {
   const auto found = device().block_of(data);
   if (!found || found->first != reinterpret_cast<std::uintptr_t>(data)) return cudaErrorInvalidValue;
-  const Offer offer{getpid(), device().file(), device().offset_of(data), found->second.bytes};
+  const Offer offer{getpid(), device().file(), found->second.device, device().offset_of(data), found->second.bytes};
   *handle = {};
   std::memcpy(handle, &offer, sizeof(offer));
   return cudaSuccess;
@@ -222,7 +231,7 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   if (mapped == MAP_FAILED) return cudaErrorMemoryAllocation;
   *data = static_cast<std::uint8_t*>(mapped) + (offer.offset - begin);
   const auto held = device().lock();
-  opened()[*data] = bytes;
+  opened()[*data] = {bytes, offer.device};
   return cudaSuccess;
 }
 cudaError_t cudaIpcCloseMemHandle(void* data) {
@@ -230,7 +239,7 @@ cudaError_t cudaIpcCloseMemHandle(void* data) {
   const auto held = device().lock();
   const auto found = opened().find(data);
   if (found == opened().end()) return cudaErrorInvalidValue;
-  munmap(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) / 4096 * 4096), found->second);
+  munmap(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) / 4096 * 4096), found->second.bytes);
   opened().erase(found);
   return cudaSuccess;
 }

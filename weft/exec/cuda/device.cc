@@ -25,6 +25,15 @@ std::int64_t free_device_bytes() {
   return static_cast<std::int64_t>(free);
 }
 
+int num_devices() {
+  static const bool prepared = (prepare_driver(), true);
+  (void)prepared;
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  return 0;
+}
+
 int current_device() {
   int device = 0;
   check_cuda(cudaGetDevice(&device), "ask which device is in use");
@@ -38,13 +47,7 @@ UseDevice::UseDevice(int device) : before_(current_device()) {
 UseDevice::~UseDevice() { cudaSetDevice(before_); }
 
 std::optional<DeviceFacts> device_facts() {
-  static const bool prepared = (prepare_driver(), true);
-  (void)prepared;
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-    (void)cudaGetLastError();
-    return {};
-  }
+  if (num_devices() == 0) return {};
   cudaDeviceProp found;
   check_cuda(cudaGetDeviceProperties(&found, current_device()), "ask what the device is");
   DeviceFacts out;
@@ -101,9 +104,9 @@ void copy_on_device(void* to, const void* from, std::int64_t bytes) {
 }
 
 void copy_later(void* to, const void* from, std::int64_t bytes, void* queue) {
-  check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
-                             static_cast<cudaStream_t>(queue)),
-             "copy to the device");
+  check_cuda(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, static_cast<cudaStream_t>(queue)),
+      "copy to the device");
 }
 
 void download(const void* from, void* to, std::int64_t bytes) {
@@ -127,6 +130,19 @@ DeviceQueue::DeviceQueue(QueueKind kind) {
 }
 
 DeviceQueue::~DeviceQueue() { cudaStreamDestroy(static_cast<cudaStream_t>(handle_)); }
+
+void check_aligned(const void* data, int bytes, const char* name) {
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(bytes) != 0)
+    bad_input(
+        "{} begins at no multiple of {} bytes, of which a GPU reads so many at a time; copy it to a tensor of its own",
+        name, bytes);
+}
+
+bool is_recorded(void* queue) {
+  cudaStreamCaptureStatus status{};
+  check_cuda(cudaStreamIsCapturing(static_cast<cudaStream_t>(queue), &status), "ask whether a graph is recorded");
+  return status != cudaStreamCaptureStatusNone;
+}
 
 bool has_ended(void* queue) {
   const cudaError_t status = cudaStreamQuery(static_cast<cudaStream_t>(queue));

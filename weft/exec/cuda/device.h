@@ -25,6 +25,7 @@ std::optional<DeviceFacts> device_facts();
 
 std::int64_t free_device_bytes();
 
+int num_devices();     // 0: there is no GPU, or no driver
 int current_device();  // of the calling thread: 0, unless somebody has chosen another
 
 // While it lives, the calling thread's device is this one.
@@ -109,7 +110,11 @@ class DeviceQueue {
   void* handle_ = nullptr;
 };
 
-bool has_ended(void* queue);  // all that was enqueued there
+// Throws bad_input where data begin at no multiple of so many bytes.
+void check_aligned(const void* data, int bytes, const char* name);
+
+bool is_recorded(void* queue);  // whether what is enqueued there becomes part of a graph
+bool has_ended(void* queue);    // all that was enqueued there
 // Sets a word of device memory now, whatever kernels run.
 void set_word(void* word, std::uint32_t value);
 

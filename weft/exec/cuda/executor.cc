@@ -13,6 +13,7 @@
 #include "weft/exec/cuda/failure.h"
 #include "weft/exec/cuda/gemm/fused_gemm.h"
 #include "weft/exec/cuda/host_lanes.h"
+#include "weft/exec/cuda/run_state.h"
 
 namespace weft {
 namespace {
@@ -77,14 +78,13 @@ struct CudaExecutor::Impl {
   FusedGemm gemm;
   std::vector<RankMemory> memory;
   std::vector<CudaOperands> operands;  // whose maps the arguments hold
-  DeviceMemory gave_up, links, run;
-  DeviceFailure* failure = nullptr;
+  DeviceMemory links;
+  std::optional<RunState> state;  // once there is known to be a GPU
   DeviceArguments arguments{};
   std::unique_ptr<CopyEngines> engines;  // of link pcie
   std::uint32_t runs = 0;                // that were enqueued
   int first, count;                      // ranks that run here
   bool own_output;                       // whether no rank writes another's
-  bool connected = false, broken = false;
 
   Impl(const Plan& plan_in, DevicePlan tables, const CudaOptions& options_in)
       : plan(plan_in),
@@ -96,10 +96,7 @@ struct CudaExecutor::Impl {
         count(options.rank ? 1 : plan.num_ranks),
         own_output(writes_own_outputs(device)) {}
   ~Impl() {
-    if (failure != nullptr) {
-      cudaDeviceSynchronize();  // kernels read this memory
-      cudaFreeHost(failure);
-    }
+    if (state) cudaDeviceSynchronize();  // kernels read this memory
   }
 
   RankMemory& own(int rank) { return memory[at(rank - first)]; }
@@ -203,6 +200,8 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
       if (wanted != found)
         bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name,
                   num(first) + r, found ? "gives" : "gives not");
+    check_aligned(given[r].bias, 8, "bias");
+    check_aligned(given[r].residual, 8, "residual");
     CudaOperands& bound = operands[r];
     if (given[r].x != bound.x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
     bound.x = given[r].x;
@@ -268,6 +267,7 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
     : impl_(std::make_unique<Impl>(plan, std::move(tables), options)) {
   Impl& i = *impl_;
   i.share_device();
+  i.state.emplace();
   for (int r = i.first; r < i.first + i.count; ++r) i.fill_rank(r);
   i.fill_pace();
   if (!options.rank) {
@@ -276,20 +276,14 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
     connect(segments);
   }
   i.make_engines();
-  i.gave_up = DeviceMemory(4);
   i.links = DeviceMemory(kMaxCudaRanks * kMaxCudaRanks * 8);
-  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&i.failure), sizeof(DeviceFailure), cudaHostAllocMapped),
-             "allot pinned memory");
-  *i.failure = {};
-  i.run = DeviceMemory(8);
-  i.arguments.failure = i.failure;
-  i.arguments.run = reinterpret_cast<std::uint32_t*>(i.run.data());
+  i.arguments.failure = i.state->failure(), i.arguments.gave_up = i.state->gave_up(), i.arguments.run = i.state->run();
   i.arguments.num_ranks = plan.num_ranks, i.arguments.first_rank = i.first;
   i.arguments.columns = static_cast<std::int32_t>(plan.producers[0].n);
   i.arguments.activation = plan.producers[0].activation;
-  i.arguments.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
   i.arguments.links = reinterpret_cast<unsigned long long*>(i.links.data());
   i.arguments.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
+  limit({});
   i.arguments.k_blocks = static_cast<std::int32_t>(ceil_div(plan.producers[0].k, kBlockDepth));
   check_cuda(cudaStreamSynchronize(nullptr), "clear memory on the device");  // before others write there
 }
@@ -297,10 +291,8 @@ CudaExecutor::CudaExecutor(const Plan& plan, DevicePlan tables, const CudaOption
 CudaExecutor::~CudaExecutor() = default;
 
 void CudaExecutor::connect(std::span<std::byte* const> segments) {
-  if (segments.size() != num(impl_->plan.num_ranks))
-    bad_input("segments of {} ranks are given, but the plan has {}", segments.size(), impl_->plan.num_ranks);
+  impl_->state->connect(impl_->plan, segments);
   for (std::size_t r = 0; r < segments.size(); ++r) impl_->place_rank(static_cast<int>(r), segments[r]);
-  impl_->connected = true;
 }
 
 std::byte* CudaExecutor::segment(int rank) const { return impl_->own(rank).segment.data(); }
@@ -317,22 +309,12 @@ void CudaExecutor::start(std::span<const CudaOperands> operands, void* queue) {
 }
 
 void CudaExecutor::start(std::span<const CudaOperands> operands) {
-  if (impl_->broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", impl_->plan.name);
-  if (!impl_->connected) fail(Code::internal, "plan \"{}\" is run before its ranks are connected", impl_->plan.name);
+  impl_->state->require_usable(impl_->plan);
   impl_->throw_failure();
-  if (impl_->engines) {
-    cudaStreamCaptureStatus recording{};
-    check_cuda(cudaStreamIsCapturing(impl_->queue(), &recording), "ask whether a graph is recorded");
-    if (recording != cudaStreamCaptureStatusNone)
-      bad_input("a run over pcie cannot be recorded in a graph; start it, or use another link");
-  }
+  if (impl_->engines && is_recorded(impl_->queue()))
+    bad_input("a run over pcie cannot be recorded in a graph; start it, or use another link");
   impl_->bind(operands);
   impl_->launch();
-}
-
-void CudaExecutor::limit(std::span<const Counts> counts, void* queue) {
-  impl_->options.queue = queue;
-  limit(counts);
 }
 
 void CudaExecutor::limit(std::span<const Counts> counts) {
@@ -341,18 +323,23 @@ void CudaExecutor::limit(std::span<const Counts> counts) {
   std::vector<std::vector<std::int32_t>> values;
   for (int r = 0; r < impl_->count; ++r) {
     values.push_back(device_counts(counts.empty() ? Counts{} : counts[at(r)], impl_->plan.num_ranks));
-    copy_later(impl_->memory[at(r)].counts.data(), values.back().data(), std::ssize(values.back()) * 4, impl_->queue());
+    std::copy(values.back().begin(), values.back().end(), impl_->arguments.ranks[impl_->first + r].given_counts);
   }
+  impl_->arguments.counts_on_device = 0;
   if (impl_->engines) impl_->engines->limit(std::move(values));
 }
 
-std::int32_t* CudaExecutor::counts(int rank) { return reinterpret_cast<std::int32_t*>(impl_->own(rank).counts.data()); }
+std::int32_t* CudaExecutor::counts(int rank) {
+  impl_->arguments.counts_on_device = 1;
+  if (impl_->engines) impl_->engines->limit({});
+  return reinterpret_cast<std::int32_t*>(impl_->own(rank).counts.data());
+}
 
 void CudaExecutor::finish() {
   Impl& i = *impl_;
   if (i.engines)
     if (const auto stuck = await_copies(*i.engines, i.queue(), i.options.deadline)) {
-      i.broken = true;
+      i.state->break_off();
       throw Error(Code::deadline, describe_crossing(i.plan, i.expander, i.device, *stuck),
                   i.device.crossings[at(stuck->index)].from);
     }
@@ -360,16 +347,11 @@ void CudaExecutor::finish() {
   i.throw_failure();
 }
 
-void CudaExecutor::abandon() {
-  impl_->broken = true;
-  set_word(impl_->arguments.gave_up, 1);
-}
+void CudaExecutor::abandon() { impl_->state->abandon(); }
 
-// Seen in memory of the host, where the device leaves it.
 void CudaExecutor::Impl::throw_failure() {
-  if (*static_cast<volatile std::uint32_t*>(&failure->failed) == 0) return;
-  broken = true;
-  throw Error(Code::deadline, describe(plan, expander, device, *failure), failure->rank);
+  if (const DeviceFailure* left = state->failed())
+    throw Error(Code::deadline, describe(plan, expander, device, *left), left->rank);
 }
 
 const std::byte* CudaExecutor::output(int rank) const {

@@ -26,11 +26,11 @@ struct CudaOptions {
   CudaLink link = CudaLink::hbm;
   std::optional<Pace> pace;  // of link hbm; none: ranks store into one another's memory as fast as it takes it
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
-  int clusters_per_rank = 0;                     // at most so many of two multiprocessors each; 0: all that there are
-  int turn_rows = kGatheredTurnRows;             // lane_table.h
-  std::optional<int> rank;                       // the one that this executor runs; none: all of them
-  int launches = 1;  // of executors of one rank: how many share this GPU, which they divide evenly
-  void* queue = nullptr;                         // where runs are enqueued; null: device_queue()
+  int clusters_per_rank = 0;          // at most so many of two multiprocessors each; 0: all that there are
+  int turn_rows = kGatheredTurnRows;  // lane_table.h
+  std::optional<int> rank;            // the one that this executor runs; none: all of them
+  int launches = 1;                   // of executors of one rank: how many share this GPU, which they divide evenly
+  void* queue = nullptr;              // where runs are enqueued; null: device_queue()
   std::int64_t crossing_bytes = kCrossingBytes;  // of link pcie
 };
 
@@ -56,9 +56,9 @@ class CudaExecutor {
   void start(std::span<const CudaOperands> operands, void* queue);  // in another queue, behind what stands there
   // Rows that count from the next run on (bindings.h), of the ranks that run here; no counts: all rows.
   void limit(std::span<const Counts> counts);
-  void limit(std::span<const Counts> counts, void* queue);  // of the next run in that queue
-  // The same in device memory, for those who find them there: rows of all, then for each peer. Over pcie all rows
-  // travel then, since the host does not know better.
+  // The same in device memory, for those who find them there: rows of all (the most that an int holds: all), then for
+  // each peer. They count from the next run on, until limit() is called. Over pcie all rows travel, since the host does
+  // not know better.
   std::int32_t* counts(int rank);
 
   // Waits for all runs. Throws deadline, naming rank, peer, tile, seen and expected, where a wait on the device took

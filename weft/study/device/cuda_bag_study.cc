@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <list>
 #include <map>
 #include <random>
 
@@ -66,40 +67,35 @@ class BagsThere {
  private:
   void add_tables(int rank) {
     auto& tables = tables_.emplace_back();
-    std::vector<const std::byte*> places;
     for (const BagTable& bag : spec_.bags[at(rank)]) {
       tables.emplace_back(bag.rows * spec_.producer.dim * 4);
       fill_random_f32(tables.back().data(), bag.rows * spec_.producer.dim,
                       static_cast<std::uint32_t>(rank * 1000 + int_size(tables)), device_queue());
-      places.push_back(tables.back().data());
     }
-    pointers_.push_back(on_device(places));
-    for (auto& set : sets_)
-      set.push_back({reinterpret_cast<const float* const*>(pointers_.back().data()), nullptr, nullptr});
   }
 
   void add_bags(int set, int rank) {
     std::mt19937_64 random(num(set * 100 + rank));
-    std::vector<const std::byte*> index_places, offset_places;
+    auto& given = given_.emplace_back();
     if (set == 0) indices_.emplace_back();
     for (const BagTable& bag : spec_.bags[at(rank)]) {
       std::vector<std::int64_t> indices(num(spec_.producer.m * bag.pooling)), offsets;
       for (std::int64_t& index : indices) index = static_cast<std::int64_t>(random() % num(bag.rows));
       for (std::int64_t b = 0; b <= spec_.producer.m; ++b) offsets.push_back(b * bag.pooling);
-      index_places.push_back(kept_.emplace_back(on_device(indices)).data());
-      offset_places.push_back(kept_.emplace_back(on_device(offsets)).data());
+      const auto there = [&](const std::vector<std::int64_t>& values) {
+        return reinterpret_cast<const std::int64_t*>(kept_.emplace_back(on_device(values)).data());
+      };
+      given.push_back(
+          {reinterpret_cast<const float*>(tables_[at(rank)][given.size()].data()), there(indices), there(offsets)});
       if (set == 0) indices_.back().push_back(std::move(indices));
     }
-    const auto array = [&](const std::vector<const std::byte*>& places) {
-      return reinterpret_cast<const std::int64_t* const*>(pointers_.emplace_back(on_device(places)).data());
-    };
-    sets_[at(set)][at(rank)].indices = array(index_places);
-    sets_[at(set)][at(rank)].offsets = array(offset_places);
+    sets_[at(set)].push_back({given});
   }
 
   OpSpec spec_;
   std::vector<std::vector<DeviceMemory>> tables_;
-  std::vector<DeviceMemory> kept_, pointers_;
+  std::vector<DeviceMemory> kept_;
+  std::list<std::vector<CudaTable>> given_;                      // which operands point to
   std::vector<std::vector<std::vector<std::int64_t>>> indices_;  // of the first set, on the host
   std::vector<std::vector<BagOperands>> sets_;
 };

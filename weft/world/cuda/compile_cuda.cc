@@ -89,28 +89,29 @@ void check_sites(const std::vector<GpuSite>& sites, const Group& group, const Tr
   }
 }
 
-void make_executor(CudaOp::State* op, const CudaOpOptions& options, int launches) {
+void make_executor(CudaOp::State* op, std::chrono::nanoseconds deadline, int launches) {
   const Producer& p = op->plan.producers[0];
   if (p.kind == ProducerKind::embedding_bag) {
     op->executor = std::make_unique<CudaBags>(
-        op->plan, CudaBagOptions{.deadline = options.deadline, .rank = op->rank, .launches = launches});
+        op->plan, CudaBagOptions{.deadline = deadline, .rank = op->rank, .launches = launches});
   } else if (is_cuda_gemv(op->plan)) {
     op->executor = std::make_unique<CudaGemv>(
-        op->plan, CudaGemvOptions{.rank = op->rank, .launches = launches, .deadline = options.deadline});
+        op->plan, CudaGemvOptions{.rank = op->rank, .launches = launches, .deadline = deadline});
   } else {
     op->executor = std::make_unique<CudaExecutor>(
-        op->plan, CudaOptions{.deadline = options.deadline, .rank = op->rank, .launches = launches});
+        op->plan, CudaOptions{.deadline = deadline, .rank = op->rank, .launches = launches});
   }
 }
 
+// Where every rank's memory is in this process's addresses.
 void connect(CudaOp::State* op, const std::vector<GpuSite>& sites, const std::vector<Json>& told) {
   std::visit(
       [&](const auto& executor) {
         std::vector<std::byte*> segments;
         for (std::size_t i = 0; i < sites.size(); ++i) {
           const bool own = at(op->rank) == i;
-          op->peers.push_back(
-              own ? PeerMemory() : PeerMemory(sites[i], get_string(told[at(op->world_ranks[i])], "memory", kTold)));
+          op->peers.push_back(own ? PeerMemory()
+                                  : PeerMemory(sites[i], get_string(told[at(op->world_ranks[i])], "memory", kTold)));
           segments.push_back(own ? executor->segment(op->rank) : op->peers.back().data());
         }
         executor->connect(segments);
@@ -177,12 +178,16 @@ CudaOp World::compile_cuda(const Plan& plan, const Group& group, const CudaOpOpt
   op->in_step = std::count_if(sites.begin(), sites.end(), is_beside) > 1;
   const std::vector<Json> places = tell(*world.transport, group, or_refusal([&] {
     op->queue = std::make_unique<DeviceQueue>(QueueKind::apart);
-    make_executor(op.get(), options, static_cast<int>(launches));
+    make_executor(op.get(), options.deadline.count() > 0 ? options.deadline : world.patience.total,
+                  static_cast<int>(launches));
     const auto offer = [&](const auto& executor) { return offer_memory(executor->segment(op->rank)); };
     return Json{{"memory", std::visit(offer, op->executor)}};
   }));
   freed.clear();  // all ranks have let go of each other's
-  connect(op.get(), sites, places);
+  tell(*world.transport, group, or_refusal([&] {
+    connect(op.get(), sites, places);
+    return Json::object();
+  }));
   op->world = state_;
   return CudaOp(std::move(op));
 }

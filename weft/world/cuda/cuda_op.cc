@@ -53,39 +53,14 @@ void CudaOp::run(const BagOperands& bags, void* queue) {
   (*executor)->start({&bags, 1}, state_->queue_of(queue));
 }
 
-// Pointers to tables, to indices, to offsets; then rows.
-void CudaOp::run(const HostBagOperands& bags, void* queue) {
-  const UseDevice scope(state_->device);
-  const std::size_t tables = bags.tables.size();
-  if (tables == 0 || bags.indices.size() != tables || bags.offsets.size() != tables || bags.rows.size() != tables)
-    bad_input("plan \"{}\" is given {} tables, {} indices, {} offsets and {} rows; give one of each per table",
-              state_->plan.name, tables, bags.indices.size(), bags.offsets.size(), bags.rows.size());
-  std::vector<std::int64_t> words;
-  const auto add = [&](const auto& pointers) {
-    for (const void* pointer : pointers) words.push_back(reinterpret_cast<std::int64_t>(pointer));
-  };
-  add(bags.tables), add(bags.indices), add(bags.offsets);
-  words.insert(words.end(), bags.rows.begin(), bags.rows.end());
-  const auto bytes = static_cast<std::int64_t>(words.size() * sizeof(std::int64_t));
-  if (state_->bag_arrays.bytes() < bytes) state_->bag_arrays = DeviceMemory(bytes);
-  std::byte* there = state_->bag_arrays.data();
-  copy_later(there, words.data(), bytes, state_->queue_of(queue));
-  const auto part = [&](std::size_t i) { return there + i * tables * sizeof(std::int64_t); };
-  using Lists = const std::int64_t* const*;
-  run(BagOperands{reinterpret_cast<const float* const*>(part(0)), reinterpret_cast<Lists>(part(1)),
-                  reinterpret_cast<Lists>(part(2)), reinterpret_cast<const std::int64_t*>(part(3))},
-      queue);
+CudaExecutor& CudaOp::State::counted() {
+  auto* found = std::get_if<std::unique_ptr<CudaExecutor>>(&executor);
+  if (found == nullptr) bad_input("plan \"{}\" takes no counts; make it a gemm, or a copy", plan.name);
+  return **found;
 }
 
-void CudaOp::limit(const Counts& counts, void* queue) {
-  const std::vector<std::int64_t> peers(counts.peers.begin(), counts.peers.end());
-  if (peers == state_->peer_rows && counts.rows == state_->rows) return;  // they are there
-  state_->peer_rows = peers, state_->rows = counts.rows;
-  const UseDevice scope(state_->device);
-  auto* executor = std::get_if<std::unique_ptr<CudaExecutor>>(&state_->executor);
-  if (executor == nullptr) bad_input("plan \"{}\" takes no counts; make it a gemm, or a copy", state_->plan.name);
-  (*executor)->limit({&counts, 1}, state_->queue_of(queue));
-}
+void CudaOp::limit(const Counts& counts) { state_->counted().limit({&counts, 1}); }
+std::int32_t* CudaOp::counts() { return state_->counted().counts(state_->rank); }
 
 const void* CudaOp::output() const {
   return std::visit([&](const auto& executor) -> const void* { return executor->output(state_->rank); },
@@ -102,10 +77,24 @@ bool CudaOp::own_output() const {
   return std::holds_alternative<std::unique_ptr<CudaGemv>>(state_->executor);
 }
 
+bool CudaOp::was_recorded() const { return state_->recorded; }
+
 void CudaOp::finish() {
   const UseDevice scope(state_->device);
   state_->await();
   std::visit([](const auto& executor) { executor->finish(); }, state_->executor);
+}
+
+// Runs in several queues would be at work at once, on one set of counters: so a new queue waits for the last. A graph
+// can wait for nothing outside of it, and nobody outside for what is recorded.
+void* CudaOp::State::queue_of(void* given) {
+  if (in_step) await();
+  void* next = given != nullptr ? given : queue->handle();
+  const bool now_recorded = is_recorded(next);
+  if (!now_recorded && last_queue != nullptr && next != last_queue) follow(next, last_queue);
+  recorded = recorded || now_recorded;
+  if (!now_recorded) last_queue = next;
+  return next;
 }
 
 // Kernels that wait for a rank which has died would wait for their deadline.

@@ -18,8 +18,8 @@ namespace weft {
 struct Plan;
 
 struct CudaOpOptions {
-  std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the GPU
-  int device = -1;                                               // this rank's, as CUDA counts; -1: the thread's
+  std::chrono::nanoseconds deadline{0};  // of every wait on the GPU; 0: as long as the world waits (WEFT_WAIT_S)
+  int device = -1;                       // this rank's, as CUDA counts; -1: the thread's
 };
 
 class CudaOp {
@@ -32,17 +32,22 @@ class CudaOp {
 
   // Enqueues a run behind what stands in `queue`, a cudaStream_t of the op's GPU (null: a queue of the op's own, not
   // the default stream), and returns. Every rank of the group calls it, in the same order for all
-  // their ops. Operands must stay as they are until the run has ended. May be recorded in a graph.
+  // their ops. Operands must stay as they are until the run has ended. May be recorded in a graph, with the counts and
+  // operands of now. Runs of an op follow one another in whatever queues they are: a queue lives until the op has run in
+  // another. (What is recorded follows what stands before it in the recording alone.)
   // Throws bad_input where an operand is missing, deadline where an earlier run is known to have failed.
   void run(const CudaOperands& operands, void* queue = nullptr);
+  // Of an index or offset that an earlier run has refused it throws bad_input, too, but enqueues the run all the same.
   void run(const BagOperands& bags, void* queue = nullptr);
-  void run(const HostBagOperands& bags, void* queue = nullptr);  // not to be recorded in a graph
-  // Rows that count from the next run in that queue on (bindings.h); no counts: all.
-  void limit(const Counts& counts, void* queue = nullptr);
+  // Rows that count from the next run on (bindings.h); no counts: all.
+  void limit(const Counts& counts);
+  // The same in device memory, for those who find them there: as of CudaExecutor.
+  std::int32_t* counts();
 
   // Where the output is, in rows of device memory: complete when what was enqueued has run, until the next run.
   const void* output() const;
   void copy_output(void* to, void* queue = nullptr);  // enqueues a copy of it
+  bool was_recorded() const;                          // whether a run was: then the op must live as long as the graph
   // Whether no other rank writes it: then CudaOperands::y may say where it goes.
   bool own_output() const;
 

@@ -34,19 +34,14 @@ struct CudaOp::State {
   std::variant<std::unique_ptr<CudaExecutor>, std::unique_ptr<CudaGemv>, std::unique_ptr<CudaBags>> executor;
   std::vector<PeerMemory> peers;  // of every rank of the plan; empty at the own position
   std::vector<int> world_ranks;   // of the group
-  std::vector<std::int64_t> peer_rows;  // counts of the latest limit(), and
-  std::int64_t rows = -1;               // of all
-  DeviceMemory bag_arrays;              // of HostBagOperands
-  std::int64_t y_bytes = 0;             // of this rank's output
+  std::int64_t y_bytes = 0;       // of this rank's output
 
-  void* last_queue = nullptr;     // of the latest run
+  void* last_queue = nullptr;  // of the latest run that is not recorded
+  bool recorded = false;       // whether some run is
 
-  // Where the next run goes.
-  void* queue_of(void* given) {
-    if (in_step) await();
-    return last_queue = given != nullptr ? given : queue->handle();
-  }
-  void await();  // until all runs have ended; throws as soon as a peer is known to have failed
+  void* queue_of(void* given);  // where the next run goes
+  CudaExecutor& counted();      // that takes counts
+  void await();                 // until all runs have ended; throws as soon as a peer is known to have failed
 };
 
 // The ops of one rank that have retired, oldest first.

@@ -19,9 +19,10 @@ CudaOp& CudaOp::operator=(CudaOp&&) noexcept = default;
 CudaOp::~CudaOp() = default;
 void CudaOp::run(const CudaOperands&, void*) { refuse(); }
 void CudaOp::run(const BagOperands&, void*) { refuse(); }
-void CudaOp::run(const HostBagOperands&, void*) { refuse(); }
 void CudaOp::copy_output(void*, void*) { refuse(); }
-void CudaOp::limit(const Counts&, void*) { refuse(); }
+void CudaOp::limit(const Counts&) { refuse(); }
+std::int32_t* CudaOp::counts() { refuse(); }
+bool CudaOp::was_recorded() const { refuse(); }
 const void* CudaOp::output() const { refuse(); }
 bool CudaOp::own_output() const { refuse(); }
 void CudaOp::finish() { refuse(); }

@@ -174,7 +174,10 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   await_launch_before();
   const Seat me{a.first_rank + cluster / a.clusters_per_rank, cluster % a.clusters_per_rank, cta_in_cluster(), *a.run,
                 s.counts};
-  if (threadIdx.x <= a.num_ranks) s.counts[threadIdx.x] = a.ranks[me.rank].counts[threadIdx.x];
+  if (threadIdx.x <= a.num_ranks) {
+    const DeviceRank& rank = a.ranks[me.rank];
+    s.counts[threadIdx.x] = a.counts_on_device != 0 ? rank.counts[threadIdx.x] : rank.given_counts[threadIdx.x];
+  }
   cluster_barrier();
   if (warp < 4) {
     give_registers_up<56>();

@@ -30,9 +30,10 @@ struct DeviceRank {
   const DevicePlace* sources;
   const DevicePlace* targets;
   const DeviceSignal* signals;
-  const std::int32_t* counts;  // rows that count: of all, then for each peer
-  std::uint32_t* fired;        // per trigger: runs in which it has
-  std::uint32_t* ended;        // per trigger that is cut: parts that have ended in this run
+  const std::int32_t* counts;                    // rows that count: of all, then for each peer; in device memory, and
+  std::int32_t given_counts[kMaxCudaRanks + 1];  // as the host knows them
+  std::uint32_t* fired;                          // per trigger: runs in which it has
+  std::uint32_t* ended;                          // per trigger that is cut: parts that have ended in this run
   std::int32_t pairs, num_triggers;
 };
 
@@ -45,7 +46,8 @@ struct DeviceArguments {
   unsigned long long deadline_ns;
   float ns_per_byte, latency_ns;  // 0 and 0: links cost nothing
   std::int32_t num_ranks, ranks_per_host;
-  std::int32_t first_rank;  // that this launch runs
+  std::int32_t counts_on_device;  // 1: those in device memory count
+  std::int32_t first_rank;        // that this launch runs
   std::int32_t clusters_per_rank, k_blocks;
   std::int32_t columns;  // of the residual
   Activation activation;

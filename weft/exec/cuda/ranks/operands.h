@@ -17,20 +17,19 @@ struct CudaOperands {
   void* y = nullptr;
 };
 
-// Of embedding bags: arrays in device memory of pointers into it, one for each table of the rank (bindings.h). Where
-// `rows` says how many each table has, an index beyond them fails the run; null: indices are known to be right.
-struct BagOperands {
-  const float* const* tables = nullptr;
-  const std::int64_t* const* indices = nullptr;
-  const std::int64_t* const* offsets = nullptr;
-  const std::int64_t* rows = nullptr;
+// Of embedding bags, one table of a rank: its rows, in f32; the indices of all samples, one after the other; where each
+// sample's begin, one more than there are samples. Where the numbers of rows and indices are given, a run reads nothing
+// beyond them, and is told of as bad input if it should have (CudaBags::start); -1: all are known to be right.
+struct CudaTable {
+  const float* rows = nullptr;
+  const std::int64_t* indices = nullptr;
+  const std::int64_t* offsets = nullptr;
+  std::int64_t num_rows = -1, num_indices = -1;
 };
+inline constexpr int kMaxCudaTables = 256;  // of the ranks of one launch
 
-// The same with arrays of the host.
-struct HostBagOperands {
-  std::span<const float* const> tables;
-  std::span<const std::int64_t* const> indices, offsets;
-  std::span<const std::int64_t> rows;
+struct BagOperands {
+  std::span<const CudaTable> tables;  // of the rank
 };
 
 }  // namespace weft

@@ -1,12 +1,13 @@
 #include "weft/exec/cuda/ranks/peer_memory.h"
 
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 
 #include <cstdint>
 #include <random>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "weft/exec/cuda/cuda_check.h"
 #include "weft/exec/cuda/device.h"
@@ -42,6 +43,17 @@ int device_of(const void* data) {
   cudaPointerAttributes found{};
   check_cuda(cudaPointerGetAttributes(&found, data), "ask where memory lies");
   return found.device;
+}
+
+// Counters are raised by several ranks at once: an addition in a peer's memory must be one step there, too.
+void check_additions(int device, const std::string& name) {
+  if (device == current_device()) return;
+  int can = 0;
+  check_cuda(cudaDeviceGetP2PAttribute(&can, cudaDevP2PAttrNativeAtomicSupported, current_device(), device),
+             "ask whether GPUs add in each other's memory");
+  if (can == 0)
+    bad_input("GPU {} cannot add in the memory of GPU {} ({}) in one step; use GPUs that NVLink joins",
+              current_device(), device, name);
 }
 
 // Once for a pair of devices; a second time says so, and that is all right.
@@ -82,6 +94,7 @@ PeerMemory::PeerMemory(const GpuSite& owner, std::string_view offer) {
   if (owner.process == this_process()) {
     data_ = from_hex<std::byte*>(offer.substr(0, space));
     reach(device_of(data_), owner.name);
+    check_additions(device_of(data_), owner.name);
     return;
   }
   void* data = nullptr;
@@ -96,6 +109,7 @@ PeerMemory::PeerMemory(const GpuSite& owner, std::string_view offer) {
   }
   check_cuda(status, "open another process's memory");
   data_ = static_cast<std::byte*>(data), opened_ = true;
+  check_additions(device_of(data_), owner.name);
 }
 
 PeerMemory::PeerMemory(PeerMemory&& other) noexcept

@@ -11,6 +11,7 @@
 #include "weft/exec/cuda/cuda_check.h"
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/failure.h"
+#include "weft/exec/cuda/run_state.h"
 #include "weft/exec/cuda/small/bags.h"
 
 namespace weft {
@@ -22,14 +23,14 @@ struct CudaBags::Impl {
   BagPlan bags;
   std::vector<DeviceMemory> segments, lanes;  // of the ranks that run here
   DeviceMemory opens, arrivals, totals;       // of a rank that is launched alone
-  DeviceMemory gave_up{4}, run{8};
-  PinnedMemory failure{sizeof(DeviceFailure)};
+  RunState state;
+  DeviceMemory refused{4};
+  PinnedMemory refusal{sizeof(DeviceFailure)};
   BagArguments arguments{};
   int first, count;              // ranks that run here
   cudaStream_t queue = nullptr;  // of the latest run
   std::unique_ptr<CopyEngines> engines;
   std::uint32_t runs = 0;
-  bool connected = false, broken = false;
 
   Impl(const Plan& plan_in, const CudaBagOptions& options_in)
       : plan(plan_in),
@@ -40,14 +41,16 @@ struct CudaBags::Impl {
         count(options.rank ? 1 : plan.num_ranks) {}
   ~Impl() { cudaDeviceSynchronize(); }  // kernels and copies use this memory
 
-  DeviceFailure& failed() const { return *reinterpret_cast<DeviceFailure*>(failure.data()); }
+  DeviceFailure& was_refused() const { return *reinterpret_cast<DeviceFailure*>(refusal.data()); }
   const DeviceMemory& own(int rank) const { return segments[at(rank - first)]; }
   Kernel<BagArguments> kernel() const { return bag_kernel(options.rank ? Ranks::one : Ranks::all); }
   void fill();
   void fill_meeting();
   void make_engines();
   void launch();
+  void bind(std::span<const BagOperands> operands);
   void throw_failure();
+  void throw_refusal();
 };
 
 void CudaBags::Impl::fill() {
@@ -65,8 +68,9 @@ void CudaBags::Impl::fill() {
     to.lanes = reinterpret_cast<const BagLane*>(lanes.back().data());
     to.num_lanes = int_size(bags.lanes[at(r)]);
   }
-  failed() = {};
-  arguments.failure = &failed(), arguments.gave_up = reinterpret_cast<std::uint32_t*>(gave_up.data());
+  was_refused() = {};
+  arguments.failure = state.failure(), arguments.gave_up = state.gave_up();
+  arguments.refusal = &was_refused(), arguments.refused = reinterpret_cast<std::uint32_t*>(refused.data());
   if (options.rank) fill_meeting();
 }
 
@@ -80,7 +84,7 @@ void CudaBags::Impl::fill_meeting() {
   to.arrivals = reinterpret_cast<const DeviceWait*>(arrivals.data());
   to.totals = reinterpret_cast<const std::uint32_t*>(totals.data());
   to.num_opens = int_size(from.opens), to.num_arrivals = int_size(from.arrivals);
-  to.run = reinterpret_cast<std::uint32_t*>(run.data());
+  to.run = state.run();
   to.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
 }
 
@@ -100,12 +104,38 @@ void CudaBags::Impl::make_engines() {
   engines = std::make_unique<CopyEngines>(bags.device, std::move(places), std::move(order));
 }
 
-// Seen in memory of the host, where the device leaves it.
+void CudaBags::Impl::bind(std::span<const BagOperands> operands) {
+  if (operands.size() != num(count))
+    bad_input("operands of {} ranks are given, but {} run here", operands.size(), count);
+  std::size_t place = 0;
+  for (std::size_t r = 0; r < operands.size(); ++r) {
+    BagRank& to = arguments.ranks[num(first) + r];
+    const std::size_t wanted = num(bags.tables[num(first) + r]), given = operands[r].tables.size();
+    if (given != wanted)
+      bad_input("plan \"{}\" pools {} tables of rank {}, but {} are given", plan.name, wanted, num(first) + r, given);
+    if (place + given > kMaxCudaTables)
+      bad_input("plan \"{}\" pools more than {} tables on this GPU; pool some of them by an op of their own", plan.name,
+                kMaxCudaTables);
+    to.first_table = static_cast<std::int32_t>(place);
+    for (const CudaTable& table : operands[r].tables) {
+      check_aligned(table.rows, 16, "a table");
+      arguments.tables[place++] = table;
+    }
+  }
+}
+
 void CudaBags::Impl::throw_failure() {
-  if (*static_cast<volatile std::uint32_t*>(&failed().failed) == 0) return;
-  broken = true;
-  const Code code = failed().trigger == kWildIndex ? Code::bad_input : Code::deadline;
-  throw Error(code, describe_bags(bags, expander, failed()), failed().rank);
+  if (const DeviceFailure* left = state.failed())
+    throw Error(Code::deadline, describe_bags(bags, expander, *left), left->rank);
+}
+
+// Once: the run went on without it, and the op is as good as before.
+void CudaBags::Impl::throw_refusal() {
+  if (*static_cast<volatile std::uint32_t*>(&was_refused().failed) == 0) return;
+  const DeviceFailure left = was_refused();
+  was_refused().failed = 0;
+  set_word(refused.data(), 0);
+  throw Error(Code::bad_input, describe_bags(bags, expander, left), left.rank);
 }
 
 CudaBags::CudaBags(const Plan& plan, const CudaBagOptions& options) {
@@ -122,14 +152,12 @@ CudaBags::CudaBags(const Plan& plan, const CudaBagOptions& options) {
 }
 
 void CudaBags::connect(std::span<std::byte* const> segments) {
-  if (segments.size() != num(impl_->plan.num_ranks))
-    bad_input("segments of {} ranks are given, but the plan has {}", segments.size(), impl_->plan.num_ranks);
+  impl_->state.connect(impl_->plan, segments);
   for (std::size_t r = 0; r < segments.size(); ++r) {
     BagRank& to = impl_->arguments.ranks[r];
     to.segment = reinterpret_cast<std::uint8_t*>(segments[r]);
     to.counters = reinterpret_cast<std::uint32_t*>(to.segment + impl_->bags.device.layout[r].counters);
   }
-  impl_->connected = true;
 }
 
 std::byte* CudaBags::segment(int rank) const { return impl_->own(rank).data(); }
@@ -144,19 +172,13 @@ CudaBags::~CudaBags() = default;
 
 void CudaBags::start(std::span<const BagOperands> operands, void* queue) {
   Impl& i = *impl_;
-  if (i.broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", i.plan.name);
-  if (!i.connected) fail(Code::internal, "plan \"{}\" is run before its ranks are connected", i.plan.name);
+  i.state.require_usable(i.plan);
   i.throw_failure();
-  if (operands.size() != num(i.count))
-    bad_input("operands of {} ranks are given, but {} run here", operands.size(), i.count);
+  i.bind(operands);
   i.queue = static_cast<cudaStream_t>(queue != nullptr ? queue : device_queue());
-  for (std::size_t r = 0; r < operands.size(); ++r) {
-    BagRank& to = i.arguments.ranks[num(i.first) + r];
-    to.tables = operands[r].tables, to.indices = operands[r].indices, to.offsets = operands[r].offsets;
-    to.rows = operands[r].rows;
-  }
   i.launch();
   if (i.engines) i.engines->enqueue(i.runs++, i.queue, i.options.sends == Sends::with_lanes);
+  i.throw_refusal();  // of an earlier run; not instead of this one, for which other ranks wait
 }
 
 void CudaBags::start_copies() {
@@ -167,18 +189,16 @@ void CudaBags::finish() {
   Impl& i = *impl_;
   if (i.engines)
     if (const auto stuck = await_copies(*i.engines, device_queue(), i.options.deadline)) {
-      i.broken = true;
+      i.state.break_off();
       throw Error(Code::deadline, describe_crossing(i.plan, i.expander, i.bags.device, *stuck),
                   i.bags.device.crossings[at(stuck->index)].from);
     }
   check_cuda(i.options.rank ? cudaStreamSynchronize(i.queue) : cudaDeviceSynchronize(), "run the kernel");
   i.throw_failure();
+  i.throw_refusal();
 }
 
-void CudaBags::abandon() {
-  impl_->broken = true;
-  set_word(impl_->gave_up.data(), 1);
-}
+void CudaBags::abandon() { impl_->state.abandon(); }
 
 std::byte* CudaBags::output(int rank) const { return impl_->own(rank).data(); }
 
@@ -188,5 +208,6 @@ std::vector<std::uint32_t> CudaBags::counters(int rank) const {
 }
 
 const BagPlan& CudaBags::tables() const { return impl_->bags; }
+const Plan& CudaBags::plan() const { return impl_->plan; }
 
 }  // namespace weft

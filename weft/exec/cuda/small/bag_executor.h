@@ -29,7 +29,7 @@ struct CudaBagOptions {
 
 class CudaBags {
  public:
-  // The plan has been verified, and so have indices. Throws bad_input where the kernel cannot run it, or without a GPU.
+  // The plan has been verified. Throws bad_input where the kernel cannot run it, or without a GPU.
   CudaBags(const Plan& plan, const CudaBagOptions& options);
   ~CudaBags();
   CudaBags(const CudaBags&) = delete;
@@ -40,18 +40,22 @@ class CudaBags {
   std::byte* segment(int rank) const;
   std::int64_t segment_bytes() const;
 
-  // Enqueues one run; operands of the ranks that run here must stay as they are until it has ended.
+  // Enqueues one run; what the operands of the ranks that run here point to must stay as it is until it has ended.
+  // Throws deadline where an earlier run is known to have failed. Throws bad_input of an index or offset that an earlier
+  // run has refused; this one is enqueued all the same, so that ranks stay in step, and the op stays usable.
   void start(std::span<const BagOperands> operands) { start(operands, nullptr); }
   void start(std::span<const BagOperands> operands, void* queue);  // null: device_queue()
   // The copies of a run alone, of what lies in the outboxes.
   void start_copies();
-  // Waits for all runs. Throws deadline where a crossing's lanes, or what other launches owe, did not come.
+  // Waits for all runs. Throws deadline where a crossing's lanes, or what other launches owe, did not come; bad_input as
+  // above.
   void finish();
   void abandon();  // as of CudaExecutor
 
   std::byte* output(int rank) const;  // "y" in device memory, f32, row-major
   std::vector<std::uint32_t> counters(int rank) const;
   const BagPlan& tables() const;
+  const Plan& plan() const;
 
  private:
   struct Impl;

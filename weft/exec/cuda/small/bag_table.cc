@@ -1,9 +1,9 @@
 #include "weft/exec/cuda/small/bag_table.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/core.h>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -61,8 +61,8 @@ class BagTableMaker {
       meetings.opens.push_back({signal.rank, static_cast<std::uint32_t>(signal.counter), 0});
     for (const Wait& wait : program.of(action)) {
       if (wait.lag != 0 || wait.per != 0) refuse();
-      meetings.arrivals.push_back({static_cast<std::uint32_t>(wait.counter), wait.at,
-                                   expander_.counter_total(wait.counter, program.rank), 0});
+      meetings.arrivals.push_back(
+          {static_cast<std::uint32_t>(wait.counter), wait.at, expander_.counter_total(wait.counter, program.rank), 0});
     }
   }
 
@@ -164,7 +164,9 @@ class BagTableMaker {
 BagPlan bag_plan(const Plan& plan, const Expander& expander, CudaLink link, std::int64_t crossing_bytes) {
   check_bag_producer(plan);
   BagPlan out;
-  out.dim = static_cast<int>(plan.producers[0].dim), out.pooling = plan.producers[0].pooling;
+  const Producer& p = plan.producers[0];
+  out.dim = static_cast<int>(p.dim), out.pooling = p.pooling;
+  for (int r = 0; r < plan.num_ranks; ++r) out.tables.push_back(static_cast<int>(p.columns(r) / p.dim));
   BagTableMaker(plan, expander, &out).make(link, crossing_bytes);
   return out;
 }
@@ -173,6 +175,10 @@ std::string describe_bags(const BagPlan& plan, const Expander& expander, const D
   if (f.trigger == kWildIndex)
     return fmt::format("table {} of rank {} has no row {}; give indices below its rows", f.index, f.rank,
                        static_cast<std::int64_t>(f.waited_ns));
+  if (f.trigger == kWildOffset)
+    return fmt::format(
+        "offset {} of table {} of rank {} is beyond its indices or the next offset; let offsets grow from 0",
+        static_cast<std::int64_t>(f.waited_ns), f.index, f.rank);
   const auto counter = static_cast<std::uint32_t>(f.index);
   const auto raises = [&](std::size_t rank) {
     const auto is_it = [&](int to, std::uint32_t raised) { return to == f.rank && raised == counter; };

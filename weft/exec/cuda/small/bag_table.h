@@ -43,6 +43,7 @@ struct BagPlan {
   Pooling pooling = Pooling::sum;
   std::vector<std::vector<BagLane>> lanes;  // of each rank
   std::vector<BagMeetings> meetings;        // of each rank
+  std::vector<int> tables;                  // of each rank
   std::vector<std::int64_t> rows, cols;     // of each rank's output, which its segment begins with; f32
   DevicePlan device;                        // layouts and crossings alone
 };
@@ -53,8 +54,8 @@ BagPlan bag_plan(const Plan& plan, const Expander& expander, CudaLink link = Cud
 
 // "rank 1 waited 10.0 s for got[0] from rank 0: saw 3 of 8 updates", of a failure whose `index` is the counter and
 // `wait` how many updates were awaited. Or, where its `trigger` is kWildIndex, "table 2 of rank 1 has no row 700": then
-// `index` is the table and `waited_ns` the row.
-inline constexpr int kWildIndex = 2;
+// `index` is the table and `waited_ns` the row; of kWildOffset the offset.
+inline constexpr int kWildIndex = 2, kWildOffset = 3;
 std::string describe_bags(const BagPlan& plan, const Expander& expander, const DeviceFailure& failure);
 
 }  // namespace weft

@@ -13,10 +13,8 @@ constexpr int kWarps = kBagThreads / 32, kAhead = 8;
 
 // Samples of one warp: `starts` of thread i is where the indices of the i-th begin.
 struct WarpBags {
-  const float* table;
-  std::int64_t rows;  // of the table
-  int rank, number;   // whose it is, and which of its tables
-  const std::int64_t* indices;
+  const CudaTable& table;
+  int rank, number;  // whose it is, and which of its tables
   std::int64_t starts;
   int count;  // of samples
 };
@@ -29,9 +27,19 @@ __device__ __forceinline__ void store_bag(const BagArguments& a, float4* to, flo
   *to = sum;
 }
 
-// An index beyond its table is told of, and row 0 is read instead.
-__device__ __noinline__ void refuse_index(const BagArguments& a, int rank, int table, std::int64_t index) {
-  leave_failure(a.gave_up, a.failure, {0, rank, kWildIndex, table, 0, 0, 0, static_cast<std::uint64_t>(index)});
+// An index beyond its table is told of, and row 0 is read instead; an offset beyond the indices, and none of them is.
+__device__ __noinline__ void refuse(const BagArguments& a, int what, int rank, int table, std::int64_t number) {
+  leave_failure(a.refused, a.refusal, {0, rank, what, table, 0, 0, 0, static_cast<std::uint64_t>(number)});
+}
+
+// Where the indices of a sample begin. Those of the next begin no earlier.
+__device__ __forceinline__ std::int64_t start_of(const BagArguments& a, const WarpBags& bags, std::int64_t start) {
+  const int thread = threadIdx.x % 32;
+  const std::int64_t next = __shfl_sync(~0u, start, ::min(thread + 1, bags.count));
+  if (bags.table.num_indices < 0) return start;
+  const bool inside = start >= 0 && start <= bags.table.num_indices;
+  if (!inside || next < start) refuse(a, kWildOffset, bags.rank, bags.number, start);
+  return inside ? start : 0;
 }
 
 // Columns from `col` on, four per thread.
@@ -40,7 +48,7 @@ __device__ __forceinline__ void pool_bags(const BagArguments& a, const WarpBags&
   const int thread = threadIdx.x % 32;
   const bool mine = col + thread * 4 < a.dim;
   const std::int64_t begin = __shfl_sync(~0u, bags.starts, 0), end = __shfl_sync(~0u, bags.starts, bags.count);
-  const float* table = bags.table + col + thread * 4;
+  const float* table = bags.table.rows + col + thread * 4;
   int bag = 0;
   std::int64_t bag_begin = begin, bag_end = __shfl_sync(~0u, bags.starts, 1);
   float4 sum{};
@@ -54,8 +62,10 @@ __device__ __forceinline__ void pool_bags(const BagArguments& a, const WarpBags&
     bag_end = __shfl_sync(~0u, bags.starts, bag + 1);
   };
   for (std::int64_t base = begin; base < end; base += 32) {
-    std::int64_t index = base + thread < end ? __ldcs(bags.indices + base + thread) : 0;
-    if (index < 0 || index >= bags.rows) refuse_index(a, bags.rank, bags.number, index), index = 0;
+    std::int64_t index = base + thread < end ? __ldcs(bags.table.indices + base + thread) : 0;
+    // Rows that are not given are the largest number there is.
+    if (static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(bags.table.num_rows))
+      refuse(a, kWildIndex, bags.rank, bags.number, index), index = 0;
     const int row_of_thread = static_cast<int>(index);  // of fewer than 2^31, which bag_plan sees to
     const int rows = static_cast<int>(::min(end - base, std::int64_t{32}));
     for (int j = 0; j < rows; j += kAhead) {
@@ -133,14 +143,11 @@ __global__ void __launch_bounds__(kBagThreads, kRanks == Ranks::all ? 3 : 2)
   for (int i = blockIdx.x % per; i < rank.num_lanes; i += per) {
     const BagLane lane = rank.lanes[i];
     if constexpr (kRanks == Ranks::one) await_open(a, lane, run, &last_open);
-    WarpBags bags;
-    bags.table = rank.tables[lane.table], bags.indices = rank.indices[lane.table];
-    bags.rows = rank.rows != nullptr ? rank.rows[lane.table] : INT64_MAX;
-    bags.rank = number, bags.number = lane.table;
     const int each = (lane.rows + kWarps - 1) / kWarps;  // samples of a warp
-    bags.count = ::max(0, ::min(lane.rows - warp * each, each));
-    const std::int64_t* starts = rank.offsets[lane.table] + lane.sample + warp * each;
-    bags.starts = bags.count > 0 ? starts[::min(thread, bags.count)] : 0;
+    WarpBags bags{a.tables[rank.first_table + lane.table], number, lane.table, 0,
+                  ::max(0, ::min(lane.rows - warp * each, each))};
+    const std::int64_t* starts = bags.table.offsets + lane.sample + warp * each;
+    bags.starts = start_of(a, bags, bags.count > 0 ? starts[::min(thread, bags.count)] : 0);
     std::uint8_t* to = a.ranks[lane.rank].segment + lane.offset + std::int64_t{warp * each} * lane.pitch;
     for (int col = 0; bags.count > 0 && col < a.dim; col += 128) pool_bags(a, bags, to, lane.pitch, col);
     if (lane.signal_rank < 0) continue;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "weft/exec/cuda/kernel.h"
+#include "weft/exec/cuda/ranks/operands.h"
 #include "weft/exec/cuda/small/bag_table.h"
 
 namespace weft {
@@ -14,11 +15,8 @@ struct BagRank {
   std::uint8_t* segment;
   std::uint32_t* counters;
   const BagLane* lanes;
-  const float* const* tables;          // one per table of the rank
-  const std::int64_t* const* indices;  // and its indices,
-  const std::int64_t* const* offsets;  // and where each sample's begin: one more than there are samples
-  const std::int64_t* rows;            // of each table; null: indices are known to be right
   std::int32_t num_lanes;
+  std::int32_t first_table;  // of BagArguments::tables
 };
 
 // Of a launch of one rank (BagMeetings).
@@ -33,9 +31,12 @@ struct BagMeeting {
 
 struct BagArguments {
   BagRank ranks[kMaxCudaRanks];
+  CudaTable tables[kMaxCudaTables];
   BagMeeting meeting;      // of Ranks::one
   DeviceFailure* failure;  // on the host
-  std::uint32_t* gave_up;  // on the device: something has failed
+  std::uint32_t* gave_up;  // on the device: some wait has
+  DeviceFailure* refusal;  // the same of an index or offset, which ends no wait: the run goes on without it
+  std::uint32_t* refused;
   std::int32_t first_rank, ctas_per_rank, dim;
   Pooling pooling;
 };

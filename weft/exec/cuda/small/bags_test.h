@@ -38,10 +38,11 @@ inline Plan bag_plan_of(const BagCase& c, Route route = Route::direct) {
 
 // One rank's tables and bags.
 struct BagInputs {
+  std::int64_t dim;
   std::vector<std::vector<float>> tables;
   std::vector<std::vector<std::int64_t>> indices, offsets;
 
-  BagInputs(const BagCase& c, int rank, std::uint64_t seed) {
+  BagInputs(const BagCase& c, int rank, std::uint64_t seed) : dim(c.dim) {
     std::mt19937_64 random(seed * 131 + num(rank));
     for (std::int64_t t = 0; t < c.num_tables(rank); ++t) {
       auto& table = tables.emplace_back();

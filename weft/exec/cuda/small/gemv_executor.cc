@@ -8,6 +8,7 @@
 #include "weft/base/index.h"
 #include "weft/exec/cuda/cuda_check.h"
 #include "weft/exec/cuda/device.h"
+#include "weft/exec/cuda/run_state.h"
 #include "weft/exec/cuda/small/gemv.h"
 
 namespace weft {
@@ -21,12 +22,10 @@ struct CudaGemv::Impl {
     DeviceMemory y, inbox, targets, sources;
   };
   std::vector<Rank> memory;
-  DeviceMemory gave_up{4}, run{8};
-  PinnedMemory failure{sizeof(DeviceFailure)};
+  RunState state;
   GemvArguments arguments{};
   int first, count;              // ranks that run here
   cudaStream_t queue = nullptr;  // of the latest run
-  bool connected = false, broken = false;
 
   Impl(const Plan& plan_in, GemvPlan tables, const CudaGemvOptions& options_in)
       : plan(plan_in),
@@ -37,7 +36,6 @@ struct CudaGemv::Impl {
         count(options.rank ? 1 : plan.num_ranks) {}
   ~Impl() { cudaDeviceSynchronize(); }  // kernels read this memory
 
-  DeviceFailure& failed() const { return *reinterpret_cast<DeviceFailure*>(failure.data()); }
   const Rank& own(int rank) const { return memory[at(rank - first)]; }
   std::int64_t inbox_bytes() const { return gemv.inbox_elements * 8 + 8; }  // two halves of a word per two elements
   void share_device();
@@ -90,11 +88,8 @@ CudaGemv::CudaGemv(const Plan& plan, GemvPlan tables, const CudaGemvOptions& opt
   std::vector<std::byte*> segments;
   for (int r = i.first; r < i.first + i.count; ++r) i.fill_rank(r), segments.push_back(segment(r));
   if (!options.rank) connect(segments);
-  i.failed() = {};
   GemvArguments& a = i.arguments;
-  a.failure = &i.failed();
-  a.gave_up = reinterpret_cast<std::uint32_t*>(i.gave_up.data());
-  a.run = reinterpret_cast<std::uint32_t*>(i.run.data());
+  a.failure = i.state.failure(), a.gave_up = i.state.gave_up(), a.run = i.state.run();
   a.deadline_ns = static_cast<unsigned long long>(options.deadline.count());
   a.inbox_words = i.gemv.inbox_elements / 2;
   a.rows = i.gemv.rows, a.cols = i.gemv.cols, a.depth = i.gemv.depth, a.tiles = i.gemv.tiles;
@@ -106,10 +101,8 @@ CudaGemv::CudaGemv(const Plan& plan, GemvPlan tables, const CudaGemvOptions& opt
 CudaGemv::~CudaGemv() = default;
 
 void CudaGemv::connect(std::span<std::byte* const> segments) {
-  if (segments.size() != num(impl_->plan.num_ranks))
-    bad_input("segments of {} ranks are given, but the plan has {}", segments.size(), impl_->plan.num_ranks);
+  impl_->state.connect(impl_->plan, segments);
   for (std::size_t r = 0; r < segments.size(); ++r) impl_->arguments.ranks[r].inbox = segments[r];
-  impl_->connected = true;
 }
 
 std::byte* CudaGemv::segment(int rank) const { return impl_->own(rank).inbox.data(); }
@@ -117,11 +110,15 @@ std::int64_t CudaGemv::segment_bytes() const { return impl_->inbox_bytes(); }
 
 void CudaGemv::start(std::span<const CudaOperands> operands, void* queue) {
   Impl& i = *impl_;
-  if (i.broken) fail(Code::deadline, "a run of plan \"{}\" has failed; make a new op", i.plan.name);
-  if (!i.connected) fail(Code::internal, "plan \"{}\" is run before its ranks are connected", i.plan.name);
+  i.state.require_usable(i.plan);
   i.throw_failure();
   if (operands.size() != num(i.count))
     bad_input("operands of {} ranks are given, but {} run here", operands.size(), i.count);
+  for (const CudaOperands& one : operands) {
+    check_aligned(one.x, 16, "x");
+    check_aligned(one.w, 16, "w");
+    check_aligned(one.y, 4, "y");
+  }
   for (std::size_t r = 0; r < operands.size(); ++r) {
     GemvRank& to = i.arguments.ranks[num(i.first) + r];
     to.x = operands[r].x, to.w = operands[r].w;
@@ -143,16 +140,10 @@ void CudaGemv::finish() {
   impl_->throw_failure();
 }
 
-void CudaGemv::abandon() {
-  impl_->broken = true;
-  set_word(impl_->arguments.gave_up, 1);
-}
+void CudaGemv::abandon() { impl_->state.abandon(); }
 
-// Seen in memory of the host, where the device leaves it.
 void CudaGemv::Impl::throw_failure() {
-  if (*static_cast<volatile std::uint32_t*>(&failed().failed) == 0) return;
-  broken = true;
-  throw Error(Code::deadline, describe_gemv(gemv, failed()), failed().rank);
+  if (const DeviceFailure* left = state.failed()) throw Error(Code::deadline, describe_gemv(gemv, *left), left->rank);
 }
 
 std::byte* CudaGemv::output(int rank) const { return impl_->own(rank).y.data(); }
