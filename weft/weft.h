@@ -6,7 +6,7 @@
 #include "weft/plan/plan.h"
 #include "weft/plan/producer.h"
 #include "weft/plan/space.h"
+#include "weft/world/cuda/cuda_op.h"
 #include "weft/world/op.h"
 #include "weft/world/window.h"
-#include "weft/world/cuda/cuda_op.h"
 #include "weft/world/world.h"

@@ -1,11 +1,11 @@
 // `weft sim scale WORKLOAD --network NAME|FILE`: a training step on 8 to 1024 ranks, how much each rate matters, and
 // the band over what is not known of an experiment. The figures are weft/study/net's.
-#include "weft/study/net/scale_rows.h"
-
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+
+#include "weft/study/net/scale_rows.h"
 
 #include "cli/flag_values.h"
 #include "cli/sim/net.h"

@@ -114,10 +114,10 @@ TEST_F(TokenizerFiles, ModelsThatAreDamagedAreRefusedNamingTheField) {
 TEST_F(TokenizerFiles, WhatIsNotDoneIsRefusedNamingTheField) {
   EXPECT_EQ(said(kByteLevel, R"("type":"BPE")", R"("type":"WordLevel")"),
             "\"model\": \"type\" is \"WordLevel\"; BPE, Unigram and WordPiece are read");
-  EXPECT_NE(said(kByteLevel, R"("normalizer":null)",
-                 R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})")
-                .find("put tokenizer.json away, and the tokenizer.model of the same model is read"),
-            std::string::npos);
+  EXPECT_NE(
+      said(kByteLevel, R"("normalizer":null)", R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})")
+          .find("put tokenizer.json away, and the tokenizer.model of the same model is read"),
+      std::string::npos);
   EXPECT_EQ(said(kByteLevel, R"("normalizer":null)", R"("normalizer":{"type":"NFKC"})")
                 .find("\"normalizer\": \"NFKC\" is not done here; docs/tokenizers.md lists"),
             0u);

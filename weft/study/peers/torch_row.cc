@@ -60,8 +60,8 @@ void TorchRank::start(CommonClock& clock, const ModelTask& task, int rank) {
   std::int64_t port = 0;
   try {
     const auto number = [](int value) { return fmt::format("{}", value); };
-    child_ = std::make_unique<PipedChild>(std::vector<std::string>{
-        python_with_torch(), find_beside_data(kScript), task.folder, number(rank), number(task.ranks), "1"});
+    child_ = std::make_unique<PipedChild>(std::vector<std::string>{python_with_torch(), find_beside_data(kScript),
+                                                                   task.folder, number(rank), number(task.ranks), "1"});
     child_->write(fmt::format("prompt {}", fmt::join(task.prompt, " ")));
     if (rank == 0) port = std::stoll(rest_of(child_->read(kPatience), "store"));
   } catch (const std::exception& error) {

@@ -37,9 +37,10 @@ CudaForm bag_form(Producer p, Space space) {
   const bool sent = space.kind == SpaceKind::all_to_all && o.stack == Stack::columns &&
                     (o.route == Route::automatic || o.route == Route::direct);
   if (space.kind != SpaceKind::keep && !sent)
-    bad_input("embedding bags with {} have no GPU version; they are kept there, or go by all_to_all, direct and side "
-              "by side",
-              to_string(space.kind));
+    bad_input(
+        "embedding bags with {} have no GPU version; they are kept there, or go by all_to_all, direct and side "
+        "by side",
+        to_string(space.kind));
   if (p.dim % 4 != 0) bad_input("rows of tables have {} values; a GPU takes multiples of 4", p.dim);
   if (sent) o.route = Route::direct;
   p.tile[0] = kBagRows;

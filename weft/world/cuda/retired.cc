@@ -1,7 +1,7 @@
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "weft/base/index.h"
 #include "weft/world/cuda/cuda_state.h"

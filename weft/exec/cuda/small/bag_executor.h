@@ -41,14 +41,14 @@ class CudaBags {
   std::int64_t segment_bytes() const;
 
   // Enqueues one run; what the operands of the ranks that run here point to must stay as it is until it has ended.
-  // Throws deadline where an earlier run is known to have failed. Throws bad_input of an index or offset that an earlier
-  // run has refused; this one is enqueued all the same, so that ranks stay in step, and the op stays usable.
+  // Throws deadline where an earlier run is known to have failed. Throws bad_input of an index or offset that an
+  // earlier run has refused; this one is enqueued all the same, so that ranks stay in step, and the op stays usable.
   void start(std::span<const BagOperands> operands) { start(operands, nullptr); }
   void start(std::span<const BagOperands> operands, void* queue);  // null: device_queue()
   // The copies of a run alone, of what lies in the outboxes.
   void start_copies();
-  // Waits for all runs. Throws deadline where a crossing's lanes, or what other launches owe, did not come; bad_input as
-  // above.
+  // Waits for all runs. Throws deadline where a crossing's lanes, or what other launches owe, did not come; bad_input
+  // as above.
   void finish();
   void abandon();  // as of CudaExecutor
 
