@@ -176,8 +176,8 @@ bool Device::start_work() {
   bool any = false;
   for (std::size_t i = 0; i < launches_.size();) {
     Launch& launch = *launches_[i];
+    used_[launch.device] -= (launch.ended - std::exchange(launch.made_room, launch.ended)) * launch.units();
     if (launch.done()) {
-      used_[launch.device] -= launch.ctas_wanted * launch.units();
       launch.before = nullptr;
       launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(i));
       any = true;

@@ -100,6 +100,7 @@ struct Launch {
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Meeting>> clusters;
   int ended = 0, letting = 0;  // CTAs that have ended; that let the next launch begin, or have ended
+  int made_room = 0;           // of those that have ended
   bool done() const { return ended == ctas_wanted; }
   bool lets_next_begin() const { return letting == ctas_wanted; }
   int units() const { return shared_bytes > (100u << 10) ? 2 : 1; }  // halves of a multiprocessor per CTA

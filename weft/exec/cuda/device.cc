@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/exec/cuda/cuda_check.h"
+#include "weft/exec/cuda/kernel.h"
 
 namespace weft {
 
@@ -18,6 +19,8 @@ void prepare_driver() {
 }
 
 }  // namespace
+
+void check_launch(cudaError_t status) { check_cuda(status, "launch the kernel"); }
 
 std::int64_t free_device_bytes() {
   std::size_t free = 0, all = 0;

@@ -14,11 +14,14 @@ const void* handle_of(Kernel<Arguments> kernel) {
   return reinterpret_cast<const void*>(kernel);
 }
 
+// Throws where a launch was refused. (In device.cc: nvcc cannot read what check_cuda says it with.)
+void check_launch(cudaError_t status);
+
 // Enqueues it; the arguments may change once this has returned.
 template <typename Arguments>
-cudaError_t launch(const cudaLaunchConfig_t& config, Kernel<Arguments> kernel, const Arguments& arguments) {
+void launch(const cudaLaunchConfig_t& config, Kernel<Arguments> kernel, const Arguments& arguments) {
   void* given[] = {const_cast<Arguments*>(&arguments)};
-  return cudaLaunchKernelExC(&config, handle_of(kernel), given);
+  check_launch(cudaLaunchKernelExC(&config, handle_of(kernel), given));
 }
 
 }  // namespace weft

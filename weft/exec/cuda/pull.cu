@@ -1,14 +1,21 @@
-// Kernels of pull.h. 512 threads per block, 132 blocks, so that all are resident.
+// Kernels of pull.h. A sum has a block of 512 threads per multiprocessor, so that all are resident.
+#include "weft/exec/cuda/kernel.h"
 #include "weft/exec/cuda/ptx.cuh"
 #include "weft/exec/cuda/pull.h"
 
 namespace weft {
 namespace {
 
-constexpr int kBlocks = 132, kThreads = 512, kMost = 8, kSlices = 512;
-constexpr int kBagBlocks = 528, kBagPullThreads = 256;
+constexpr int kThreads = 512, kMost = 8, kSlices = 512;
+constexpr int kBagBlocks = 528, kBagPullThreads = 256, kFillBlocks = 1024, kFillThreads = 256;
 
-cudaStream_t queue() { return static_cast<cudaStream_t>(device_queue()); }
+template <typename A>
+void enqueue(Kernel<A> kernel, int blocks, int threads, const A& arguments, void* queue) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>(blocks), config.blockDim = static_cast<unsigned>(threads);
+  config.stream = static_cast<cudaStream_t>(queue);
+  launch(config, kernel, arguments);
+}
 
 struct Arguments {
   const uint4* partial[kMost];
@@ -24,14 +31,33 @@ struct Arguments {
   double ns_per_byte, latency_ns;
 };
 
-__global__ void fill_kernel(__nv_bfloat16* p, std::size_t n, std::uint32_t seed) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n;
-       i += std::size_t{gridDim.x} * blockDim.x) {
-    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ seed;
-    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+template <typename T>
+struct Fill {
+  T* to;
+  std::int64_t count;
+  std::uint32_t seed;
+};
+
+__device__ __forceinline__ std::uint32_t scrambled(std::int64_t i, std::uint32_t seed) {
+  std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ static_cast<std::uint32_t>(i >> 32) ^ seed;
+  h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+  return h;
+}
+
+// The sum of four bytes.
+__global__ void fill_bf16(const Fill<std::uint16_t> __grid_constant__ p) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kFillThreads + threadIdx.x; i < p.count;
+       i += std::int64_t{gridDim.x} * kFillThreads) {
+    const std::uint32_t h = scrambled(i, p.seed);
     const float bytes = static_cast<float>((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24));
-    p[i] = __float2bfloat16((bytes / 4.0f - 127.5f) / 37.0f);  // the sum of four bytes
+    p.to[i] = static_cast<std::uint16_t>(pack((bytes / 4.0f - 127.5f) / 37.0f, 0));
   }
+}
+
+__global__ void fill_f32(const Fill<float> __grid_constant__ p) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kFillThreads + threadIdx.x; i < p.count;
+       i += std::int64_t{gridDim.x} * kFillThreads)
+    p.to[i] = static_cast<float>(scrambled(i, p.seed)) / 2147483648.0f - 1.0f;
 }
 
 __device__ __forceinline__ uint4 add8(uint4 a, const uint4& b) {
@@ -139,24 +165,15 @@ __global__ void __launch_bounds__(kBagPullThreads) pull_rows(const PullArguments
   }
 }
 
-__global__ void fill_f32(float* to, std::int64_t count, std::uint32_t seed) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * blockDim.x) {
-    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761u ^ static_cast<std::uint32_t>(i >> 32) ^ seed;
-    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
-    to[i] = static_cast<float>(h) / 2147483648.0f - 1.0f;
-  }
-}
-
 }  // namespace
 
 void fill_random(DeviceMemory& memory, std::uint32_t seed) {
-  fill_kernel<<<1024, 256, 0, queue()>>>(reinterpret_cast<__nv_bfloat16*>(memory.data()),
-                                         static_cast<std::size_t>(memory.bytes() / 2), seed);
+  enqueue(fill_bf16, kFillBlocks, kFillThreads,
+          {reinterpret_cast<std::uint16_t*>(memory.data()), memory.bytes() / 2, seed}, device_queue());
 }
 
 DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n, SumTo to)
-    : partial_(std::move(partial)), m_(m), n_(n), to_(to), links_(kMost * 8) {
+    : partial_(std::move(partial)), m_(m), n_(n), to_(to), links_(kMost * 8), blocks_(device_facts()->multiprocessors) {
   const auto ranks = static_cast<std::int64_t>(partial_.size());
   for (std::int64_t r = 0; r < ranks; ++r) {
     outputs_.emplace_back((to == SumTo::everybody ? m : m / ranks) * n * 2);
@@ -184,7 +201,7 @@ void DeviceReduceScatter::direct() {
     p.partial[r] = static_cast<const uint4*>(partial_[r]);
     p.outputs[r] = pointer<uint4>(outputs_[r]);
   }
-  direct_kernel<<<kBlocks, kThreads, 0, queue()>>>(p);
+  enqueue(direct_kernel, blocks_, kThreads, p, device_queue());
 }
 
 void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
@@ -201,15 +218,15 @@ void DeviceReduceScatter::ring(double ns_per_byte, double latency_ns) {
     p.flags[r] = pointer<std::uint32_t>(flags_[r]);
     p.stamps[r] = pointer<unsigned long long>(stamps_[r]);
   }
-  ring_kernel<<<kBlocks, kThreads, 0, queue()>>>(p);
+  enqueue(ring_kernel, blocks_, kThreads, p, device_queue());
 }
 
 void pull_bags(const PullArguments& arguments, void* queue) {
-  pull_rows<<<kBagBlocks, kBagPullThreads, 0, static_cast<cudaStream_t>(queue)>>>(arguments);
+  enqueue(pull_rows, kBagBlocks, kBagPullThreads, arguments, queue);
 }
 
 void fill_random_f32(void* memory, std::int64_t count, std::uint32_t seed, void* queue) {
-  fill_f32<<<1024, 256, 0, static_cast<cudaStream_t>(queue)>>>(static_cast<float*>(memory), count, seed);
+  enqueue(fill_f32, kFillBlocks, kFillThreads, {static_cast<float*>(memory), count, seed}, queue);
 }
 
 }  // namespace weft

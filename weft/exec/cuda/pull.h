@@ -32,6 +32,7 @@ class DeviceReduceScatter {
   SumTo to_;
   std::vector<DeviceMemory> outputs_, inboxes_, flags_, stamps_;
   DeviceMemory links_;
+  int blocks_;
   std::uint32_t epoch_ = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr double kRotatedBytes = 300e6;  // of weights in a graph: five times L2
+constexpr double kRotatedCaches = 5;  // weights in a graph, in sizes of L2
 
 using Launches = std::function<void(const std::vector<CudaOperands>&)>;
 
@@ -57,7 +57,8 @@ GemvStudy::GemvStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   const Producer& p = spec.producer;
   sets_.push_back(inputs_.operands());
   const double bytes = static_cast<double>(p.n * p.k * 2 * spec.ranks);
-  const int sets = std::max(2, static_cast<int>(kRotatedBytes / bytes) + 1);
+  const double rotated = kRotatedCaches * static_cast<double>(device_facts()->l2_bytes);
+  const int sets = std::max(2, static_cast<int>(rotated / bytes) + 1);
   for (int s = 1; s < sets; ++s) {
     auto& operands = sets_.emplace_back(inputs_.operands());
     for (CudaOperands& one : operands) {

@@ -15,9 +15,11 @@ const void* handle_of(Kernel<Arguments> kernel) {
   return reinterpret_cast<const void*>(kernel);
 }
 
+void check_launch(cudaError_t status);
+
 template <typename Arguments>
-cudaError_t launch(const cudaLaunchConfig_t& config, Kernel<Arguments> kernel, const Arguments& arguments) {
-  return virtual_gpu::launch(config, [kernel, arguments] { kernel(arguments); });
+void launch(const cudaLaunchConfig_t& config, Kernel<Arguments> kernel, const Arguments& arguments) {
+  check_launch(virtual_gpu::launch(config, [kernel, arguments] { kernel(arguments); }));
 }
 
 }  // namespace weft
