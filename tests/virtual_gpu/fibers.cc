@@ -1,8 +1,6 @@
 #include "tests/virtual_gpu/fibers.h"
 
-#include <setjmp.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <cstdlib>
 #include <utility>
@@ -10,11 +8,42 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#if defined(__x86_64__)
+// Keeps what a function must not change on the stack that is left, and goes on where the other was left. swapcontext
+// would ask the kernel for the signals each time, half of the time of a run, and a sanitizer clears the stack there.
+extern "C" void virtual_gpu_change(void** left, void* other);
+asm(R"(
+  .text
+  .globl virtual_gpu_change
+  .type virtual_gpu_change, @function
+virtual_gpu_change:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size virtual_gpu_change, .-virtual_gpu_change
+)");
+#endif
 
 namespace virtual_gpu {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kStackBytes = 512 << 10;  // its frames are larger
+constexpr std::size_t kStackBytes = 256 << 10;  // its frames are larger
 #else
 constexpr std::size_t kStackBytes = 96 << 10;
 #endif
@@ -22,9 +51,11 @@ constexpr std::size_t kLookOften = 8;  // of so many turns one is for a fiber th
 
 // Where a fiber, or the host's thread, goes on.
 struct Context {
-  ucontext_t machine;  // where it begins
-  jmp_buf place;       // and goes on
-  bool begun = false;
+#if defined(__x86_64__)
+  void* place = nullptr;  // on its stack
+#else
+  ucontext_t place;
+#endif
   void* fake_stack = nullptr;  // of the address sanitizer
   const void* stack = nullptr;
   std::size_t bytes = 0;
@@ -37,23 +68,39 @@ struct Fiber {
   Fibers* fibers = nullptr;
   void* stack = nullptr;
   ~Fiber() { munmap(stack, kStackBytes); }
-  static void run(unsigned high, unsigned low);
+  static void run();
 };
 
 namespace {
 
-// A jump, where swapcontext would ask the kernel for the signals: half of the time of a run. The sanitizer knows only
-// that.
+Fiber* begins = nullptr;  // that run() is called for
+
 void change(Context& from, Context& to) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.bytes);
-  swapcontext(&from.machine, &to.machine);
-  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+#endif
+#if defined(__x86_64__)
+  virtual_gpu_change(&from.place, to.place);
 #else
-  if (_setjmp(from.place) != 0) return;
-  from.begun = true;
-  if (to.begun) _longjmp(to.place, 1);
-  setcontext(&to.machine);
+  swapcontext(&from.place, &to.place);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+#endif
+}
+
+// Of a stack that nobody has used: run() is called there.
+void prepare(Context& context) {
+#if defined(__x86_64__)
+  constexpr std::size_t kKept = 6;  // registers
+  auto* top = reinterpret_cast<void**>(static_cast<std::byte*>(const_cast<void*>(context.stack)) + context.bytes) - 2;
+  *top = reinterpret_cast<void*>(&Fiber::run);  // to return to, at a multiple of 16
+  context.place = top - kKept;
+#else
+  getcontext(&context.place);
+  context.place.uc_stack = {const_cast<void*>(context.stack), 0, context.bytes};
+  context.place.uc_link = nullptr;
+  makecontext(&context.place, &Fiber::run, 0);
 #endif
 }
 
@@ -72,8 +119,8 @@ Fibers::Fibers(std::uint64_t seed) : random_(static_cast<unsigned>(seed)), host_
 Fibers::~Fibers() { delete static_cast<Context*>(host_); }
 
 // A fiber that has ended is used for the next that is asked for.
-void Fiber::run(unsigned high, unsigned low) {
-  auto* self = reinterpret_cast<Fiber*>(std::uintptr_t{high} << 32 | low);
+void Fiber::run() {
+  Fiber* self = begins;
   auto& host = *static_cast<Context*>(self->fibers->host_);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &host.stack, &host.bytes);
@@ -95,12 +142,7 @@ Fiber* Fibers::new_fiber() {
   made->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made->stack == MAP_FAILED) std::abort();
   made->context.stack = made->stack, made->context.bytes = kStackBytes;
-  getcontext(&made->context.machine);
-  made->context.machine.uc_stack = {made->stack, 0, kStackBytes};
-  made->context.machine.uc_link = nullptr;
-  const auto address = reinterpret_cast<std::uintptr_t>(made);
-  makecontext(&made->context.machine, reinterpret_cast<void (*)()>(&Fiber::run), 2,
-              static_cast<unsigned>(address >> 32), static_cast<unsigned>(address));
+  prepare(made->context);
   return made;
 }
 
@@ -118,6 +160,7 @@ bool Fibers::step() {
   std::vector<Fiber*>& from = looks ? looking_ : ready_;
   current_ = take(from, draw(from.size()));
   owner_ = current_->owner;
+  begins = current_;
   change(*static_cast<Context*>(host_), current_->context);
   current_ = nullptr;
   return any;
