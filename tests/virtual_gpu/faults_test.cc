@@ -111,8 +111,6 @@ void leaves_a_load_behind(const Places& p) {
   load_bytes(memory().slot, p.from, kBytes, &memory().loaded);
 }
 
-void writes_behind_the_end(const Places& p) { p.to[kBytes] = 1; }
-
 TEST(VirtualGpu, TellsOfWhatBreaksTheRulesAndOfNothingElse) {
   const auto tells = [](Kernel<Places> kernel, const std::string& what) {
     std::string found;
@@ -129,6 +127,8 @@ TEST(VirtualGpu, TellsOfWhatBreaksTheRulesAndOfNothingElse) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which ends the program there
+void writes_behind_the_end(const Places& p) { p.to[kBytes] = 1; }
+
 TEST(VirtualGpu, TellsOfWritesBehindTheEndOfMemoryThatIsFreed) {
   EXPECT_EQ(fault_of(writes_behind_the_end), "");
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
