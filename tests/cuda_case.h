@@ -14,6 +14,7 @@
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/executor.h"
 #include "weft/exec/cuda/plans_test.h"
+#include "weft/world/world.h"
 
 namespace weft::testing_cuda {
 
@@ -31,6 +32,13 @@ inline double latest(double us) { return is_virtual() ? INFINITY : us; }
 
 // A rank's sum of k products is about sqrt(k) / 3 and travels rounded to 2^-9 of that; those of all ranks may cancel.
 inline double tolerance(const CudaCase& c) { return 0.02 + 0.002 * std::sqrt(static_cast<double>(c.k)); }
+
+inline Group everybody(const World& world) {
+  Group out;
+  for (int r = 0; r < world.size(); ++r) out.ranks.push_back(r);
+  out.position = world.rank();
+  return out;
+}
 
 // Operands of all ranks on the device.
 struct OnDevice {

@@ -21,18 +21,12 @@ using testing_cuda::BagsOnDevice;
 using testing_cuda::Cuda;
 using testing_cuda::CudaCase;
 using testing_cuda::error_of;
+using testing_cuda::everybody;
 using testing_cuda::OnDevice;
 using testing_cuda::plan_of;
 using testing_cuda::tolerance;
 
 CudaCase ring(std::int64_t k = 72) { return {"ring", 520, 264, k, {128, 256}, 2, Route::ring, WeightLayout::nk}; }
-
-Group everybody(const World& world) {
-  Group out;
-  for (int r = 0; r < world.size(); ++r) out.ranks.push_back(r);
-  out.position = world.rank();
-  return out;
-}
 
 // Words of few rows carry the number of their run, which two runs at once would both read.
 TEST_F(Cuda, RunsOfAnOpInSeveralQueuesFollowOneAnother) {
@@ -94,16 +88,25 @@ TEST_F(Cuda, CountsAreRecordedOrReadFromTheDevice) {
   EXPECT_TRUE(right(executor, all));
 }
 
+// Two tables of each of two ranks, on the device, and what is to come of them.
+struct TwoRanksBags {
+  BagCase c{2, 8, 64, 2, 4};
+  Plan plan = testing_cuda::bag_plan_of(c);
+  std::vector<BagInputs> inputs{{c, 0, 5}, {c, 1, 5}};
+  std::vector<std::vector<float>> expected = testing_cuda::bag_reference(plan, inputs);
+  BagsOnDevice there{inputs};
+
+  void expect_right(const CudaBags& bags) const {
+    for (int r = 0; r < c.ranks; ++r)
+      EXPECT_EQ(from_device<float>(bags.output(r), expected[at(r)].size()), expected[at(r)]) << "rank " << r;
+  }
+};
+
 // An index or offset that is not there is told of once; the run went on without it, and so do all ranks.
 TEST_F(Cuda, BagsRefuseWildIndicesAndOffsetsAndGoOn) {
-  const BagCase c{2, 8, 64, 2, 4};
-  const Plan plan = testing_cuda::bag_plan_of(c);
-  std::vector<BagInputs> inputs;
-  for (int r = 0; r < c.ranks; ++r) inputs.emplace_back(c, r, 5);
-  const auto expected = testing_cuda::bag_reference(plan, inputs);
-  const BagsOnDevice there(inputs);
-  auto wild = inputs, late = inputs, falling = inputs;
-  wild[1].indices[1][3] = c.rows + 7;
+  const TwoRanksBags two;
+  auto wild = two.inputs, late = two.inputs, falling = two.inputs;
+  wild[1].indices[1][3] = two.c.rows + 7;
   late[1].offsets[0].back() = std::ssize(late[1].indices[0]) + 1000;
   falling[1].offsets[0][20] = 0;
   falling[1].offsets[0][19] = 5;
@@ -114,35 +117,28 @@ TEST_F(Cuda, BagsRefuseWildIndicesAndOffsetsAndGoOn) {
       {wild, "table 1 of rank 1 has no row 57; give indices below its rows"},
       {late, "offset [0-9]+ of table 0 of rank 1 is beyond its indices or the next offset; let offsets grow .*"},
       {falling, "offset [0-9]+ of table 0 of rank 1 is beyond its indices or the next offset; let offsets grow .*"}};
-  CudaBags bags(plan, {});
+  CudaBags bags(two.plan, {});
   for (const auto& [bad, sentence] : cases) {
     const BagsOnDevice broken(bad);
     bags.start(broken.operands);
     const std::string told = refusal([&] { bags.finish(); });
     EXPECT_TRUE(std::regex_match(told, std::regex(sentence))) << told;
-    bags.start(there.operands);
+    bags.start(two.there.operands);
     bags.finish();
-    for (int r = 0; r < c.ranks; ++r)
-      EXPECT_EQ(from_device<float>(bags.output(r), expected[at(r)].size()), expected[at(r)]) << "rank " << r;
+    two.expect_right(bags);
   }
 }
 
 TEST_F(Cuda, BagsAreRecordedWithTheirTables) {
-  const BagCase c{2, 8, 64, 2, 4};
-  const Plan plan = testing_cuda::bag_plan_of(c);
-  std::vector<BagInputs> inputs;
-  for (int r = 0; r < c.ranks; ++r) inputs.emplace_back(c, r, 5);
-  const auto expected = testing_cuda::bag_reference(plan, inputs);
-  const BagsOnDevice there(inputs);
-  CudaBags bags(plan, {});
+  const TwoRanksBags two;
+  CudaBags bags(two.plan, {});
   DeviceGraph graph([&] {
-    const std::vector<BagOperands> gone_then = there.operands;
+    const std::vector<BagOperands> gone_then = two.there.operands;
     bags.start(gone_then);
   });
   for (int i = 0; i < 3; ++i) graph.launch();
   bags.finish();
-  for (int r = 0; r < c.ranks; ++r)
-    EXPECT_EQ(from_device<float>(bags.output(r), expected[at(r)].size()), expected[at(r)]) << "rank " << r;
+  two.expect_right(bags);
 }
 
 TEST_F(Cuda, OperandsThatAGpuCannotReadAreRefused) {

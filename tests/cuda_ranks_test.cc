@@ -25,19 +25,13 @@ using testing_cuda::BagsOnDevice;
 using testing_cuda::Cuda;
 using testing_cuda::CudaCase;
 using testing_cuda::error_of;
+using testing_cuda::everybody;
 using testing_cuda::gemv_case;
 using testing_cuda::OnDevice;
 using testing_cuda::operands_of;
 using testing_cuda::plan_of;
 using testing_cuda::reference_of;
 using testing_cuda::tolerance;
-
-Group everybody(const World& world) {
-  Group out;
-  for (int r = 0; r < world.size(); ++r) out.ranks.push_back(r);
-  out.position = world.rank();
-  return out;
-}
 
 // Three runs, each looked at; then five that nobody waits for. Returns the largest error.
 double largest_error(World& world, const CudaCase& c) {
