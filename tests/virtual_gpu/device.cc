@@ -131,7 +131,7 @@ bool Device::begin_ctas(Launch& launch) {
   return any;
 }
 
-bool Device::begin(Work& work, std::shared_ptr<Launch> before) {
+void Device::begin(Work& work, std::shared_ptr<Launch> before) {
   work.running = std::make_shared<Launch>();
   Launch& launch = *work.running;
   const Launch& wanted = *work.kernel;
@@ -141,7 +141,6 @@ bool Device::begin(Work& work, std::shared_ptr<Launch> before) {
   launch.before = std::move(before);
   launches_.push_back(work.running);
   begin_ctas(launch);
-  return true;
 }
 
 bool Device::advance(VirtualStream& stream) {
@@ -156,8 +155,10 @@ bool Device::advance(VirtualStream& stream) {
       }
       Work* next = stream.queue.size() > 1 ? &stream.queue[1] : nullptr;
       if (next != nullptr && next->kernel != nullptr && next->kernel->dependent && next->running == nullptr &&
-          work.running->lets_next_begin())
-        any = begin(*next, work.running);
+          work.running->lets_next_begin()) {
+        begin(*next, work.running);
+        any = true;
+      }
       break;
     }
     if (!may_start(stream, work) || (work.may && !work.may())) break;

@@ -35,8 +35,6 @@ struct Work {
   std::shared_ptr<Launch> running = {};
 };
 
-enum class Copied { now, when_run };  // when memory of the host that is not pinned is read
-
 class Device {
  public:
   static Device& get();
@@ -73,9 +71,8 @@ class Device {
   bool start_work();
   bool advance(VirtualStream& stream);
   bool may_start(const VirtualStream& stream, const Work& work) const;
-  bool begin(Work& work, std::shared_ptr<Launch> before);
+  void begin(Work& work, std::shared_ptr<Launch> before);
   bool begin_ctas(Launch& launch);
-  void check_ends();
 
   std::mutex mutex_;
   std::condition_variable changed_;
