@@ -178,14 +178,15 @@ void CudaExecutor::Impl::fill_pace() {
   arguments.ranks_per_host = 1;
   if (!options.pace) return;
   if (options.link == CudaLink::pcie) bad_input("a link over pcie is as fast as it is; leave out its rate");
-  if (options.pace->fabric != Fabric::pairs)
-    bad_input("links of a GPU's ranks are paced one by one; leave out \",nic\"");
+  if (options.rank && options.pace->fabric == Fabric::nic)
+    bad_input("ranks with a launch each have no NIC in common; leave out \",nic\", or run all ranks in one launch");
   if (options.rank && options.pace->ranks_per_host > 1)
     bad_input("ranks with a launch each are paced as hosts of their own; {} per host need one launch for all",
               options.pace->ranks_per_host);
   arguments.ns_per_byte = static_cast<float>(1e9 / options.pace->bytes_per_s);
   arguments.latency_ns = static_cast<float>(options.pace->latency_s * 1e9);
   arguments.ranks_per_host = options.pace->ranks_per_host;
+  arguments.shares_nics = options.pace->fabric == Fabric::nic;
 }
 
 // What cannot be bound throws, and leaves bound what was.

@@ -46,7 +46,8 @@ sim::Chip part_of_chip(const sim::Chip& whole, const Plan& plan, const std::opti
   out.llc_bytes = whole.llc_bytes / ranks;
   out.dram_bytes_per_s = whole.dram_bytes_per_s / ranks;
   out.kernel_bytes_per_s = whole.kernel_bytes_per_s / ranks;
-  out.link_bytes_per_s = pace ? pace->bytes_per_s * peers_of(plan) : out.dram_bytes_per_s;
+  const int links = pace && pace->fabric == Fabric::pairs ? peers_of(plan) : 1;
+  out.link_bytes_per_s = pace ? pace->bytes_per_s * links : out.dram_bytes_per_s;
   out.link_latency_s = pace ? pace->latency_s : whole.link_latency_s;
   return out;
 }

@@ -47,6 +47,9 @@ TEST(DevicePrediction, ARankHasItsPartOfTheChip) {
   EXPECT_DOUBLE_EQ(chip.dram_bytes_per_s, whole.dram_bytes_per_s / 4);
   EXPECT_DOUBLE_EQ(chip.link_bytes_per_s, 10e9) << "a ring sends to one peer";
   EXPECT_DOUBLE_EQ(part_of_chip(whole, direct.fused, gbytes(10)).link_bytes_per_s, 30e9);
+  Pace nic = gbytes(10);
+  nic.fabric = Fabric::nic;
+  EXPECT_DOUBLE_EQ(part_of_chip(whole, direct.fused, nic).link_bytes_per_s, 10e9);
   EXPECT_DOUBLE_EQ(part_of_chip(whole, ring.fused, {}).link_bytes_per_s, chip.dram_bytes_per_s);
 }
 

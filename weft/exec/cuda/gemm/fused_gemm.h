@@ -42,10 +42,11 @@ struct DeviceArguments {
   DeviceFailure* failure;     // on the host
   std::uint32_t* gave_up;     // on the device: some wait has
   std::uint32_t* run;         // the number of this run, and how many CTAs have ended in it: the last one counts on
-  unsigned long long* links;  // per host and host: until when the link is busy
+  unsigned long long* links;  // until when a link is busy: per host and host, or NICs out of each host, then into each
   unsigned long long deadline_ns;
   float ns_per_byte, latency_ns;  // 0 and 0: links cost nothing
   std::int32_t num_ranks, ranks_per_host;
+  std::int32_t shares_nics;       // 1: all that leaves a host shares a link, and all that enters it
   std::int32_t counts_on_device;  // 1: those in device memory count
   std::int32_t first_rank;        // that this launch runs
   std::int32_t clusters_per_rank, k_blocks;

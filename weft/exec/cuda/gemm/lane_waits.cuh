@@ -94,14 +94,25 @@ __device__ __forceinline__ void await(const DeviceArguments& a, const DeviceRank
   }
 }
 
-// Takes the next free time of the link between two hosts: when the bytes have passed. A clock that is behind is brought
-// up to now first, and what others add meanwhile only moves it on: so there is nothing to try again. (A loop of
+// Takes the next free time of a link from `begin` on: when that time has passed. A clock that is behind is brought
+// up first, and what others add meanwhile only moves it on: so there is nothing to try again. (A loop of
 // compare-and-swap managed one signal per microsecond and link, and held up the gemm.)
-__device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a, int from, int to, int bytes) {
-  unsigned long long* clock = a.links + from * kMaxCudaRanks + to;
-  const auto took = static_cast<unsigned long long>(static_cast<float>(bytes) * a.ns_per_byte + 0.5f);
-  atomicMax_system(clock, global_ns());
+__device__ __forceinline__ unsigned long long take_link(unsigned long long* clock, unsigned long long begin,
+                                                        unsigned long long took) {
+  atomicMax_system(clock, begin);
   return atomicAdd_system(clock, took) + took;
+}
+
+// When bytes have passed from one host to another. Of shared NICs they take that of the sender, then, from when they
+// begin to leave, that of the receiver: in the order in which signals are raised, where CPUs take those that arrive first
+// (pace.h). So bytes may wait behind others that are not on their way yet: late, never early.
+__device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a, int from, int to, int bytes) {
+  const auto took = static_cast<unsigned long long>(static_cast<float>(bytes) * a.ns_per_byte + 0.5f);
+  const unsigned long long now = global_ns();
+  if (a.shares_nics == 0) return take_link(a.links + from * kMaxCudaRanks + to, now, took);
+  if (bytes == 0) return now;
+  const unsigned long long left = take_link(a.links + from, now, took);
+  return take_link(a.links + kMaxCudaRanks + to, left - took, took);
 }
 
 // What a signal covers where `rows` of a lane's count.

@@ -108,10 +108,13 @@ class BagTableMaker {
     out_.lanes[at(program.rank)].push_back(lane);
   }
 
-  // The first crossings of a rank are smaller, an eighth, a fourth and a half of the others: until the first one is
-  // full nothing travels.
+  // The first crossing of a rank has a fourth of the bytes asked for, each one after it a fourth more than the one
+  // before: until one is full nothing of it travels, and bags may be made little faster than they travel. (Twice as many
+  // each time, the link was idle for 200 of 2000 us where both took as long.)
   static std::int64_t bytes_of(std::int64_t crossing_bytes, int place) {
-    return crossing_bytes >> std::max(0, 3 - place);
+    std::int64_t bytes = crossing_bytes / 4;
+    for (int i = 0; i < place && bytes < crossing_bytes; ++i) bytes += bytes / 4;
+    return std::min(bytes, crossing_bytes);
   }
 
   // A mirror of the peer's output per peer; lanes for it become copies of the crossing that is being filled.
