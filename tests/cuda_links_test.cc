@@ -140,6 +140,22 @@ TEST_F(Cuda, SharedNicsAreSharedBySendersAndByReceivers) {
     }
 }
 
+TEST_F(Cuda, OverPcieAKernelIsTimedWithoutItsCopies) {
+  const CudaCase c{"", 2048, 1024, 64, {128, 256}, 4, Route::direct, WeightLayout::nk, SpaceKind::all_to_all};
+  const Plan plan = testing_cuda::plan_of(c);
+  const OnDevice there(all_operands(c, 1));
+  CudaExecutor executor(plan, {.link = CudaLink::pcie}), at_once(plan, {});
+  executor.start(there.operands);
+  DeviceTimer timer;
+  timer.begin();
+  executor.start(there.operands);
+  const double all_us = timer.end_us(), kernel_us = executor.kernel_us();
+  executor.finish();
+  EXPECT_GT(kernel_us, 0);
+  EXPECT_LT(kernel_us, all_us);
+  EXPECT_EQ(refusal([&] { at_once.kernel_us(); }), "kernels are timed over pcie alone; time the run");
+}
+
 TEST_F(Cuda, RefusesNicsOfSeveralLaunchesAndOperandsOfOtherRanks) {
   const CudaCase c{"ring", 256, 256, 64, {128, 256}, 2, Route::ring};
   const Plan plan = testing_cuda::plan_of(c);

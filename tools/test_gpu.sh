@@ -130,6 +130,7 @@ paced() { # links: about as long as the gemm by a ring
 pcie() { # all ranks share the one PCIe of the GPU: a gemm as long as that is deep
   for k in 6144 12288 16384; do bench gemm-rs --m 8192 --n 8192 --k $k --link pcie; done
   bench gemm-ar --m 8192 --n 8192 --k 16384 --link pcie
+  bench gemm-a2a --m 8192 --n 8192 --k 12288 --link pcie # with cuBLASLt in panels
 }
 experts() { # an eighth of a GPU has an eighth of NVLink 4 (450 GB/s), and of a NIC of 400 Gbit/s, for 7 peers
   local RANKS=8 link skew

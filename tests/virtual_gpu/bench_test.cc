@@ -27,6 +27,9 @@ void expect_measured(const OpRequest& request, const DeviceStudyOptions& options
   EXPECT_GT(found.compute_us.value_or(0), 0) << request.op;
   EXPECT_GT(found.sequential_us.value_or(0), 0) << request.op;
   EXPECT_LE(found.max_rel_err, 0.02) << request.op;
+  if (options.link == CudaLink::pcie && request.op.starts_with("gemm")) {
+    EXPECT_GT(found.others_us.at("compute, slowed"), 0) << request.op;
+  }
 }
 
 TEST(VirtualBench, MeasuresGemmsOnMemoryAndOverPacedLinks) {
@@ -37,7 +40,7 @@ TEST(VirtualBench, MeasuresGemmsOnMemoryAndOverPacedLinks) {
 }
 
 TEST(VirtualBench, MeasuresGemmsAndBagsOverPcie) {
-  for (const OpRequest& request : {product("gemm-rs"), product("gemm-ar"), bags()})
+  for (const OpRequest& request : {product("gemm-rs"), product("gemm-ar"), product("gemm-a2a"), bags()})
     expect_measured(request, over(CudaLink::pcie));
 }
 

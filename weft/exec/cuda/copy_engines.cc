@@ -72,6 +72,8 @@ struct CopyEngines::Impl {
   std::vector<std::int64_t> staged;                // per crossing: where it lies on the host
   std::vector<cudaEvent_t> is_out;                 // per crossing
   std::array<std::vector<int>, kMaxCudaRanks> of;  // each sender's, in order
+  std::vector<std::uint32_t> place;                // per crossing: how many of its sender's come before it
+  std::array<std::size_t, kMaxCudaRanks> sent{};   // of each sender's, in the run that is being enqueued
   cudaEvent_t joined = make_event();
   PinnedMemory host, words{(kMaxCudaRanks + 1) * 4};
   std::uint32_t runs = 0;
@@ -86,7 +88,7 @@ struct CopyEngines::Impl {
   std::byte* counter(int rank, std::uint32_t index) const {
     return segments[at(rank)] + device.layout[at(rank)].counters + std::int64_t{index} * 4;
   }
-  void send(int index, std::uint32_t run, std::uint32_t place, bool by_lanes);
+  void send(int index, std::uint32_t run, bool by_lanes);
 };
 
 CopyEngines::CopyEngines(const DevicePlan& device, std::vector<std::byte*> segments, std::vector<int> order)
@@ -94,10 +96,15 @@ CopyEngines::CopyEngines(const DevicePlan& device, std::vector<std::byte*> segme
   std::int64_t bytes = 0;
   for (const Crossing& crossing : device.crossings) {
     impl_->staged.push_back(bytes);
-    bytes += crossing.bytes();
+    if (crossing.from != crossing.to) bytes += crossing.bytes();
     impl_->is_out.push_back(make_event());
   }
-  for (const int index : impl_->order) impl_->of[at(device.crossings[at(index)].from)].push_back(index);
+  impl_->place.resize(device.crossings.size());
+  for (const int index : impl_->order) {
+    std::vector<int>& of = impl_->of[at(device.crossings[at(index)].from)];
+    impl_->place[at(index)] = static_cast<std::uint32_t>(of.size());
+    of.push_back(index);
+  }
   impl_->host = PinnedMemory(bytes + 1);
   copy_queues();
 }
@@ -107,9 +114,10 @@ CopyEngines::~CopyEngines() {
   cudaEventDestroy(impl_->joined);
 }
 
-void CopyEngines::Impl::send(int index, std::uint32_t run, std::uint32_t place, bool by_lanes) {
+void CopyEngines::Impl::send(int index, std::uint32_t run, bool by_lanes) {
   const Crossing& c = device.crossings[at(index)];
-  const cudaStream_t out = copy_queues().out[c.from], in = copy_queues().in[c.from];
+  const bool stays = c.from == c.to;
+  const cudaStream_t out = copy_queues().out[c.from], in = stays ? out : copy_queues().in[c.from];
   if (by_lanes) wait_value(out, counter(c.from, c.counter), (run + 1) * c.lanes);
   const auto each = [&](cudaStream_t queue, bool leaves) {
     std::byte* between = host.data() + staged[at(index)];
@@ -117,21 +125,38 @@ void CopyEngines::Impl::send(int index, std::uint32_t run, std::uint32_t place, 
       const CrossingCopy box = counts.empty() ? trimmed(whole, {}) : trimmed(whole, counts[at(c.from)]);
       const std::int64_t further = run % num(box.depth) * box.copy_bytes;
       if (box.bytes() == 0) continue;
-      if (leaves)
-        copy_box(between, box.width, segments[at(c.from)] + box.from + further, box.pitch, box, cudaMemcpyDeviceToHost,
-                 queue);
+      std::byte *from = segments[at(c.from)] + box.from + further, *to = segments[at(c.to)] + box.to + further;
+      if (stays)
+        copy_box(to, box.pitch, from, box.pitch, box, cudaMemcpyDeviceToDevice, queue);
+      else if (leaves)
+        copy_box(between, box.width, from, box.pitch, box, cudaMemcpyDeviceToHost, queue);
       else
-        copy_box(segments[at(c.to)] + box.to + further, box.pitch, between, box.width, box, cudaMemcpyHostToDevice,
-                 queue);
+        copy_box(to, box.pitch, between, box.width, box, cudaMemcpyHostToDevice, queue);
       between += box.bytes();
     }
   };
   each(out, true);
-  check_cuda(cudaEventRecord(is_out[at(index)], out), "record an event");
-  write_value(out, const_cast<std::uint32_t*>(word(c.from)), run * num(int_size(of[at(c.from)])) + place + 1);
-  check_cuda(cudaStreamWaitEvent(in, is_out[at(index)], 0), "wait for an event");
-  each(in, false);
+  if (!stays) check_cuda(cudaEventRecord(is_out[at(index)], out), "record an event");
+  write_value(out, const_cast<std::uint32_t*>(word(c.from)),
+              run * num(int_size(of[at(c.from)])) + place[at(index)] + 1);
+  if (!stays) {
+    check_cuda(cudaStreamWaitEvent(in, is_out[at(index)], 0), "wait for an event");
+    each(in, false);
+  }
   write_value(in, counter(c.to, c.arrived), run + 1);
+}
+
+void CopyEngines::send(int crossing, std::uint32_t run) {
+  Impl& i = *impl_;
+  const int from = i.device.crossings[at(crossing)].from;
+  i.runs = run + 1;
+  for (std::size_t& next = i.sent[at(from)]; next <= i.place[at(crossing)]; ++next)
+    i.send(i.of[at(from)][next], run, true);
+}
+
+void CopyEngines::raise(int crossing, std::uint32_t run, void* queue) {
+  const Crossing& c = impl_->device.crossings[at(crossing)];
+  write_value(static_cast<cudaStream_t>(queue), impl_->counter(c.from, c.counter), (run + 1) * c.lanes);
 }
 
 void CopyEngines::enqueue(std::uint32_t run, void* queue, bool by_lanes) {
@@ -139,8 +164,9 @@ void CopyEngines::enqueue(std::uint32_t run, void* queue, bool by_lanes) {
   write_value(static_cast<cudaStream_t>(queue), const_cast<std::uint32_t*>(i.word(kMaxCudaRanks)), run + 1);
   i.runs = run + 1;
   for (int r = 0; r < int_size(i.segments) && !by_lanes; ++r) follow(copy_queues().out[r], queue);
-  std::array<std::uint32_t, kMaxCudaRanks> place{};
-  for (const int index : i.order) i.send(index, run, place[at(i.device.crossings[at(index)].from)]++, by_lanes);
+  const auto sent = std::exchange(i.sent, {});
+  for (const int index : i.order)
+    if (i.place[at(index)] >= sent[at(i.device.crossings[at(index)].from)]) i.send(index, run, by_lanes);
   for (int r = 0; r < int_size(i.segments); ++r)
     for (const cudaStream_t copies : {copy_queues().out[r], copy_queues().in[r]}) {
       check_cuda(cudaEventRecord(i.joined, copies), "record an event");

@@ -1,7 +1,8 @@
 // Crossings (crossings.h) on a GPU: each is a wait of a queue for the sender's counter, copies to pinned memory of the
 // host, copies from there to the receiver, and a write of the receiver's counter. Copy engines do all of it; no
-// multiprocessor takes part. A sender has one queue for what leaves it and one for what arrives, and all executors
-// share them: more queues than the GPU has connections would wait for each other.
+// multiprocessor takes part. (What a rank sends itself is one copy within the device.) A sender has one queue for what
+// leaves it and one for what arrives, and all executors share them: more queues than the GPU has connections would wait
+// for each other.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,10 @@ class CopyEngines {
   // The crossings of run `run`, whose kernel has just been enqueued in `queue`. What is enqueued there from now on
   // waits for them. Each waits for its lanes, or, where `by_lanes` is not set, for what stands in the queue.
   void enqueue(std::uint32_t run, void* queue, bool by_lanes = true);
+  // Of the same run, before that: this crossing, and those of its sender that come before it.
+  void send(int crossing, std::uint32_t run);
+  // In the lanes' place: when what stands in `queue` has ended, all of the crossing's have been made.
+  void raise(int crossing, std::uint32_t run, void* queue);
 
   // Every sender's counts (device_counts) from the next run on: rows beyond them stay behind. None: all rows travel.
   void limit(std::vector<std::vector<std::int32_t>> counts);

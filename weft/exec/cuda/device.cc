@@ -209,14 +209,18 @@ DeviceTimer::~DeviceTimer() {
   for (void* event : events_) cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
 
-void DeviceTimer::begin() {
-  check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[0]), static_cast<cudaStream_t>(device_queue())),
+void DeviceTimer::begin(void* queue) {
+  check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[0]), static_cast<cudaStream_t>(queue)),
              "record an event");
 }
 
-double DeviceTimer::end_us() {
+void DeviceTimer::end(void* queue) {
+  check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(events_[1]), static_cast<cudaStream_t>(queue)),
+             "record an event");
+}
+
+double DeviceTimer::us() {
   const auto first = static_cast<cudaEvent_t>(events_[0]), last = static_cast<cudaEvent_t>(events_[1]);
-  check_cuda(cudaEventRecord(last, static_cast<cudaStream_t>(device_queue())), "record an event");
   check_cuda(cudaEventSynchronize(last), "run what was enqueued");
   float ms = 0;
   check_cuda(cudaEventElapsedTime(&ms, first, last), "measure time");

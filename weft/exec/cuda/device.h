@@ -135,15 +135,20 @@ class DeviceGraph {
   void* made_ = nullptr;
 };
 
-// Time between two moments of the GPU's queue.
+// Time between two moments of a queue.
 class DeviceTimer {
  public:
   DeviceTimer();
   ~DeviceTimer();
   DeviceTimer(const DeviceTimer&) = delete;
   DeviceTimer& operator=(const DeviceTimer&) = delete;
-  void begin();
-  double end_us();  // waits
+  void begin(void* queue = device_queue());
+  void end(void* queue = device_queue());
+  double us();  // waits for the end
+  double end_us() {
+    end();
+    return us();
+  }
 
  private:
   void* events_[2];

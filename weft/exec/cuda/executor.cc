@@ -82,6 +82,7 @@ struct CudaExecutor::Impl {
   std::optional<RunState> state;  // once there is known to be a GPU
   DeviceArguments arguments{};
   std::unique_ptr<CopyEngines> engines;  // of link pcie
+  std::unique_ptr<DeviceTimer> timer;    // of link pcie: the kernel
   std::uint32_t runs = 0;                // that were enqueued
   int first, count;                      // ranks that run here
   bool own_output;                       // whether no rank writes another's
@@ -241,7 +242,9 @@ void CudaExecutor::Impl::launch() {
     how.id = cudaLaunchAttributeProgrammaticStreamSerialization, how.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &how, config.numAttrs = 1;
   config.stream = queue();
+  if (timer) timer->begin(queue());
   weft::launch(config, gemm.kernel, arguments);
+  if (timer) timer->end(queue());
   if (engines) engines->enqueue(runs, queue());
   ++runs;
 }
@@ -257,6 +260,7 @@ void CudaExecutor::Impl::make_engines() {
   std::vector<std::byte*> segments;
   for (const RankMemory& one : memory) segments.push_back(one.segment.data());
   engines = std::make_unique<CopyEngines>(device, std::move(segments), std::move(order));
+  timer = std::make_unique<DeviceTimer>();
 }
 
 CudaExecutor::CudaExecutor(const Plan& plan, const CudaOptions& options)
@@ -346,6 +350,11 @@ void CudaExecutor::finish() {
     }
   check_cuda(i.options.rank ? cudaStreamSynchronize(i.queue()) : cudaDeviceSynchronize(), "run the kernel");
   i.throw_failure();
+}
+
+double CudaExecutor::kernel_us() {
+  if (!impl_->timer) bad_input("kernels are timed over pcie alone; time the run");
+  return impl_->timer->us();
 }
 
 void CudaExecutor::abandon() { impl_->state->abandon(); }

@@ -67,6 +67,8 @@ class CudaExecutor {
   // Lets every wait on the device end at once, for ever after: what runs is void, and the GPU is usable again.
   void abandon();
 
+  double kernel_us();  // over pcie: of the last run, its kernel alone, without the copies behind it; waits
+
   const std::byte* output(int rank) const;  // "y" in device memory, row-major: the executor's own
   bool own_output() const;                  // whether no rank writes another's: then operands may say where it goes
   std::vector<std::uint32_t> counters(int rank) const;

@@ -61,7 +61,8 @@ void DeviceContest::run(const std::function<void(int round)>& refresh) {
       if (one.before) one.before();
       timer.begin();
       one.run();
-      us.push_back(timer.end_us() / one.runs);
+      const double all_us = timer.end_us();
+      us.push_back((one.us ? one.us() : all_us) / one.runs);
     }
     if (options_.progress) options_.progress(round + 1, options_.rounds);
   }

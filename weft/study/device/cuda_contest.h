@@ -17,6 +17,7 @@ struct DeviceContestant {
   std::function<void()> run;          // what is timed: enqueues
   std::function<void()> before = {};  // enqueues, and is not timed: while it runs, the host enqueues the rest
   int runs = 1;                       // of the op, in `run`
+  std::function<double()> us = {};    // asked when `run` has ended; none: all of it counts
 };
 
 class DeviceContest {

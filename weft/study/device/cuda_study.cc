@@ -12,13 +12,17 @@
 #include "weft/study/device/cuda_op.h"
 #include "weft/study/device/cuda_panels.h"
 #include "weft/study/device/cuda_routed_study.h"
+#include "weft/study/device/cuda_tracked.h"
 #include "weft/study/device/device_prediction.h"
 
 namespace weft {
 namespace {
 
 constexpr const char* kWindow = "unmodified cuBLASLt through windows";
+constexpr const char* kTracked = "unmodified cuBLASLt in panels, copy engines";
+constexpr const char* kSlowed = "compute, slowed";
 constexpr int kPanels[] = {2, 4, 8}, kPanelClusters[] = {2, 4, 6};  // of 16 that each of four ranks has
+constexpr int kTrackedPanels[] = {8, 16, 32};
 
 class CudaStudy {
  public:
@@ -32,6 +36,8 @@ class CudaStudy {
   void add_sequential();
   void add_panels();
   void add_window();
+  void add_tracked();
+  void add_slowed();
   // `places`: where its result is looked at; none: nowhere. `made`: it is that of compute alone.
   void add(const std::string& name, const std::function<void()>& run, const Places& places, bool made = false);
   std::vector<CudaOperands> made_by_library() const;
@@ -46,6 +52,7 @@ class CudaStudy {
   std::unique_ptr<DeviceReduceScatter> pulled_;  // instead of moved_, where that is faster
   std::unique_ptr<CudaPanels> panels_;
   std::unique_ptr<MappedWindows> windows_;
+  std::unique_ptr<CudaTracked> tracked_;
   bool library_is_faster_ = false;
   DeviceContest contest_;
   Places library_places_;
@@ -57,7 +64,7 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   const auto fused = [this] { fused_->start(inputs_.operands()); };
   add("fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep);
   if (!spec.alone()) add_gemms();
-  if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window();
+  if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window(), add_tracked(), add_slowed();
   add("again", fused, {});
 }
 
@@ -183,6 +190,27 @@ void CudaStudy::add_window() {
       [this, n](int rank, std::int64_t row, std::int64_t col) { return windows_->output(rank) + (row * n + col) * 2; });
 }
 
+// The same over pcie, where its rows go by copy engines.
+void CudaStudy::add_tracked() {
+  if (!library_ || options_.link != CudaLink::pcie || spec_.space.kind != SpaceKind::all_to_all) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (const int panels : kTrackedPanels) {
+    auto tried = std::make_unique<CudaTracked>(spec_, inputs_, panels);
+    const double us = least_us([&] { tried->run(); });
+    if (us < least) least = us, tracked_ = std::move(tried);
+  }
+  add(
+      kTracked, [this] { tracked_->run(); }, tracked_->places());
+}
+
+// The fused kernel without the copies that it arms: what they cost it shows beside `compute`.
+void CudaStudy::add_slowed() {
+  if (options_.link != CudaLink::pcie) return;
+  contest_.add({.name = kSlowed,
+                .run = [this] { fused_->start(inputs_.operands()); },
+                .us = [this] { return fused_->kernel_us(); }});
+}
+
 void CudaStudy::add(const std::string& name, const std::function<void()>& run, const Places& places, bool made) {
   contest_.add({name, run});
   if (!places) return;
@@ -200,7 +228,8 @@ Measurement CudaStudy::run() {
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
   out.predicted = predict_on_device(
       {&fused_->plan(), kept_ ? &kept_->plan() : nullptr, moved_ ? &moved_->plan() : nullptr}, options_);
-  if (const auto window = contest_.median_us(kWindow)) out.others_us[kWindow] = *window;
+  for (const char* other : {kWindow, kTracked, kSlowed})
+    if (const auto us = contest_.median_us(other)) out.others_us[other] = *us;
   out.panels = panels_ ? panels_->count() : 0;
   if (spec_.alone() && spec_.ranks > 1) out.comm_us = out.fused_us, out.comm_cpu_us = 0;
   return out;
