@@ -24,7 +24,8 @@ constexpr int kBagSets = 4;  // of indices, in turn: L2 keeps nothing of one unt
 constexpr double kBagTolerance = 1e-5;
 constexpr std::int64_t kBagCopyBytes[] = {std::int64_t{2} << 20, std::int64_t{4} << 20,
                                           std::int64_t{8} << 20};  // small ones begin early, large ones start seldom
-constexpr int kBagLaneRows[] = {8, 16, kBagRows};                  // a crossing waits for the last of its lanes
+constexpr const char* kBesideLookups = "collective, beside lookups whose results stay";
+constexpr int kBagLaneRows[] = {8, 16, kBagRows};  // a crossing waits for the last of its lanes
 
 // All tables, and several sets of bags for them.
 class BagsThere {
@@ -119,6 +120,7 @@ class BagStudy {
   Plan plan_, kept_plan_;
   std::unique_ptr<CudaBags> fused_, kept_, after_;
   std::vector<DeviceMemory> pulled_;
+  DeviceQueue beside_;
   DeviceContest contest_;
   std::map<std::string, double> sizes_us_;  // of fused, by what its copies carry
   double worst_ = 0;
@@ -182,6 +184,13 @@ void BagStudy::add_copies() {
       "sequential", [this](int set) { after_->start(there_.operands(set)); },
       exchanged([this](int rank) { return after_->output(rank); }));
   add("comm", [this](int) { after_->start_copies(); }, {});
+  add(kBesideLookups,
+      [this](int set) {
+        follow(beside_.handle(), device_queue());
+        kept_->start(there_.operands(set), beside_.handle());
+        after_->start_copies();
+      },
+      {});
 }
 
 // Where rank `rank`'s (sample, col) has gone: to the owner of the sample, beside what other ranks made.
@@ -234,6 +243,7 @@ Measurement BagStudy::run() {
   Measurement out = contest_.measured(has_collective(spec_) ? plan_ : kept_plan_, worst_);
   out.sequential_gemm = "weft";
   out.others_us = sizes_us_;
+  if (const auto slowed = contest_.median_us(kBesideLookups)) out.others_us[kBesideLookups] = *slowed;
   if (out.comm_us) out.comm_route = crosses() ? "copy engines" : "pull";
   return out;
 }

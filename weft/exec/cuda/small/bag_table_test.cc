@@ -187,9 +187,8 @@ TEST(BagTable, OverPcieLanesStayAtHomeAndAllTablesOfASampleTravelTogether) {
   const BagPlan bags = bag_plan(plan, Expander(plan), CudaLink::pcie, 512 * 1024);
   for (int r = 0; r < 4; ++r)
     for (const BagLane& lane : bags.lanes[at(r)]) EXPECT_EQ(lane.rank, r);
-  // 1 MB for each of three peers: 512 samples in lanes of 64, four tables each, of 128 KB in all. The first crossing is
-  // full with 128 KB, each one after it with a fourth more; what is left for a peer travels by itself.
-  constexpr std::int64_t kSamples[] = {64, 128, 128, 128, 64, 256, 256, 256, 256};
+  // 1 MB for each of three peers: 512 samples in lanes of 64, four tables each, of 128 KB in all.
+  constexpr std::int64_t kSamples[] = {64, 64, 128, 256, 256, 256, 256, 256};
   std::vector<std::size_t> sent(4);
   for (const Crossing& crossing : bags.device.crossings) {
     const std::size_t place = sent[at(crossing.from)]++;
