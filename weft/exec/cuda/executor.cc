@@ -63,7 +63,7 @@ bool writes_own_outputs(const DevicePlan& device) {
 }
 
 DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
-  DevicePlan out = device_plan(plan, Expander(plan), options.turn_rows);
+  DevicePlan out = device_plan(plan, Expander(plan), options.order);
   if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
   return out;
 }

@@ -26,11 +26,11 @@ struct CudaOptions {
   CudaLink link = CudaLink::hbm;
   std::optional<Pace> pace;  // of link hbm; none: ranks store into one another's memory as fast as it takes it
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);  // of every wait on the device
-  int clusters_per_rank = 0;          // at most so many of two multiprocessors each; 0: all that there are
-  int turn_rows = kGatheredTurnRows;  // lane_table.h
-  std::optional<int> rank;            // the one that this executor runs; none: all of them
-  int launches = 1;                   // of executors of one rank: how many share this GPU, which they divide evenly
-  void* queue = nullptr;              // where runs are enqueued; null: device_queue()
+  int clusters_per_rank = 0;  // at most so many of two multiprocessors each; 0: all that there are
+  LaneOrder order = {};       // lane_table.h
+  std::optional<int> rank;    // the one that this executor runs; none: all of them
+  int launches = 1;           // of executors of one rank: how many share this GPU, which they divide evenly
+  void* queue = nullptr;      // where runs are enqueued; null: device_queue()
   std::int64_t crossing_bytes = kCrossingBytes;  // of link pcie
 };
 

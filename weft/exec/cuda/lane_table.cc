@@ -86,31 +86,32 @@ std::vector<Part> parts_of(const Box& box) {
 
 class TableMaker {
  public:
-  TableMaker(const Plan& plan, const Expander& expander, int rank, int turn_rows, const std::vector<Layout>& host,
-             DevicePlan* device)
+  TableMaker(const Plan& plan, const Expander& expander, int rank, const LaneOrder& order,
+             const std::vector<Layout>& host, DevicePlan* device)
       : plan_(plan),
         expander_(expander),
         program_(expander.program(rank)),
-        turn_rows_(turn_rows),
+        order_(order),
         host_(host),
         device_(*device),
         out_(device->tables[at(rank)]) {}
 
   void make() {
     assert(assumptions_hold(plan_, expander_, program_));  // verify() has proved it
-    std::vector<std::int32_t> gathered, counted;
+    std::vector<std::int32_t> gathered, counted, sent, others;
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
       if (action.kind != ActionKind::step) continue;
-      if (arrives_with_others(action))
-        gathered.push_back(narrow(num_of(a)));
-      else if (is_counted(action))
-        counted.push_back(narrow(num_of(a)));
-      else
-        add_tiles(action, narrow(num_of(a)));
+      (arrives_with_others(action) ? gathered
+       : is_counted(action)        ? counted
+       : goes_with_others(action)  ? sent
+                                   : others)
+          .push_back(narrow(num_of(a)));
     }
+    add_in_turn(sent, order_.sent_rows);
+    for (const std::int32_t index : others) add_tiles(program_.actions[at(index)], index);
     add_two_by_two(counted);
-    add_in_turn(gathered);
+    add_in_turn(gathered, order_.gathered_rows);
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
       if (action.kind == ActionKind::step) continue;
@@ -144,6 +145,13 @@ class TableMaker {
     return plan_.route == Route::direct && action.reads.size() > 0 && action.waits.size() > 0;
   }
 
+  // Sums for a peer that has nobody's before it, of which those for other peers may be made in turn.
+  bool goes_with_others(const Action& action) const {
+    return order_.sent_rows > 0 && plan_.route == Route::direct && action.reads.size() == 0 &&
+           action.sources.size() == 0 && action.targets.size() == 1 &&
+           program_.targets(action)[0].rank != program_.rank;
+  }
+
   // Rows for a peer, of which a run's counts leave some out.
   static bool is_counted(const Action& action) { return action.limit == Limit::peer && action.reads.size() == 0; }
 
@@ -174,15 +182,15 @@ class TableMaker {
   }
 
   // Some rows of each peer in turn, as they come. (One peer's after another's hid 0.4 of a link that takes twice as
-  // long as the gemm: at the end of it the rows of all the others were still to be multiplied.)
-  void add_in_turn(const std::vector<std::int32_t>& indices) {
+  // long as the gemm: at the end of it the rows of all the others were still to be multiplied.) Or as they go.
+  void add_in_turn(const std::vector<std::int32_t>& indices, int pair_rows) {
     std::vector<std::vector<LanePairs>> groups;
     for (const std::int32_t index : indices) {
       const Action& action = program_.actions[at(index)];
       groups.emplace_back();
       if (action.lanes == 0 || action.box.empty()) continue;
       check_tiles(action);
-      groups.back() = groups_of(index, grid_of_action(index), turn_rows_);
+      groups.back() = groups_of(index, grid_of_action(index), pair_rows);
     }
     add_turns(groups);
   }
@@ -328,7 +336,7 @@ class TableMaker {
   const Plan& plan_;
   const Expander& expander_;
   const Program program_;
-  const int turn_rows_;
+  const LaneOrder order_;
   const std::vector<Layout>& host_;
   const DevicePlan& device_;
   LaneTable& out_;
@@ -343,7 +351,7 @@ std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks) {
   return out;
 }
 
-DevicePlan device_plan(const Plan& plan, const Expander& expander, int turn_rows) {
+DevicePlan device_plan(const Plan& plan, const Expander& expander, const LaneOrder& order) {
   check_device_plan(plan);
   DevicePlan out;
   std::vector<Layout> host;
@@ -353,7 +361,7 @@ DevicePlan device_plan(const Plan& plan, const Expander& expander, int turn_rows
   }
   out.output = out.layout[0].buffers[at(plan.buffer("y"))].matrix;
   out.tables.resize(num(plan.num_ranks));
-  for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, turn_rows, host, &out).make();
+  for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, order, host, &out).make();
   return out;
 }
 

@@ -74,10 +74,17 @@ struct DevicePlan {
 // A rank's counts as its lanes read them: rows of all, then for each peer; INT32_MAX: all.
 std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks);
 
-// Throws bad_input, with the remedy, where the CUDA executor cannot run the plan. `turn_rows`: pairs of tile rows that
-// are taken of each peer in turn, where all send theirs at once. More of them read w less often (4: 3 % less time where
-// the link is fast), fewer wait less for a slow link.
-inline constexpr int kGatheredTurnRows = 2;
-DevicePlan device_plan(const Plan& plan, const Expander& expander, int turn_rows = kGatheredTurnRows);
+// Pairs of tile rows that are taken of each peer in turn.
+struct LaneOrder {
+  // Of rows that all peers send at once. More of them read w less often (4: 3 % less time where the link is fast), fewer
+  // wait less for a slow link.
+  int gathered_rows = 2;
+  // Of sums that go straight to their owners; 0: one peer's after another's. In turn all links have something to carry
+  // from the beginning, which those need that take as long as the product.
+  int sent_rows = 0;
+};
+
+// Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.
+DevicePlan device_plan(const Plan& plan, const Expander& expander, const LaneOrder& order = {});
 
 }  // namespace weft

@@ -134,7 +134,7 @@ TEST(LaneTable, RowsThatComeFromAllPeersAtOnceAreTakenInTurn) {
   for (const auto& [route, turn_rows] : {std::pair{Route::direct, 2}, {Route::direct, 4}, {Route::ring, 2}}) {
     c.route = route;
     const Plan plan = testing_cuda::plan_of(c);
-    const DevicePlan device = device_plan(plan, Expander(plan), turn_rows);
+    const DevicePlan device = device_plan(plan, Expander(plan), {.gathered_rows = turn_rows});
     std::vector<int> actions;  // as they begin
     for (const DeviceLane& lane : device.tables[1].lanes)
       if (actions.empty() || actions.back() != lane.action) actions.push_back(lane.action);
@@ -144,6 +144,30 @@ TEST(LaneTable, RowsThatComeFromAllPeersAtOnceAreTakenInTurn) {
       for (int peer = 1; peer < 4; ++peer) expected.push_back(own + peer);
     EXPECT_EQ(actions, expected) << to_string(route);
     for (const int clusters : {1, 16}) EXPECT_NO_THROW(require_ending(plan, device, clusters));
+  }
+}
+
+// The same of sums for three owners, before those that the rank itself owns.
+TEST(LaneTable, SumsForTheirOwnersMayBeMadeInTurn) {
+  const CudaCase c{"direct", 4096, 256, 16, {128, 256}, 4, Route::direct};
+  const Plan plan = testing_cuda::plan_of(c);
+  for (const int rows : {0, 1, 2}) {
+    const DevicePlan device = device_plan(plan, Expander(plan), {.sent_rows = rows});
+    std::vector<int> owners;  // as they begin
+    for (const DeviceLane& lane : device.tables[1].lanes) {
+      const int owner = static_cast<int>(lane.row / (c.m / 4));
+      if (owners.empty() || owners.back() != owner) owners.push_back(owner);
+    }
+    std::vector<int> expected;
+    for (int turn = 0; turn < (rows > 0 ? 4 / rows : 1); ++turn)
+      for (const int owner : {0, 3, 2}) expected.push_back(owner);
+    expected.push_back(1);
+    EXPECT_EQ(owners, expected) << rows;
+    for (const int clusters : {1, 16}) EXPECT_NO_THROW(require_ending(plan, device, clusters));
+    HostLanes twin(plan, device, 2);
+    const Given given(c, 1);
+    ASSERT_EQ(twin.run(given.pointers), "") << rows;
+    expect_same(c, twin, testing_cuda::reference_of(plan, given.operands));
   }
 }
 
