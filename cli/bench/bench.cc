@@ -220,15 +220,15 @@ void check_all(const Flags& flags, const OpSpec& spec) {
 
 // All ranks are this process's: they share one GPU.
 int run_on_device(const Flags& flags) {
-  if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.ranks.trace.empty() ||
-      !flags.save.empty() || !flags.save_collective.empty())
+  if (flags.axis || flags.sweep || flags.sizes || flags.paired > 0 || !flags.save.empty() ||
+      !flags.save_collective.empty())
     bad_input(
-        "--device cuda measures one op; leave out --axis, --sweep, --sizes, --paired, --trace, --save and "
-        "--save-collective");
+        "--device cuda measures one op; leave out --axis, --sweep, --sizes, --paired, --save and --save-collective");
   const OpSpec spec = device_spec(spec_of(flags, flags.op.ranks));
   Progress progress(Progress::Who::speaks);
   DeviceStudyOptions options;
   options.rounds = flags.rounds;
+  options.trace = flags.ranks.trace;
   const std::string link = take_device_link(flags.ranks.link, flags.op.ranks_per_host, &options);
   options.progress = [&](int done, int of) { progress.show(spec.name, done, of); };
   const Measurement m = measure_on_device(spec, options);
@@ -274,7 +274,8 @@ void add_command(CLI::App& app, Run* chosen) {
   add_number(*command, "--rounds", &flags->rounds, "rounds; every figure is a median over them (15)")->type_name("K");
   add_transport_flag(*command, &flags->ranks);
   add_link_flag(*command, &flags->ranks);
-  add_trace_flag(*command, &flags->ranks);
+  add_trace_flag(*command, &flags->ranks)
+      ->description("write a timeline of all ranks, for ui.perfetto.dev; of a GPU: of one run of fused, by CTA");
   command->add_option("--sizes", flags->sizes, "collectives alone, without --m and --n: FROM:TO[:FACTOR] (4K:64M:4)")
       ->type_name("SIZES");
   add_number(*command, "--paired", &flags->paired, "also run back to back, in blocks (2000 where an op is under 50 us)",
@@ -302,6 +303,7 @@ void add_command(CLI::App& app, Run* chosen) {
       "  weft bench gemm-rs --axis --link 10gbit,10us --svg axis.svg\n"
       "  weft bench gemm-ar --sweep --svg regimes.svg\n"
       "  weft bench gemm-rs --device cuda --ranks 4 --m 8192 --n 8192 --k 2048 --link 200GBps,1us\n"
+      "  weft bench gemm-rs --device cuda --ranks 4 --trace f.json        what each CTA did, tile by tile\n"
       "  mpirun -n 2 build/weft bench gemm-rs --m 2048 --n 2048 --k 128   beside MPI");
   command->callback([=] { *chosen = [flags] { return run(*flags); }; });
 }

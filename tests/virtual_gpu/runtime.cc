@@ -192,6 +192,9 @@ cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {  // does not 
   if (const cudaError_t error = refuse_while_recording()) return error;
   return device().enqueue(nullptr, {.act = [=] { std::memset(data, value, bytes); }});
 }
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  return device().enqueue(stream, {.act = [=] { std::memset(data, value, bytes); }});
+}
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   return do_now({.act = [=] { std::memcpy(to, from, bytes); }});
 }

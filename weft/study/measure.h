@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/exec/cuda/timeline.h"
 #include "weft/study/hidden.h"
 #include "weft/study/op_spec.h"
 
@@ -42,6 +43,7 @@ struct Measurement {
   double max_rel_err = 0;
   std::int64_t bytes_sent = 0, signals_sent = 0;  // to other ranks in a fused run, by all ranks
   bool weights_rotate = false;
+  std::optional<TimelineShares> traced;  // of the run on a GPU whose timeline was written
 
   // From the plans' estimates on the world's cluster, in the same words.
   struct Predicted {

@@ -68,6 +68,7 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* data);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all);
 cudaError_t cudaMemset(void* data, int value, std::size_t bytes);
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

@@ -91,6 +91,11 @@ void DeviceMemory::upload(const void* from, std::int64_t bytes) {
   check_cuda(cudaMemcpy(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice), "copy to the device");
 }
 
+void DeviceMemory::clear_later(void* queue) {
+  check_cuda(cudaMemsetAsync(data_, 0, static_cast<std::size_t>(bytes_), static_cast<cudaStream_t>(queue)),
+             "clear memory on the device");
+}
+
 PinnedMemory::PinnedMemory(std::int64_t bytes) {
   void* data = nullptr;
   check_cuda(cudaHostAlloc(&data, static_cast<std::size_t>(bytes), cudaHostAllocMapped), "allot pinned memory");

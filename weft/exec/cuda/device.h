@@ -52,6 +52,7 @@ class DeviceMemory {
   std::int64_t bytes() const { return bytes_; }
   void fill(unsigned char value);
   void upload(const void* from, std::int64_t bytes);  // to its beginning
+  void clear_later(void* queue);                      // enqueues it
 
  private:
   std::byte* data_ = nullptr;

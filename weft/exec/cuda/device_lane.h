@@ -1,5 +1,5 @@
-// What host and device both read: the records of lane tables (lane_table.h), and what a wait that has lasted too long
-// leaves behind.
+// What host and device both read: the records of lane tables (lane_table.h), and what lanes of a traced run and a wait
+// that has lasted too long leave behind.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,15 @@ struct alignas(16) DeviceWork {
 };
 inline constexpr int kFinishes = 1;
 inline constexpr int kTells = 2;  // goes round even without rows, so that its signals come after its waits
+
+// When a lane or a trigger of a traced run came to what, in ns of the GPU's clock; 0: it did not.
+struct LaneTimes {
+  std::uint64_t rows, rows_met;     // warp 0: waits for rows that other ranks send
+  std::uint64_t asked, asked_last;  // warp 0: for its first and its last block of operands
+  std::uint64_t waits;              // warp 1: waits for its counters, of which each has a time of its own
+  std::uint64_t stores;             // warp 2: has the first strip of its sum; a trigger: is ready, and moves it
+  std::uint64_t told;               // all is stored, and who waits for it has been told
+};
 
 struct DeviceFailure {
   std::uint32_t failed = 0;  // the first to give up writes the rest

@@ -35,6 +35,7 @@ CUtensorMap map_of(const void* data, std::int64_t rows, std::int64_t cols, std::
 // What a rank has on the device.
 struct RankMemory {
   DeviceMemory segment, lanes, works, triggers, waits, sources, targets, signals, fired, ended, counts;
+  DeviceMemory times, met;  // of traced runs
 };
 
 RankMemory memory_of(const LaneTable& table, const DeviceLayout& layout, int num_ranks) {
@@ -106,6 +107,7 @@ struct CudaExecutor::Impl {
   void fill_rank(int rank);
   void place_rank(int rank, std::byte* segment);
   void place_output(int rank, void* y);
+  void trace_rank(int rank);
   void fill_pace();
   void bind(std::span<const CudaOperands> given);
   void launch();
@@ -173,6 +175,16 @@ void CudaExecutor::Impl::fill_rank(int r) {
   to.ended = reinterpret_cast<std::uint32_t*>(m.ended.data());
   to.counts = reinterpret_cast<const std::int32_t*>(m.counts.data());
   to.pairs = int_size(table.lanes) / 2, to.num_triggers = int_size(table.triggers);
+  if (options.trace) trace_rank(r);
+}
+
+void CudaExecutor::Impl::trace_rank(int r) {
+  const LaneTable& table = device.tables[at(r)];
+  RankMemory& m = own(r);
+  m.times = on_device(std::vector<LaneTimes>(table.lanes.size() + table.triggers.size()));
+  m.met = on_device(std::vector<std::uint64_t>(table.waits.size()));
+  arguments.ranks[r].times = reinterpret_cast<LaneTimes*>(m.times.data());
+  arguments.ranks[r].met = reinterpret_cast<std::uint64_t*>(m.met.data());
 }
 
 void CudaExecutor::Impl::fill_pace() {
@@ -242,6 +254,8 @@ void CudaExecutor::Impl::launch() {
     how.id = cudaLaunchAttributeProgrammaticStreamSerialization, how.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &how, config.numAttrs = 1;
   config.stream = queue();
+  if (options.trace)  // what a run does not come to has no time, whatever the one before did
+    for (RankMemory& one : memory) one.times.clear_later(queue()), one.met.clear_later(queue());
   if (timer) timer->begin(queue());
   weft::launch(config, gemm.kernel, arguments);
   if (timer) timer->end(queue());
@@ -373,6 +387,20 @@ bool CudaExecutor::own_output() const { return impl_->own_output; }
 std::vector<std::uint32_t> CudaExecutor::counters(int rank) const {
   const DeviceLayout& layout = impl_->device.layout[at(rank)];
   return from_device<std::uint32_t>(impl_->own(rank).segment.data() + layout.counters, num(layout.num_counters));
+}
+
+DeviceTimes CudaExecutor::times() const {
+  const Impl& i = *impl_;
+  if (!i.options.trace) fail(Code::internal, "plan \"{}\" was compiled without CudaOptions::trace", i.plan.name);
+  const auto run = from_device<std::uint32_t>(i.state->run(), 1)[0];
+  DeviceTimes out{run - 1, i.first, i.arguments.clusters_per_rank, {}};
+  for (int r = i.first; r < i.first + i.count; ++r) {
+    const LaneTable& table = i.device.tables[at(r)];
+    const RankMemory& m = i.memory[at(r - i.first)];
+    out.ranks.push_back({from_device<LaneTimes>(m.times.data(), table.lanes.size() + table.triggers.size()),
+                         from_device<std::uint64_t>(m.met.data(), table.waits.size())});
+  }
+  return out;
 }
 
 const Plan& CudaExecutor::plan() const { return impl_->plan; }

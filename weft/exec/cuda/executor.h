@@ -18,6 +18,7 @@
 #include "weft/exec/bindings.h"
 #include "weft/exec/cuda/lane_table.h"
 #include "weft/exec/cuda/ranks/operands.h"
+#include "weft/exec/cuda/timeline.h"
 #include "weft/transport/local/pace.h"
 
 namespace weft {
@@ -31,6 +32,7 @@ struct CudaOptions {
   std::optional<int> rank;    // the one that this executor runs; none: all of them
   int launches = 1;           // of executors of one rank: how many share this GPU, which they divide evenly
   void* queue = nullptr;      // where runs are enqueued; null: device_queue()
+  bool trace = false;         // lanes leave their times
   std::int64_t crossing_bytes = kCrossingBytes;  // of link pcie
 };
 
@@ -72,6 +74,7 @@ class CudaExecutor {
   const std::byte* output(int rank) const;  // "y" in device memory, row-major: the executor's own
   bool own_output() const;                  // whether no rank writes another's: then operands may say where it goes
   std::vector<std::uint32_t> counters(int rank) const;
+  DeviceTimes times() const;  // of the last run, when it has ended, of the ranks that run here; CudaOptions::trace
   const Plan& plan() const;
   const DevicePlan& tables() const;
   int clusters_per_rank() const;

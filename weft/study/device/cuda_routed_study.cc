@@ -9,6 +9,7 @@
 #include "weft/study/device/cublaslt.h"
 #include "weft/study/device/cuda_contest.h"
 #include "weft/study/device/cuda_op.h"
+#include "weft/study/device/cuda_trace.h"
 #include "weft/study/device/routing.h"
 
 namespace weft {
@@ -23,6 +24,7 @@ class RoutedStudy {
 
  private:
   void draw(int round);
+  std::vector<Counts> peer_counts() const;  // of the rows that were drawn
   void bind_counts();
   void pack();    // rows of x for all gemms, one peer's after the other's
   void spread();  // what our gemm made of them, to where the collective takes it
@@ -45,6 +47,7 @@ class RoutedStudy {
   RoutedRows drawn_;
   std::int64_t rows_sent_ = 0;
   bool library_is_faster_ = false;
+  DeviceStudyOptions options_;
   DeviceContest contest_;
   double worst_ = 0;
 };
@@ -56,6 +59,7 @@ RoutedStudy::RoutedStudy(const OpSpec& spec, const DeviceStudyOptions& options)
       fused_(fused_plan(spec, Route::direct), {.link = options.link, .pace = options.pace}),
       kept_(kept_plan(spec, spec.producer.m), {}),
       moved_(fused_plan(moved_spec(spec), Route::direct), {.link = options.link, .pace = options.pace}),
+      options_(options),
       contest_(options) {
   const Producer& p = spec.producer;
   for (int r = 0; r < spec.ranks; ++r) {
@@ -107,10 +111,17 @@ void RoutedStudy::draw(int round) {
   tune_library();
 }
 
+std::vector<Counts> RoutedStudy::peer_counts() const {
+  std::vector<Counts> out(num(spec_.ranks));
+  for (int r = 0; r < spec_.ranks; ++r)
+    out[at(r)].peers = std::span(drawn_.rows).subspan(num(r * spec_.ranks), num(spec_.ranks));
+  return out;
+}
+
 void RoutedStudy::bind_counts() {
-  std::vector<Counts> peers(num(spec_.ranks)), rows(num(spec_.ranks));
+  const std::vector<Counts> peers = peer_counts();
+  std::vector<Counts> rows(num(spec_.ranks));
   for (int r = 0; r < spec_.ranks; ++r) {
-    peers[at(r)].peers = std::span(drawn_.rows).subspan(num(r * spec_.ranks), num(spec_.ranks));
     rows[at(r)].rows = drawn_.of_rank(r, spec_.ranks);
     for (int s = 0; s < spec_.ranks; ++s) rows_sent_ += r == s ? 0 : rows_of(r, s);
   }
@@ -209,6 +220,9 @@ Measurement RoutedStudy::run() {
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
   out.others_us[kOursThenComm] = *contest_.median_us(kOursThenComm);
   out.bytes_sent = rows_sent_ / out.rounds * spec_.producer.n * 2;
+  if (!options_.trace.empty())
+    out.traced = trace_run(fused_, {.link = options_.link, .pace = options_.pace}, inputs_.operands(), peer_counts(),
+                           options_.trace);
   return out;
 }
 

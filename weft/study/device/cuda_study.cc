@@ -12,6 +12,7 @@
 #include "weft/study/device/cuda_op.h"
 #include "weft/study/device/cuda_panels.h"
 #include "weft/study/device/cuda_routed_study.h"
+#include "weft/study/device/cuda_trace.h"
 #include "weft/study/device/cuda_tracked.h"
 #include "weft/study/device/device_prediction.h"
 
@@ -238,6 +239,7 @@ Measurement CudaStudy::run() {
   for (const char* other : {kWindow, kTracked, kSlowed})
     if (const auto us = contest_.median_us(other)) out.others_us[other] = *us;
   out.panels = panels_ ? panels_->count() : 0;
+  if (!options_.trace.empty()) out.traced = trace_run(*fused_, link_options(), inputs_.operands(), {}, options_.trace);
   if (spec_.alone() && spec_.ranks > 1) out.comm_us = out.fused_us, out.comm_cpu_us = 0;
   return out;
 }
@@ -252,6 +254,7 @@ std::string device_name() {
 std::string why_no_device() { return device_facts() ? "" : "there is no NVIDIA GPU here, or no driver for it"; }
 
 Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options) {
+  if (!options.trace.empty()) check_device_trace(spec);
   if (!device_facts()) bad_input("--device cuda: {}; leave it out to measure on CPUs", why_no_device());
   if (spec.routing) return measure_routed(spec, options);
   if (is_device_gemv(spec)) return measure_gemv(spec, options);

@@ -9,6 +9,12 @@ namespace weft {
 
 bool is_device_gemv(const OpSpec& spec) { return is_cuda_gemv(spec.producer); }
 
+void check_device_trace(const OpSpec& spec) {
+  if (is_device_gemv(spec) || spec.producer.kind == ProducerKind::embedding_bag)
+    bad_input("--trace shows tiles of a GPU's gemm, and {} has a kernel of its own without a timeline; leave it out",
+              spec.name);
+}
+
 OpSpec device_spec(OpSpec spec) {
   if (spec.ranks > kMaxCudaRanks) bad_input("--ranks is {}; at most {} share one GPU", spec.ranks, kMaxCudaRanks);
   if (spec.zipf > 0) bad_input("--zipf has no GPU version yet; leave it out");

@@ -30,12 +30,16 @@ struct DeviceStudyOptions {
   CudaLink link = CudaLink::hbm;
   std::optional<Pace> pace;                             // of link hbm; none: peers' memory is the GPU's own
   std::function<void(int done, int of)> progress = {};  // may be empty
+  // Where to write a timeline (exec/cuda/timeline.h) of one run of fused, which comes after the rounds; empty: nowhere.
+  std::string trace = {};
 };
 
 // The op as a GPU makes it: bf16 operands, partial sums and outputs, w (n, k), tiles of 128 x 256; of a gemv all rows
 // by 16. Throws bad_input for ops that it cannot make.
 OpSpec device_spec(OpSpec spec);
 bool is_device_gemv(const OpSpec& spec);
+// Throws bad_input for ops of which there is no timeline: those with a kernel of their own.
+void check_device_trace(const OpSpec& spec);
 
 // Of a spec from device_spec(). Throws bad_input where this build has no CUDA or the machine no GPU.
 Measurement measure_on_device(const OpSpec& spec, const DeviceStudyOptions& options);

@@ -74,6 +74,11 @@ std::string json_report(const OpSpec& spec, const ReportContext& context, const 
       {"verified", true},
       {"device", or_null(context.device)}};
   if (!m.others_us.empty()) out["others_us"] = m.others_us;
+  if (m.traced)
+    out["traced"] = {{"run_us", m.traced->run_us},
+                     {"waited", m.traced->waited},
+                     {"before", m.traced->before},
+                     {"after", m.traced->after}};
   if (context.paired) out["paired"] = paired_json(*context.paired);
   return json_line(out);
 }
@@ -176,6 +181,11 @@ std::string text_report(const OpSpec& spec, const ReportContext& context, const 
     out += fmt::format("Of what could be hidden of the collective, {:.2f} is.\n", *hidden.part);
   else if (!hidden.note.empty())
     out += fmt::format("How much of the collective is hidden: {}.\n", hidden.note);
+  if (m.traced)
+    out += fmt::format(
+        "The traced run took {}. Of its CTAs' time {:.1f} % lay before their first tile and {:.1f} % after their last; "
+        "in {:.1f} % a warp waited for a counter, beside products or not.\n",
+        duration(m.traced->run_us), m.traced->before * 100, m.traced->after * 100, m.traced->waited * 100);
   if (context.paired) out += paired_text(*context.paired);
   return out;
 }

@@ -47,6 +47,17 @@ TEST(MeasuredReport, JsonHasTheFiguresAndNullForTheRest) {
   EXPECT_EQ(parsed_report(figures(), {.ranks = 2, .link = "1gbit"})["link"], "1gbit");
 }
 
+TEST(MeasuredReport, ATracedRunTellsWhereItsTimeWent) {
+  Measurement m = figures();
+  EXPECT_FALSE(parsed_report(m).contains("traced"));
+  m.traced = TimelineShares{.run_us = 112, .waited = 0.25, .before = 0.015, .after = 0.02};
+  EXPECT_EQ(parsed_report(m)["traced"],
+            nlohmann::json({{"run_us", 112.0}, {"waited", 0.25}, {"before", 0.015}, {"after", 0.02}}));
+  const std::string text = text_report(op(), {.ranks = 2}, m);
+  EXPECT_NE(text.find("1.5 % lay before their first tile and 2.0 % after their last; in 25.0 %"), std::string::npos)
+      << text;
+}
+
 TEST(MeasuredReport, BackToBackIsAPartOfItsOwn) {
   ReportContext context{.ranks = 2};
   context.paired =

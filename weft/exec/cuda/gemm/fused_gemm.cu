@@ -65,10 +65,16 @@ __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemo
     const int later = ::min(t + a.clusters_per_rank, rank.pairs - 1);
     if (!now.multiplies || a.k_blocks <= kStages) next = operand_of(rank, me, later);
     if (!now.multiplies) continue;
-    if (now.reads > 0) await_rows(a, rank, me, 2 * t + me.cta, &last);  // rows that other ranks send
+    const int index = 2 * t + me.cta;
+    if (now.reads > 0) {  // rows that other ranks send
+      note(rank, index, &LaneTimes::rows);
+      await_rows(a, rank, me, index, &last);
+      note(rank, index, &LaneTimes::rows_met);
+    }
     for (int block = 0; block < a.k_blocks; ++block, turn.next()) {
       if (block == kStages) next = operand_of(rank, me, later);
       wait_barrier(s.empty + turn.at, turn.parity ^ 1);
+      if (block == 0) note(rank, index, &LaneTimes::asked);
       std::uint8_t* x = s.stages[turn.at];
       std::uint8_t* w = x + kXBytes + me.cta * kHalfWBytes;
       std::uint64_t* full = s.full + turn.at;
@@ -82,6 +88,7 @@ __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemo
         load_box_multicast(w + kWBlockBytes, &rank.w, full, first + kStripCols, k, 3);
       }
     }
+    note(rank, index, &LaneTimes::asked_last);
   }
 }
 
@@ -95,11 +102,13 @@ __device__ __forceinline__ void load_sources(const DeviceArguments& a, GemmMemor
     const int index = 2 * t + me.cta;
     const DeviceLane& lane = rank.lanes[index];
     const Work work = work_of(me, load_work(rank, index));
+    if (lane.waits > 0) note(rank, index, &LaneTimes::waits);
     for (int i = 0; i < lane.waits; ++i) {
       const DeviceWait wait = rank.waits[lane.first_wait + i];
       if (wait.lag > 0 && wait.counter == granted) continue;
       await(a, rank, wait, me.run, {me.rank, 0, index, i});
       if (wait.lag > 0) granted = wait.counter;
+      if (rank.met != nullptr) rank.met[lane.first_wait + i] = global_ns();
     }
     fence_proxies();  // what the counters cover is read by bulk copies
     for (int strip = 0; strip < work.strips; ++strip)
@@ -120,11 +129,13 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
   const DeviceRank& rank = a.ranks[me.rank];
   Turn<kSlots> turn;
   for (int t = me.slot; t < rank.pairs; t += a.clusters_per_rank) {
-    const DeviceLane& lane = rank.lanes[2 * t + me.cta];
-    const Work work = work_of(me, load_work(rank, 2 * t + me.cta));
+    const int index = 2 * t + me.cta;
+    const DeviceLane& lane = rank.lanes[index];
+    const Work work = work_of(me, load_work(rank, index));
     for (int i = 0, strip = 0; i < work.slots(); ++i, turn.next()) {
       wait_barrier(s.summed + turn.at, turn.parity);
       if (work.holds_sum(i)) {
+        if (strip == 0 && thread == 0) note(rank, index, &LaneTimes::stores);
         if (work.rows > 0) store_strip(a, rank, lane, me, {work.rows, lane.cols}, s.slots[turn.at], strip, thread);
         if (thread == 0) {
           commit_stores();
@@ -146,6 +157,7 @@ __device__ __forceinline__ void store_sums(const DeviceArguments& a, GemmMemory&
       }
     }
     __syncwarp();
+    if (thread == 0) note(rank, index, &LaneTimes::told);
   }
   if (thread == 0) wait_stores_done();
 }

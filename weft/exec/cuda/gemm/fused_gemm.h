@@ -34,6 +34,8 @@ struct DeviceRank {
   std::int32_t given_counts[kMaxCudaRanks + 1];  // as the host knows them
   std::uint32_t* fired;                          // per trigger: runs in which it has
   std::uint32_t* ended;                          // per trigger that is cut: parts that have ended in this run
+  LaneTimes* times;                              // of lanes, then of triggers; null: the run is not traced
+  std::uint64_t* met;                            // when warp 1 saw that each of `waits` was
   std::int32_t pairs, num_triggers;
 };
 

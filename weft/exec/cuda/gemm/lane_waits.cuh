@@ -72,6 +72,11 @@ __device__ __forceinline__ bool is_met(const DeviceArguments& a, const DeviceRan
   return a.ns_per_byte == 0 || global_ns() >= load_relaxed(rank.stamps + wait.counter);
 }
 
+// Where the run is traced, one thread of those that do something for a lane writes down when.
+__device__ __forceinline__ void note(const DeviceRank& rank, int index, std::uint64_t LaneTimes::*what) {
+  if (rank.times != nullptr) rank.times[index].*what = global_ns();
+}
+
 struct Waiter {
   int rank, trigger, index, wait;
 };

@@ -150,8 +150,12 @@ __device__ __forceinline__ void fire_triggers(const DeviceArguments& a, const Se
       const bool fires = waits && is_ready(a, rank, me, mine, begin);
       __syncwarp();  // what one thread acquired, all have
       left = __any_sync(~0u, waits && !fires) || left;
-      for (unsigned ready = __ballot_sync(~0u, fires); ready != 0; ready &= ready - 1)
-        fire(a, rank, rank.triggers[base + (__ffs(ready) - 1) * step], me, &s, thread);
+      for (unsigned ready = __ballot_sync(~0u, fires); ready != 0; ready &= ready - 1) {
+        const int index = base + (__ffs(ready) - 1) * step;
+        if (thread == 0) note(rank, 2 * rank.pairs + index, &LaneTimes::stores);
+        fire(a, rank, rank.triggers[index], me, &s, thread);
+        if (thread == 0) note(rank, 2 * rank.pairs + index, &LaneTimes::told);
+      }
       if (fires) rank.fired[mine] = me.run + 1;
     }
     if (left) __nanosleep(200);
