@@ -47,8 +47,9 @@ struct OnDevice {
 
   explicit OnDevice(const std::vector<Operands>& from) {
     for (const Operands& o : from) {
-      const void *x = kept(o.x), *w = kept(o.w), *bias = kept(o.bias), *residual = kept(o.residual);
-      operands.push_back({x, w, static_cast<const float*>(bias), static_cast<const float*>(residual)});
+      const void *x = kept(o.x), *w = kept(o.w);
+      const void *bias = kept(o.bias, o.bias_type), *residual = kept(o.residual, o.residual_type);
+      operands.push_back({x, w, bias, residual, nullptr, o.bias_type, o.residual_type});
     }
   }
 
@@ -58,6 +59,12 @@ struct OnDevice {
     if (values.empty()) return nullptr;
     memory.push_back(on_device(values));
     return memory.back().data();
+  }
+  const void* kept(const std::vector<float>& values, Dtype type) {
+    if (type == Dtype::f32) return kept(values);
+    std::vector<bf16> narrow;
+    for (const float value : values) narrow.push_back(to_bf16(value));
+    return kept(narrow);
   }
 };
 

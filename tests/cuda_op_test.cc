@@ -158,6 +158,21 @@ TEST_F(Cuda, OperandsThatAGpuCannotReadAreRefused) {
   gemv.start(rows.operands);
   gemv.finish();
 
+  CudaCase kept{"keep", 40, 24, 8, {128, 256}, 1, Route::local};
+  kept.bias = kept.residual = true, kept.residual_type = Dtype::bf16;
+  CudaExecutor gemm(plan_of(kept), {});
+  const OnDevice finished(all_operands(kept, 1));
+  for (const int bytes : {2, 4}) {
+    CudaOperands moved = finished.operands[0];
+    (bytes == 4 ? moved.bias : moved.residual) = shifted(bytes == 4 ? moved.bias : moved.residual, bytes);
+    EXPECT_EQ(refusal([&] { gemm.start({&moved, 1}); }), told(bytes == 4 ? "bias" : "residual", 2 * bytes));
+  }
+  CudaOperands whole = finished.operands[0];
+  whole.bias_type = Dtype::i32;
+  EXPECT_EQ(refusal([&] { gemm.start({&whole, 1}); }), "bias is i32; give f32 or bf16");
+  gemm.start(finished.operands);
+  gemm.finish();
+
   const BagCase c{2, 8, 64, 2, 4};
   CudaBags bags(testing_cuda::bag_plan_of(c), {});
   BagsOnDevice there({BagInputs(c, 0, 1), BagInputs(c, 1, 1)});

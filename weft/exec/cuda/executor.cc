@@ -63,6 +63,11 @@ bool writes_own_outputs(const DevicePlan& device) {
   return true;
 }
 
+bool is_narrow(Dtype type, const char* name) {
+  if (type != Dtype::f32 && type != Dtype::bf16) bad_input("{} is {}; give f32 or bf16", name, to_string(type));
+  return type == Dtype::bf16;
+}
+
 DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
   DevicePlan out = device_plan(plan, Expander(plan), options.order);
   if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
@@ -214,8 +219,10 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
       if (wanted != found)
         bad_input("plan \"{}\" {} a {}, but rank {} {} one", plan.name, wanted ? "has" : "has not", name,
                   num(first) + r, found ? "gives" : "gives not");
-    check_aligned(given[r].bias, 8, "bias");
-    check_aligned(given[r].residual, 8, "residual");
+    const bool narrow_bias = is_narrow(given[r].bias_type, "bias");
+    const bool narrow_residual = is_narrow(given[r].residual_type, "residual");
+    check_aligned(given[r].bias, narrow_bias ? 4 : 8, "bias");
+    check_aligned(given[r].residual, narrow_residual ? 4 : 8, "residual");
     CudaOperands& bound = operands[r];
     if (given[r].x != bound.x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
     bound.x = given[r].x;
@@ -225,6 +232,7 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
     bound.w = given[r].w;
     if (given[r].y != bound.y) place_output(first + static_cast<int>(r), given[r].y);
     to.bias = given[r].bias, to.residual = given[r].residual;
+    to.narrow_bias = narrow_bias, to.narrow_residual = narrow_residual;
     bound = given[r];
   }
 }

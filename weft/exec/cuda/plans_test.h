@@ -34,6 +34,7 @@ struct CudaCase {
   std::optional<Dtype> wire_sums = {};
   std::vector<std::int64_t> rows = {};  // all_to_all, uneven
   int depth = 1;                        // copies of inboxes
+  Dtype bias_type = Dtype::f32, residual_type = Dtype::f32;
 };
 
 inline Space space_of(const CudaCase& c) {
@@ -79,18 +80,24 @@ inline Plan plan_of(const CudaCase& c) {
 }
 
 struct Operands {
-  std::vector<bf16> x, w;  // w as the case's layout has it
-  std::vector<float> bias, residual;
+  std::vector<bf16> x, w;             // w as the case's layout has it
+  std::vector<float> bias, residual;  // that their types hold exactly
+  Dtype bias_type = Dtype::f32, residual_type = Dtype::f32;
 };
 
 inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
   std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(rank));
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  const auto drawn = [&](Dtype type) {
+    const float value = uniform(random);
+    return type == Dtype::bf16 ? to_float(to_bf16(value)) : value;
+  };
   Operands out;
+  out.bias_type = c.bias_type, out.residual_type = c.residual_type;
   for (std::int64_t i = 0; i < c.m * (c.k > 0 ? c.k : c.n); ++i) out.x.push_back(to_bf16(uniform(random)));
   for (std::int64_t i = 0; i < c.k * c.n; ++i) out.w.push_back(to_bf16(uniform(random)));
-  for (std::int64_t i = 0; c.bias && i < c.n; ++i) out.bias.push_back(uniform(random));
-  for (std::int64_t i = 0; c.residual && i < c.m * c.n; ++i) out.residual.push_back(uniform(random));
+  for (std::int64_t i = 0; c.bias && i < c.n; ++i) out.bias.push_back(drawn(c.bias_type));
+  for (std::int64_t i = 0; c.residual && i < c.m * c.n; ++i) out.residual.push_back(drawn(c.residual_type));
   return out;
 }
 
@@ -195,7 +202,7 @@ inline std::vector<CudaCase> other_cases() {
         if (k > 0) c.bias = true, c.residual = true, c.activation = Activation::silu;
         add(fmt::format("all_reduce {} in slices", to_string(route)), c);
         if (route == Route::one_shot || route == Route::ring_shot) continue;
-        c.wire_sums = Dtype::bf16;
+        c.wire_sums = c.bias_type = c.residual_type = Dtype::bf16;
         add(fmt::format("all_reduce {} of narrow sums", to_string(route)), c);
       }
     for (const Route route : {Route::ring, Route::direct, Route::staged}) {
@@ -204,6 +211,7 @@ inline std::vector<CudaCase> other_cases() {
       add(fmt::format("all_gather {} into a gemm", to_string(route)), c);
       if (ranks != 3) continue;
       c.m = 256, c.n = 72, c.k = 600, c.layout = WeightLayout::nk, c.bias = true, c.activation = Activation::gelu;
+      if (route == Route::direct) c.bias_type = Dtype::bf16;
       add(fmt::format("all_gather {} into a gemm with an epilogue", to_string(route)), c);
     }
     for (const Route route : {Route::ring, Route::direct})
@@ -222,13 +230,18 @@ inline std::vector<CudaCase> other_cases() {
   for (const Route route : {Route::ring, Route::direct}) {
     CudaCase c{"", 400, 264, 16, {128, 256}, 4, route};
     c.bias = c.residual = true, c.activation = Activation::relu, c.depth = 2;
+    if (route == Route::ring) c.bias_type = c.residual_type = Dtype::bf16;
     add(fmt::format("reduce_scatter {} with an epilogue, two inboxes", to_string(route)), c);
     c.bias = c.residual = false, c.activation = Activation::none, c.k = 0;
     add(fmt::format("reduce_scatter {} of x", to_string(route)), c);
   }
   CudaCase c{"", 300, 264, 16, {128, 256}, 1, Route::local};
   c.bias = c.residual = true, c.activation = Activation::gelu;
-  add("keep with an epilogue", c);
+  for (const Dtype bias : {Dtype::f32, Dtype::bf16})
+    for (const Dtype residual : {Dtype::f32, Dtype::bf16}) {
+      c.bias_type = bias, c.residual_type = residual;
+      add(fmt::format("keep with an epilogue, bias {} and residual {}", to_string(bias), to_string(residual)), c);
+    }
   return out;
 }
 

@@ -19,8 +19,8 @@ struct DeviceRank {
   std::uint8_t* matrices[kMaxMatrices];
   std::int32_t matrix_rows[kMaxMatrices], matrix_cols[kMaxMatrices];
   std::uint8_t* segment;
-  const float* bias;  // null: none
-  const float* residual;
+  const void* bias;  // null: none
+  const void* residual;
   std::uint32_t* counters;
   unsigned long long* stamps;
   const DeviceLane* lanes;
@@ -37,6 +37,7 @@ struct DeviceRank {
   LaneTimes* times;                              // of lanes, then of triggers; null: the run is not traced
   std::uint64_t* met;                            // when warp 1 saw that each of `waits` was
   std::int32_t pairs, num_triggers;
+  bool narrow_bias, narrow_residual;  // bf16, not f32
 };
 
 struct DeviceArguments {

@@ -44,17 +44,23 @@ __device__ __forceinline__ void multiply_blocks(const DeviceArguments& a, GemmMe
   use_products(d);
 }
 
-// activation(sum + bias) + residual, of the sums that count, in one pass for each part. Sums 2i and 2i + 1 of a thread
-// are neighbours in a row.
+// Of a bias or residual: elements `at` and `at` + 1.
+__device__ __forceinline__ float2 two_of(const void* values, bool narrow, std::int64_t at) {
+  if (!narrow) return *reinterpret_cast<const float2*>(static_cast<const float*>(values) + at);
+  const std::uint32_t q = *reinterpret_cast<const std::uint32_t*>(static_cast<const std::uint16_t*>(values) + at);
+  return {low_of(q), high_of(q)};
+}
+
+// activation(sum + bias) + residual, of the sums that count, in one pass for each part.
 __device__ __forceinline__ void finish_strip(const DeviceArguments& a, const DeviceRank& rank, const DeviceLane& lane,
                                              int rows, int strip, const Consumer& me, float* d) {
   const int quad = me.thread % 32;
   const int row = me.group * 64 + me.thread / 32 * 16 + quad / 4, col = strip * kStripCols + quad % 4 * 2;
   if (rank.bias != nullptr) {
-    const float* bias = rank.bias + lane.col + col;
+    const int first = lane.col + col;
 #pragma unroll
     for (int right = 0; right < kStripCols; right += 8) {
-      const float2 more = col + right < lane.cols ? *reinterpret_cast<const float2*>(bias + right) : float2{0, 0};
+      const float2 more = col + right < lane.cols ? two_of(rank.bias, rank.narrow_bias, first + right) : float2{0, 0};
       float* sums = d + right / 2;
       sums[0] += more.x, sums[1] += more.y, sums[2] += more.x, sums[3] += more.y;
     }
@@ -71,12 +77,12 @@ __device__ __forceinline__ void finish_strip(const DeviceArguments& a, const Dev
   }
   if (rank.residual == nullptr) return;
   const DevicePlace& to = rank.targets[lane.first_target];
-  const float* residual = rank.residual + static_cast<std::int64_t>(to.row + row) * a.columns + to.col + col;
+  const std::int64_t first = static_cast<std::int64_t>(to.row + row) * a.columns + to.col + col;
 #pragma unroll
   for (int j = 0; j < kSums; j += 2) {
     const int down = (j >> 1 & 1) * 8, right = (j >> 2) * 8;
     if (row + down >= rows || col + right >= lane.cols) continue;
-    const float2 more = *reinterpret_cast<const float2*>(residual + down * a.columns + right);
+    const float2 more = two_of(rank.residual, rank.narrow_residual, first + down * a.columns + right);
     d[j] += more.x, d[j + 1] += more.y;
   }
 }

@@ -4,17 +4,20 @@
 #include <cstdint>
 #include <span>
 
+#include "weft/base/dtype.h"
+
 namespace weft {
 
-// x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n) and residual (as the rank's y) in f32,
-// where the plan has them. y: where the output goes, bf16 in rows, of plans that let no other rank write it
+// x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n) and residual (as the rank's y), where the
+// plan has them, each in f32 or bf16. y: where the output goes, bf16 in rows, of plans that let no other rank write it
 // (CudaExecutor::own_output); null: the executor's own memory.
 struct CudaOperands {
   const void* x = nullptr;
   const void* w = nullptr;
-  const float* bias = nullptr;
-  const float* residual = nullptr;
+  const void* bias = nullptr;
+  const void* residual = nullptr;
   void* y = nullptr;
+  Dtype bias_type = Dtype::f32, residual_type = Dtype::f32;
 };
 
 // Of embedding bags, one table of a rank: its rows, in f32; the indices of all samples, one after the other; where each
