@@ -88,6 +88,34 @@ TEST_F(Cuda, CountsAreRecordedOrReadFromTheDevice) {
   EXPECT_TRUE(right(executor, all));
 }
 
+// As PyTorch packs rows that lie apart: before a run, and behind it.
+TEST_F(Cuda, PartsOfRowsAreCopiedBeforeAndBehindARun) {
+  CudaCase c{"keep", 96, 24, 8, {128, 256}, 1, Route::local};
+  const auto operands = all_operands(c, 1);
+  const auto expected = testing_cuda::reference_of(plan_of(c), operands)[0];
+  const OnDevice there(operands);
+  World::local(1, [&](World& world) {
+    CudaOp op = world.compile_cuda(plan_of(c), everybody(world), {});
+    DeviceMemory x(96 * 8 * 2), y(96 * 24 * 2);
+    const DeviceQueue queue(QueueKind::apart);
+    for (const int part : {1, 0})
+      op.copy(x.data() + part * 48 * 16, static_cast<const std::byte*>(there.operands[0].x) + part * 48 * 16, 48 * 16,
+              queue.handle());
+    CudaOperands moved = there.operands[0];
+    moved.x = x.data();
+    op.run(moved, queue.handle());
+    op.copy_output(y.data() + 64 * 48, 0, 32 * 48, queue.handle());
+    op.copy_output(y.data(), 32 * 48, 64 * 48, queue.handle());
+    op.copy_output(nullptr, 96 * 48, 0, queue.handle());
+    op.finish();
+    std::vector<float> turned(expected.begin() + 32 * 24, expected.end());
+    turned.insert(turned.end(), expected.begin(), expected.begin() + 32 * 24);
+    EXPECT_LE(error_of(y.data(), turned), tolerance(c));
+    EXPECT_EQ(refusal([&] { op.copy_output(y.data(), 90 * 48, 7 * 48); }),
+              "336 bytes from 4320 on are not in the output of plan \"" + op.plan().name + "\", which has 4608");
+  });
+}
+
 // Two tables of each of two ranks, on the device, and what is to come of them.
 struct TwoRanksBags {
   BagCase c{2, 8, 64, 2, 4};

@@ -67,9 +67,19 @@ const void* CudaOp::output() const {
                     state_->executor);
 }
 
-void CudaOp::copy_output(void* to, void* queue) {
+void CudaOp::copy_output(void* to, void* queue) { copy_output(to, 0, state_->y_bytes, queue); }
+
+void CudaOp::copy_output(void* to, std::int64_t from, std::int64_t bytes, void* queue) {
+  if (from < 0 || bytes < 0 || bytes > state_->y_bytes - from)
+    bad_input("{} bytes from {} on are not in the output of plan \"{}\", which has {}", bytes, from, state_->plan.name,
+              state_->y_bytes);
+  copy(to, static_cast<const std::byte*>(output()) + from, bytes, queue);
+}
+
+void CudaOp::copy(void* to, const void* from, std::int64_t bytes, void* queue) {
+  if (bytes == 0) return;
   const UseDevice scope(state_->device);
-  copy_later(to, output(), state_->y_bytes, state_->queue_of(queue));
+  copy_later(to, from, bytes, state_->queue_of(queue));
 }
 
 bool CudaOp::own_output() const {

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "weft/exec/bindings.h"
@@ -47,7 +48,11 @@ class CudaOp {
   // Where the output is, in rows of device memory: complete when what was enqueued has run, until the next run.
   const void* output() const;
   void copy_output(void* to, void* queue = nullptr);  // enqueues a copy of it
-  bool was_recorded() const;                          // whether a run was: then the op must live as long as the graph
+  // The same of `bytes` of it, from byte `from` on. Throws bad_input where it has not so many; enqueues nothing for 0.
+  void copy_output(void* to, std::int64_t from, std::int64_t bytes, void* queue = nullptr);
+  // Enqueues a copy of other memory, for operands that are to lie otherwise in the next run of that queue.
+  void copy(void* to, const void* from, std::int64_t bytes, void* queue = nullptr);
+  bool was_recorded() const;  // whether a run was: then the op must live as long as the graph
   // Whether no other rank writes it: then CudaOperands::y may say where it goes.
   bool own_output() const;
 

@@ -20,6 +20,8 @@ CudaOp::~CudaOp() = default;
 void CudaOp::run(const CudaOperands&, void*) { refuse(); }
 void CudaOp::run(const BagOperands&, void*) { refuse(); }
 void CudaOp::copy_output(void*, void*) { refuse(); }
+void CudaOp::copy_output(void*, std::int64_t, std::int64_t, void*) { refuse(); }
+void CudaOp::copy(void*, const void*, std::int64_t, void*) { refuse(); }
 void CudaOp::limit(const Counts&) { refuse(); }
 std::int32_t* CudaOp::counts() { refuse(); }
 bool CudaOp::was_recorded() const { refuse(); }
