@@ -24,7 +24,7 @@ build_programs() {
     echo "nvcc or its libraries are missing here: nothing to test"
     exit 0
   fi
-  cmake --build --preset release --target cuda_test cuda_ranks_test cuda_gemm weft_cli || exit 1
+  cmake --build --preset release --target cuda_test cuda_ranks_test cuda_gemm cuda_call weft_cli || exit 1
 }
 
 package() { ls -d build-python/venv/lib/python3.*/site-packages/weft 2>/dev/null | head -1; }
@@ -34,7 +34,7 @@ pack_programs() {
   local into
   into=$(mktemp -d)
   mkdir -p build-cuda "$into/tests" "$into/bench" "$into/lib"
-  local programs=(weft tests/cuda_test tests/cuda_ranks_test bench/cuda_gemm)
+  local programs=(weft tests/cuda_test tests/cuda_ranks_test bench/cuda_gemm bench/cuda_call)
   for program in "${programs[@]}"; do cp $build/$program "$into/$program" && strip "$into/$program" || exit 1; done
   if [ -n "$(package)" ]; then
     mkdir "$into/python" && cp -r "$(package)" "$into/python/" && strip "$into/python/weft/_weft.so"
@@ -102,6 +102,10 @@ torch() {
     return
   fi
   with_mps run python3 -m unittest discover -s python/tests -p test_gpu.py
+  for ranks in 1 4; do # the host's part of a call: from C++, then from PyTorch
+    with_mps run $build/weft run -n $ranks -- $build/bench/cuda_call
+    with_mps run torchrun --standalone --nproc-per-node $ranks tools/call_torch_gpu.py
+  done
   with_mps run torchrun --standalone --nproc-per-node 4 tools/bench_torch_gpu.py --rounds "${ROUNDS:-9}"
 }
 # Not over pcie: a sanitizer may hold the host until a kernel has ended, and that waits for copies to come.
