@@ -23,6 +23,28 @@ void check_counts(const Sizes& counts, int rank, std::size_t ranks, const char* 
       bad_input("weft.{}: rank {} has {} among the counts of {}; use 0 to {}", op, rank, count, name, kMostExact);
 }
 
+void check_capacity(std::int64_t capacity, const char* op) {
+  if (capacity < 0 || capacity > kMostExact)
+    bad_input("weft.{}: capacity is {}; give the most rows of a rank for another, 1 to {}", op, capacity, kMostExact);
+}
+
+void check_fits(std::int64_t count, std::int64_t capacity, int from, int to, const char* op) {
+  if (capacity > 0 && count > capacity)
+    bad_input("weft.{}: rank {} has {} rows for rank {}, but capacity is {}; give all ranks more, or send fewer", op,
+              from, count, to, capacity);
+}
+
+void check_total(const Sizes& sent, std::int64_t rows, int from, const char* op) {
+  if (total(sent) != rows)
+    bad_input("weft.{}: x of rank {} has {} rows, but {} are to be sent; the counts must add up to its rows", op, from,
+              rows, total(sent));
+}
+
+[[noreturn]] void refuse_disagreement(int from, std::int64_t sent, int to, std::int64_t received, const char* op) {
+  bad_input("weft.{}: rank {} has {} rows for rank {}, which expects {}; give counts that agree, or leave out receive",
+            op, from, sent, to, received);
+}
+
 // Rows from `from` to `to`, as either of them says.
 std::int64_t rows_between(const std::vector<Said>& said, int from, int to, const char* op) {
   const Sizes &sent = said[at(from)].send, &received = said[at(to)].receive;
@@ -30,9 +52,7 @@ std::int64_t rows_between(const std::vector<Said>& said, int from, int to, const
     bad_input("weft.{}: nobody says how many rows go from rank {} to rank {}; give send or receive", op, from, to);
   if (sent.empty()) return received[at(from)];
   if (!received.empty() && sent[at(to)] != received[at(from)])
-    bad_input(
-        "weft.{}: rank {} has {} rows for rank {}, which expects {}; give counts that agree, or leave out receive", op,
-        from, sent[at(to)], to, received[at(from)]);
+    refuse_disagreement(from, sent[at(to)], to, received[at(from)], op);
   return sent[at(to)];
 }
 
@@ -40,7 +60,12 @@ std::int64_t rows_between(const std::vector<Said>& said, int from, int to, const
 
 Parts parts_of(const std::vector<Said>& said, int rank, const char* op) {
   const int ranks = int_size(said);
+  const std::int64_t capacity = said[0].capacity;
   for (int r = 0; r < ranks; ++r) {
+    check_capacity(said[at(r)].capacity, op);
+    if (said[at(r)].capacity != capacity)
+      bad_input("weft.{}: capacity of rank 0 is {} and of rank {} {}; give all ranks the same", op, capacity, r,
+                said[at(r)].capacity);
     check_counts(said[at(r)].send, r, said.size(), op, "send");
     check_counts(said[at(r)].receive, r, said.size(), op, "receive");
   }
@@ -50,15 +75,16 @@ Parts parts_of(const std::vector<Said>& said, int rank, const char* op) {
     Sizes sent;
     for (int to = 0; to < ranks; ++to) {
       sent.push_back(rows_between(said, from, to, op));
+      check_fits(sent.back(), capacity, from, to, op);
       if (to == rank) parts.receive.push_back(sent.back());
       least = std::min(least, sent.back()), most = std::max(most, sent.back());
     }
-    if (total(sent) != said[at(from)].rows)
-      bad_input("weft.{}: x of rank {} has {} rows, but {} are to be sent; the counts must add up to its rows", op,
-                from, said[at(from)].rows, total(sent));
+    check_total(sent, said[at(from)].rows, from, op);
     if (from == rank) parts.send = sent;
   }
-  parts.room = least == most ? most : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+  if (capacity > 0) parts.room = capacity;
+  if (capacity == 0)
+    parts.room = least == most ? most : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
   return parts;
 }
 
@@ -78,30 +104,52 @@ std::vector<Sizes> gather_numbers(Group& group, const Sizes& numbers) {
 
 namespace {
 
-// Rows, then both lists behind their lengths; a list of the wrong length or with wild numbers is refused by all.
-std::vector<Said> gather_counts(Group& group, std::int64_t rows, const Sizes& send, const Sizes& receive) {
+// Numbers that are wild are refused by all, so they stay so.
+std::int64_t told(std::int64_t number) { return std::clamp<std::int64_t>(number, -1, 2 * kMostExact); }
+
+// Rows and capacity, then both lists behind their lengths; a list of the wrong length or with wild numbers is refused
+// by all.
+std::vector<Said> gather_counts(Group& group, const Said& own) {
   const std::size_t ranks = num(group.size());
-  Sizes numbers{rows, static_cast<std::int64_t>(send.size()), static_cast<std::int64_t>(receive.size())};
-  for (const Sizes* list : {&send, &receive})
-    for (std::size_t i = 0; i < ranks; ++i)
-      numbers.push_back(i < list->size() ? std::clamp<std::int64_t>((*list)[i], -1, 2 * kMostExact) : 0);
+  Sizes numbers{own.rows, told(own.capacity), static_cast<std::int64_t>(own.send.size()),
+                static_cast<std::int64_t>(own.receive.size())};
+  for (const Sizes* list : {&own.send, &own.receive})
+    for (std::size_t i = 0; i < ranks; ++i) numbers.push_back(i < list->size() ? told((*list)[i]) : 0);
   std::vector<Said> said;
   for (const Sizes& of_rank : gather_numbers(group, numbers)) {
     Said& next = said.emplace_back();
-    next.rows = of_rank[0];
-    const auto list = of_rank.begin() + 3;
+    next.rows = of_rank[0], next.capacity = of_rank[1];
+    const auto list = of_rank.begin() + 4;
     next.send.assign(list, list + static_cast<std::ptrdiff_t>(ranks));
     next.receive.assign(list + static_cast<std::ptrdiff_t>(ranks), of_rank.end());
-    next.send.resize(num(of_rank[1]));
-    next.receive.resize(num(of_rank[2]));
+    next.send.resize(num(of_rank[2]));
+    next.receive.resize(num(of_rank[3]));
   }
   return said;
+}
+
+// By one rank, of what it says. That its counts are those of the others it cannot see.
+Parts own_parts(const Said& own, int rank, int ranks, const char* op) {
+  check_capacity(own.capacity, op);
+  check_counts(own.send, rank, num(ranks), op, "send");
+  check_counts(own.receive, rank, num(ranks), op, "receive");
+  for (int r = 0; r < ranks; ++r) {
+    check_fits(own.send[at(r)], own.capacity, rank, r, op);
+    check_fits(own.receive[at(r)], own.capacity, r, rank, op);
+  }
+  check_total(own.send, own.rows, rank, op);
+  if (own.send[at(rank)] != own.receive[at(rank)])
+    refuse_disagreement(rank, own.send[at(rank)], rank, own.receive[at(rank)], op);
+  return {own.send, own.receive, own.capacity};
 }
 
 }  // namespace
 
 Parts agree_parts(Group& group, std::int64_t rows, const ExchangeCall& call) {
-  return parts_of(gather_counts(group, rows, call.send, call.receive), group.rank(), name_of(call.call));
+  const Said own{rows, call.capacity, call.send, call.receive};
+  if (call.capacity != 0 && !call.send.empty() && !call.receive.empty())
+    return own_parts(own, group.rank(), group.size(), name_of(call.call));
+  return parts_of(gather_counts(group, own), group.rank(), name_of(call.call));
 }
 
 Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call) {

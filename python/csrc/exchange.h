@@ -1,7 +1,8 @@
 // Exchanges whose rows are known only at run time, as those of experts: every rank says how many rows it has for each
-// rank, how many it expects from each, or both. A call begins with all ranks' counts on every rank, some 10 us, so that
-// counts that do not fit are refused by all of them in the same words and nobody waits. The plan has room for the
-// most rows that any rank has for any other, rounded up to a power of two: few plans serve all counts.
+// rank, how many it expects from each, or both. A call begins with all ranks' counts on every rank, so that counts that
+// do not fit are refused by all of them in the same words and nobody waits. The plan has room for the most rows that any
+// rank has for any other, rounded up to a power of two: few plans serve all counts. Or for `capacity` of them: then
+// ranks that give both counts need not ask each other, and one that sees counts that do not fit refuses alone.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,10 @@
 
 namespace weft::torch_ops {
 
-// What one rank says: its rows, and those for and from each rank, of which either may be left out.
+// What one rank says: its rows, those for and from each rank, of which either may be left out, and how many there may be
+// of a pair; 0: as many as there are.
 struct Said {
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, capacity = 0;
   Sizes send, receive;
 };
 
@@ -37,9 +39,10 @@ struct ExchangeCall {
   Call call = Call::all_to_all;
   Operands operands;
   Sizes send, receive;
+  std::int64_t capacity = 0;  // the same on all ranks
 };
 Tensor exchange(Group& group, const Tensor& x, const ExchangeCall& call);
-// Its beginning: what all ranks say of x's rows.
+// Its beginning: what all ranks say of x's rows; or what this rank says, where that is enough.
 Parts agree_parts(Group& group, std::int64_t rows, const ExchangeCall& call);
 
 }  // namespace weft::torch_ops

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -86,8 +88,44 @@ Tensor alias_of(std::shared_ptr<CudaOp> op, const Tensor& x, const Sizes& sizes,
                                   });
 }
 
-// Bias and residual are read in f32.
-Tensor wide(const Tensor& tensor) { return dense(torch::stable::to(tensor, ScalarType::Float)); }
+// A call's operands as the GPU finds them, and the tensors that keep them until it has been enqueued.
+struct Given {
+  CudaOperands operands;
+  std::vector<Tensor> kept;
+};
+
+// Of bias and residual two elements are read at a time: one that begins between two is read in f32, which is a copy.
+Tensor in_pairs(const Tensor& tensor) {
+  Tensor rows = dense(tensor);
+  const auto first = reinterpret_cast<std::uintptr_t>(rows.data_ptr());
+  return first % 4 == 0 ? rows : dense(torch::stable::to(rows, ScalarType::Float));
+}
+
+// x is dense.
+Given gather_operands(const Tensor& x, const Operands& operands, Call call) {
+  Given given;
+  given.kept.reserve(4);
+  const auto keep = [&](Tensor tensor) -> const void* {
+    given.kept.push_back(std::move(tensor));
+    return given.kept.back().data_ptr();
+  };
+  CudaOperands& to = given.operands;
+  to.x = keep(x);
+  if (operands.w) {
+    check_device(*operands.w, x, "w", call);
+    to.w = keep(dense(*operands.w));
+  }
+  if (operands.bias) {
+    check_device(*operands.bias, x, "bias", call);
+    to.bias = keep(in_pairs(*operands.bias)), to.bias_type = type_of(given.kept.back(), "bias", name_of(call));
+  }
+  if (operands.residual) {
+    check_device(*operands.residual, x, "residual", call);
+    to.residual = keep(in_pairs(*operands.residual));
+    to.residual_type = type_of(given.kept.back(), "residual", name_of(call));
+  }
+  return given;
+}
 
 Tensor run(const Shape& asked, const Tensor& x, const Operands& operands, const std::string& group, bool alias) {
   Shape shape = in_halves(asked);
@@ -95,27 +133,16 @@ Tensor run(const Shape& asked, const Tensor& x, const Operands& operands, const 
   shape.wire = Dtype::f32;  // there is one, and that is bf16
   const GpuCall call = call_of(group, x);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
-  std::vector<Tensor> kept{dense(x)};
-  CudaOperands given;
-  given.x = kept[0].data_ptr();
-  const auto add = [&](const std::optional<Tensor>& tensor, const char* name, bool is_wide) -> const void* {
-    if (!tensor) return nullptr;
-    check_device(*tensor, x, name, shape.call);
-    kept.push_back(is_wide ? wide(*tensor) : dense(*tensor));
-    return kept.back().data_ptr();
-  };
-  given.w = add(operands.w, "w", false);
-  given.bias = static_cast<const float*>(add(operands.bias, "bias", true));
-  given.residual = static_cast<const float*>(add(operands.residual, "residual", true));
+  Given given = gather_operands(dense(x), operands, shape.call);
   const Sizes sizes = output_sizes(asked, x, call.group.size());
   if (alias) {
-    op->run(given, call.stream);
+    op->run(given.operands, call.stream);
     return alias_of(op, x, sizes, call.device);
   }
   Tensor out = new_like(x, sizes);
-  if (op->own_output()) given.y = out.data_ptr();
-  op->run(given, call.stream);
-  if (given.y == nullptr) op->copy_output(out.data_ptr(), call.stream);
+  if (op->own_output()) given.operands.y = out.data_ptr();
+  op->run(given.operands, call.stream);
+  if (given.operands.y == nullptr) op->copy_output(out.data_ptr(), call.stream);
   return out;
 }
 
@@ -140,22 +167,34 @@ Tensor alone(Tensor x, std::string group, bool alias) {
   return run({.call = call, .m = rows_of(x), .n = x.size(x.dim() - 1), .type = type}, x, {}, group, alias);
 }
 
-// Rows [from, from + count) of one tensor become those from `to` on of another.
-void copy_rows(const Tensor& into, std::int64_t to, const Tensor& rows, std::int64_t from, std::int64_t count) {
-  if (count == 0) return;
-  Tensor target = into, source = rows;
-  target = torch::stable::narrow(target, 0, to, count), source = torch::stable::narrow(source, 0, from, count);
-  torch::stable::copy_(target, source);
+// Parts that lie one behind the other in one place and from multiples of `room` rows on in another: copy(from row of the
+// latter, from row of the former, rows). Parts that fill their room are one stretch with the next.
+template <typename Copy>
+void for_each_stretch(const Sizes& parts, std::int64_t room, Copy&& copy) {
+  std::int64_t apart = 0, packed = 0, rows = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    rows += parts[i];
+    if (parts[i] == room && i + 1 < parts.size()) continue;
+    if (rows > 0) copy(apart, packed, rows);
+    packed += rows, rows = 0, apart = static_cast<std::int64_t>(i + 1) * room;
+  }
 }
 
-// Rows for rank d from d * room on, as the plan has them.
-Tensor spread(const Tensor& x, const Parts& parts) {
+std::int64_t bytes_of_row(const Tensor& matrix) {
+  return matrix.size(1) * static_cast<std::int64_t>(matrix.element_size());
+}
+
+// Rows for rank d from d * room on, as the plan has them. x is dense.
+Tensor spread(const Tensor& x, const Parts& parts, CudaOp& op, void* stream) {
   const auto ranks = static_cast<std::int64_t>(parts.send.size());
   if (x.size(0) == parts.room * ranks) return x;
-  const Tensor out = new_like(x, {parts.room * ranks, x.size(1)});
-  std::int64_t from = 0;
-  for (std::int64_t d = 0; d < ranks; from += parts.send[at(d)], ++d)
-    copy_rows(out, d * parts.room, x, from, parts.send[at(d)]);
+  Tensor out = new_like(x, {parts.room * ranks, x.size(1)});
+  const std::int64_t row = bytes_of_row(x);
+  auto* to = static_cast<std::byte*>(out.data_ptr());
+  const auto* from = static_cast<const std::byte*>(x.data_ptr());
+  for_each_stretch(parts.send, parts.room, [&](std::int64_t apart, std::int64_t packed, std::int64_t rows) {
+    op.copy(to + apart * row, from + packed * row, rows * row, stream);
+  });
   return out;
 }
 
@@ -163,52 +202,39 @@ Tensor exchange_rows(const Tensor& x, const ExchangeCall& given, const std::stri
   const GpuCall call = call_of(group, x);
   const auto ranks = static_cast<std::int64_t>(call.group.size());
   const Parts parts = agree_parts(call.group, x.size(0), given);
-  std::int64_t received = 0;
-  for (const std::int64_t count : parts.receive) received += count;
+  const std::int64_t received = std::accumulate(parts.receive.begin(), parts.receive.end(), std::int64_t{0});
   const std::int64_t n = given.operands.w ? given.operands.w->size(0) : x.size(1);
-  const Tensor out = new_like(x, {received, n});
+  Tensor out = new_like(x, {received, n});
   if (parts.room == 0) return out;
   Shape shape{.call = given.call, .m = parts.room * ranks, .n = n, .type = type_of(x, "x", name_of(given.call))};
   if (given.operands.w) shape.k = x.size(1), shape.bias = given.operands.bias.has_value();
   shape = in_halves(shape);
   check_type(shape);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
-  const Tensor rows = spread(dense(x), parts);
-  std::vector<Tensor> kept;
-  CudaOperands operands;
-  operands.x = rows.data_ptr();
-  if (given.operands.w) {
-    check_device(*given.operands.w, x, "w", given.call);
-    kept.push_back(dense(*given.operands.w));
-    operands.w = kept.back().data_ptr();
-  }
-  if (given.operands.bias) {
-    check_device(*given.operands.bias, x, "bias", given.call);
-    kept.push_back(wide(*given.operands.bias));
-    operands.bias = static_cast<const float*>(kept.back().data_ptr());
-  }
+  const Given operands = gather_operands(spread(dense(x), parts, *op, call.stream), given.operands, given.call);
   op->limit({.peers = parts.send});
-  op->run(operands, call.stream);
-  const torch::stable::Device where(torch::headeronly::DeviceType::CUDA, static_cast<std::int8_t>(call.device));
-  const Tensor made =
-      torch::stable::from_blob(const_cast<void*>(op->output()), {shape.m, n}, {n, 1}, where, x.scalar_type());
-  std::int64_t to = 0;
-  for (std::int64_t s = 0; s < ranks; to += parts.receive[at(s)], ++s)
-    copy_rows(out, to, made, s * parts.room, parts.receive[at(s)]);
+  op->run(operands.operands, call.stream);
+  const std::int64_t row = bytes_of_row(out);
+  auto* to = static_cast<std::byte*>(out.data_ptr());
+  for_each_stretch(parts.receive, parts.room, [&](std::int64_t apart, std::int64_t packed, std::int64_t rows) {
+    op->copy_output(to + packed * row, apart * row, rows * row, call.stream);
+  });
   return out;
 }
 
-Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group) {
+Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group,
+                         std::int64_t capacity) {
   const auto lock = enter();
   check_exchanged(Call::linear_all_to_all, x);
   check_linear(Call::linear_all_to_all, x, w, bias);
-  return exchange_rows(x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive)}, group);
+  return exchange_rows(x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive), capacity},
+                       group);
 }
 
-Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group) {
+Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group, std::int64_t capacity) {
   const auto lock = enter();
   check_exchanged(Call::all_to_all, x);
-  return exchange_rows(x, {Call::all_to_all, {}, std::move(send), std::move(receive)}, group);
+  return exchange_rows(x, {Call::all_to_all, {}, std::move(send), std::move(receive), capacity}, group);
 }
 
 // Where numbers are those of an earlier call, ranks go on without asking each other: one whose arguments are wrong then
@@ -221,12 +247,12 @@ Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> 
   for (auto* list : {&tables, &indices, &offsets})
     for (Tensor& tensor : *list) {
       check_device(tensor, tables[0], "a table, its indices or offsets", Call::embedding_bag_all_to_all);
-      tensor = dense(tensor);
+      if (!tensor.is_contiguous()) tensor = dense(tensor);
     }
-  const BagsCall bags{indices, offsets, parse_pooling(mode), tables_of, true};
+  const BagsCall bags{std::move(indices), std::move(offsets), parse_pooling(mode), std::move(tables_of), true};
   Sizes numbers = bag_numbers(tables, bags);
   numbers.push_back(static_cast<std::int64_t>(bags.pooling));
-  numbers.insert(numbers.end(), tables_of.begin(), tables_of.end());
+  numbers.insert(numbers.end(), bags.tables_of.begin(), bags.tables_of.end());
   const Shape* known = call.group.gpu().bags(numbers);
   if (known != nullptr) check_bags(tables, bags, call.group);
   const Shape shape = known != nullptr ? *known : agree_bags(call.group, tables, bags);
@@ -234,8 +260,8 @@ Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> 
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
   std::vector<CudaTable> given;
   for (std::size_t t = 0; t < tables.size(); ++t)
-    given.push_back({static_cast<const float*>(tables[t].data_ptr()), whole_numbers(indices[t]),
-                     whole_numbers(offsets[t]), tables[t].size(0), indices[t].numel()});
+    given.push_back({static_cast<const float*>(tables[t].data_ptr()), whole_numbers(bags.indices[t]),
+                     whole_numbers(bags.offsets[t]), tables[t].size(0), bags.indices[t].numel()});
   op->run(BagOperands{given}, call.stream);
   Tensor out = new_like(tables[0], pooled_sizes(call.group, shape));
   op->copy_output(out.data_ptr(), call.stream);

@@ -165,20 +165,21 @@ Tensor alone(Tensor x, std::string group, bool alias) {
   return run({.call = call, .m = rows_of(x), .n = x.size(x.dim() - 1), .type = type}, x, {}, group, alias);
 }
 
-Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group) {
+Tensor linear_all_to_all(Tensor x, Tensor w, std::optional<Tensor> bias, Sizes send, Sizes receive, std::string group,
+                         std::int64_t capacity) {
   const auto lock = enter();
   Group& joined = group_of(group);
   check_exchanged(Call::linear_all_to_all, x);
   check_linear(Call::linear_all_to_all, x, w, bias);
   if (bias) bias = widened(*bias);
-  return exchange(joined, x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive)});
+  return exchange(joined, x, {Call::linear_all_to_all, {w, bias, {}}, std::move(send), std::move(receive), capacity});
 }
 
-Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group) {
+Tensor all_to_all_counts(Tensor x, Sizes send, Sizes receive, std::string group, std::int64_t capacity) {
   const auto lock = enter();
   Group& joined = group_of(group);
   check_exchanged(Call::all_to_all, x);
-  return exchange(joined, x, {Call::all_to_all, {}, std::move(send), std::move(receive)});
+  return exchange(joined, x, {Call::all_to_all, {}, std::move(send), std::move(receive), capacity});
 }
 
 BagsCall bags_call(std::vector<Tensor> indices, std::vector<Tensor> offsets, const std::string& mode, Sizes tables_of) {
@@ -233,8 +234,10 @@ STABLE_TORCH_LIBRARY(weft, m) {
   m.def("all_gather(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("all_to_all(Tensor x, str group, bool alias=False) -> Tensor");
   m.def("run_plan(str plan, Tensor x, Tensor? w, str group) -> Tensor");
-  m.def("linear_all_to_all(Tensor x, Tensor w, Tensor? bias, int[] send, int[] receive, str group) -> Tensor");
-  m.def("all_to_all_counts(Tensor x, int[] send, int[] receive, str group) -> Tensor");
+  m.def(
+      "linear_all_to_all(Tensor x, Tensor w, Tensor? bias, int[] send, int[] receive, str group, int capacity=0) -> "
+      "Tensor");
+  m.def("all_to_all_counts(Tensor x, int[] send, int[] receive, str group, int capacity=0) -> Tensor");
   m.def(
       "embedding_bag_all_to_all(Tensor[] tables, Tensor[] indices, Tensor[] offsets, str mode, int[] tables_of, "
       "str group, bool sparse) -> Tensor");

@@ -35,7 +35,7 @@ def test_windows_of_bfloat16(num_ranks):
     ranks.run("narrow_windows", num_ranks, WEFT_WAY="window")
 
 
-@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "counts_compiled", "bad_input", "bad_counts", "own_plan", "aliases", "explain", "threads"])
+@pytest.mark.parametrize("body", ["opcheck", "fullgraph", "counts_compiled", "bags_of_one_size", "bad_input", "bad_counts", "own_plan", "aliases", "explain", "threads"])
 def test_two_ranks(body):
     ranks.run(body, 2)
 

@@ -20,7 +20,9 @@ def _bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sparse)
     parts = grad.split([tables * dim for tables in tables_of], dim=1)
     by_owner = torch.cat([part.reshape(-1, dim) for part in parts])
     send, receive = [tables * samples for tables in tables_of], [own * samples] * ranks
-    pooled = _ops.all_to_all_counts(by_owner, send, receive, group).view(-1, own, dim)  # (batch, own tables, dim)
+    # Counts follow from tables_of, which all ranks agreed on in the forward pass: so nobody asks again.
+    most = max(tables_of) * samples
+    pooled = _ops.all_to_all_counts(by_owner, send, receive, group, most).view(-1, own, dim)  # (batch, own tables, dim)
     return [_of_table(pooled[:, t], indices[t], offsets[t], rows[t], mode, sparse) for t in range(own)]
 
 

@@ -13,19 +13,20 @@ from weft._join import name_of, place_in
 _ops = torch.ops.weft
 
 
-def _call(op, *arguments):
-    """An op without its gradient where nobody asks for one: torch's Python autograd costs more than a small op."""
+def _call(op, *arguments, differentiable=None):
+    """An op without its gradient where nobody asks for one: torch's Python autograd costs more than a small op.
+
+    `differentiable`: those that may ask for one; all that are tensors unless given.
+    """
     if torch.compiler.is_compiling():
         return op(*arguments)
-    if torch.is_grad_enabled() and any(_wants_gradient(a) for a in arguments):
+    if torch.is_grad_enabled() and any(map(_wants_gradient, arguments if differentiable is None else differentiable)):
         return op(*arguments)
     with torch._C._AutoDispatchBelowAutograd():
         return op(*arguments)
 
 
 def _wants_gradient(argument):
-    if isinstance(argument, list):
-        return any(_wants_gradient(a) for a in argument)
     return isinstance(argument, torch.Tensor) and argument.requires_grad
 
 
@@ -93,25 +94,28 @@ def all_gather(x, group=None, alias=False):
     return _call(_ops.all_gather.default, x, name_of(group), alias)
 
 
-def all_to_all(x, group=None, alias=False, send=None, receive=None):
+def all_to_all(x, group=None, alias=False, send=None, receive=None, capacity=None):
     """Part d of the rows (dimension 0) goes to rank d, which stacks what it gets in rank order.
 
     Parts are equal, or as counts say: `send` has the rows for each rank, `receive` those from each; one is enough.
+    `capacity` as of linear_all_to_all.
     """
     if send is None and receive is None:
         return _call(_ops.all_to_all.default, x, name_of(group), alias)
     rows = x.flatten(1) if x.dim() > 2 else x
-    made = _call(_ops.all_to_all_counts.default, rows, _counts(send), _counts(receive), name_of(group))
+    made = _call(_ops.all_to_all_counts.default, rows, _counts(send), _counts(receive), name_of(group), capacity or 0)
     return made.unflatten(1, x.shape[1:]) if x.dim() > 2 else made
 
 
-def linear_all_to_all(x, w, send, receive=None, bias=None, group=None):
+def linear_all_to_all(x, w, send, receive=None, bias=None, group=None, capacity=None):
     """Rows of F.linear(x, w, bias) go to their ranks: x (m, k) has send[d] rows for rank d, those for rank 0 first.
 
     A rank stacks what it gets in rank order; `receive`, the rows from each rank, may be left out. w and bias are this
-    rank's own, as an expert's.
+    rank's own, as an expert's. `capacity`, the same on all ranks, is the most rows of a rank for another: where every
+    rank gives it, `send` and `receive`, none asks another before the call, and counts that do not agree are not seen.
     """
-    return _call(_ops.linear_all_to_all.default, x, w, bias, _counts(send), _counts(receive), name_of(group))
+    counts = _counts(send), _counts(receive)
+    return _call(_ops.linear_all_to_all.default, x, w, bias, *counts, name_of(group), capacity or 0)
 
 
 def embedding_bag_all_to_all(
@@ -125,26 +129,74 @@ def embedding_bag_all_to_all(
     sparse tensors, not coalesced, of the rows that the batch has looked up.
     """
     world = name_of(group)
-    bags = [_bags(i, None if offsets is None else offsets[t], include_last_offset) for t, i in enumerate(indices)]
+    tables, indices = list(tables), list(indices)
     tables_of = [len(tables)] * place_in(world)[1] if tables_of is None else list(tables_of)
-    indices, offsets = [i for i, _ in bags], [o for _, o in bags]
-    return _call(_ops.embedding_bag_all_to_all.default, list(tables), indices, offsets, mode, tables_of, world, sparse)
+    if offsets is None:
+        offsets = _even_offsets(indices)
+        indices = [_long(each.reshape(-1)) for each in indices]
+    else:
+        offsets = [_offsets(begins, each, include_last_offset) for begins, each in zip(offsets, indices)]
+        indices = [_long(each) for each in indices]
+    op = _ops.embedding_bag_all_to_all.default
+    return _call(op, tables, indices, offsets, mode, tables_of, world, sparse, differentiable=tables)
 
 
 def _counts(given):
     return [] if given is None else given.tolist() if isinstance(given, torch.Tensor) else list(given)
 
 
-def _bags(indices, offsets, has_last):
-    """A row of indices, and where bags begin with where the last one ends."""
-    if offsets is None:
-        if indices.dim() != 2:
-            raise RuntimeError(f"weft: indices have {indices.dim()} dimensions; without offsets give (batch, bag)")
-        batch, size = indices.shape
-        return indices.reshape(-1).long(), torch.arange(batch + 1, device=indices.device) * size
+def _long(tensor):
+    return tensor if tensor.dtype is torch.int64 else tensor.long()
+
+
+def _offsets(begins, indices, has_last):
+    """Where bags begin, and where the last one ends."""
     if not has_last:
-        offsets = torch.cat([offsets, offsets.new_tensor([indices.numel()])])
-    return indices.long(), offsets.long()
+        begins = torch.cat([begins, begins.new_full((1,), indices.numel())])
+    return _long(begins)
+
+
+_MOST_KEPT = 64
+_kept_offsets = {}  # (batch, size, device) -> offsets, the latest last
+
+
+def _even_offsets(indices):
+    """Of bags of one size, for every table. Tables alike share theirs."""
+    offsets, shape = [], None
+    for each in indices:
+        if each.shape != shape:
+            shape = each.shape
+            if len(shape) != 2:
+                raise RuntimeError(f"weft: indices have {len(shape)} dimensions; without offsets give (batch, bag)")
+            made = _offsets_of(*shape, each)
+        offsets.append(made)
+    return offsets
+
+
+def _offsets_of(batch, size, indices):
+    """Those of (batch, size) bags, on the device of the indices; made once where they can be kept.
+
+    What a CUDA graph reads must live as long as the graph, and what is traced is no tensor of numbers: then they are
+    made by the call. Those that are kept are there before anybody sees them, for every stream.
+    """
+    device = indices.device
+    on_gpu = device.type == "cuda"
+    traced = torch.compiler.is_compiling() or type(indices) is not torch.Tensor
+    if traced or (on_gpu and torch.cuda.is_current_stream_capturing()):
+        return torch.arange(batch + 1, device=device) * size
+    key = batch, size, device
+    made = _kept_offsets.pop(key, None)
+    if made is None:
+        with torch.inference_mode(False):
+            made = (torch.arange(batch + 1, device="cpu") * size).to(device)
+        if type(made) is not torch.Tensor:
+            return made  # a mode of the caller's made something else of it
+        if len(_kept_offsets) >= _MOST_KEPT:
+            if on_gpu:
+                torch.cuda.synchronize(device)  # whatever stream still reads the one that goes
+            _kept_offsets.pop(next(iter(_kept_offsets)))
+    _kept_offsets[key] = made
+    return made
 
 
 def run_plan(plan, x, w=None, group=None):
@@ -247,11 +299,11 @@ def _fake_received(receive):
     return sum(receive) if receive else torch.library.get_ctx().new_dynamic_size()
 
 
-def _fake_linear_all_to_all(x, w, bias, send, receive, group):
+def _fake_linear_all_to_all(x, w, bias, send, receive, group, capacity=0):
     return x.new_empty([_fake_received(receive), w.shape[0]])
 
 
-def _fake_all_to_all_counts(x, send, receive, group):
+def _fake_all_to_all_counts(x, send, receive, group, capacity=0):
     return x.new_empty([_fake_received(receive), x.shape[1]])
 
 
@@ -266,14 +318,14 @@ def _fake_bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sp
 
 
 def _keep_linear_counts(ctx, inputs, output):
-    x, w, bias, ctx.send, ctx.receive, ctx.group = inputs
+    x, w, bias, ctx.send, ctx.receive, ctx.group, ctx.capacity = inputs
     ctx.has_bias = bias is not None
     ctx.save_for_backward(x, w)
 
 
 def _returned(ctx, grad):
     """To whom the rows came from, as many as they sent; they know how many where this rank was not told."""
-    return _ops.all_to_all_counts(grad.contiguous(), ctx.receive, ctx.send, ctx.group)
+    return _ops.all_to_all_counts(grad.contiguous(), ctx.receive, ctx.send, ctx.group, ctx.capacity)
 
 
 def _linear_all_to_all_backward(ctx, grad):
@@ -287,11 +339,12 @@ def _linear_all_to_all_backward(ctx, grad):
         None,
         None,
         None,
+        None,
     )
 
 
 def _keep_counts(ctx, inputs, output):
-    _, ctx.send, ctx.receive, ctx.group = inputs
+    _, ctx.send, ctx.receive, ctx.group, ctx.capacity = inputs
 
 
 def _keep_bags(ctx, inputs, output):
@@ -381,7 +434,7 @@ _COUNTED = {
     "linear_all_to_all": (_fake_linear_all_to_all, _linear_all_to_all_backward, _keep_linear_counts),
     "all_to_all_counts": (
         _fake_all_to_all_counts,
-        lambda ctx, grad: (_returned(ctx, grad), None, None, None),
+        lambda ctx, grad: (_returned(ctx, grad), None, None, None, None),
         _keep_counts,
     ),
     "embedding_bag_all_to_all": (_fake_bags, _bags_backward, _keep_bags),

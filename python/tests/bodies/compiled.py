@@ -15,6 +15,8 @@ def opcheck():
     rows = x.clone().requires_grad_()
     torch.library.opcheck(torch.ops.weft.linear_all_to_all.default, (rows, w, bias, [2, 2], [2, 2], ""))
     torch.library.opcheck(torch.ops.weft.all_to_all_counts.default, (rows, [2, 2], [2, 2], ""))
+    torch.library.opcheck(torch.ops.weft.linear_all_to_all.default, (rows, w, bias, [2, 2], [2, 2], "", 3))
+    torch.library.opcheck(torch.ops.weft.all_to_all_counts.default, (rows, [2, 2], [2, 2], "", 3))
     tables, indices = [torch.randn(5, 4).requires_grad_()], [torch.tensor([1, 4, 2])]
     bags = tables, indices, [torch.tensor([0, 2, 3])], "sum", [1, 1], "", False
     torch.library.opcheck(torch.ops.weft.embedding_bag_all_to_all.default, bags)

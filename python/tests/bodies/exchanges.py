@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 import weft
 
-from bodies.plain import counts_of, inputs, near, plain_bags, plain_exchange, refused
+from bodies.plain import counts_of, inputs, near, plain_bags, plain_exchange, refused, replicated
 
 
 def counted():
@@ -35,6 +35,17 @@ def counted():
         moved = weft.all_to_all(rows, send=send)
         assert torch.equal(moved.flatten(1), plain_exchange(rows.flatten(1), send, receive))
         assert torch.equal(weft.all_to_all(moved, receive=torch.tensor(send)), rows), "and back"
+        given = {"receive": receive, "capacity": 1 + max(map(max, counts))}  # nobody asks
+        assert torch.equal(weft.all_to_all(rows, send=send, **given), moved)
+        leaf, wide = rows.flatten(1).requires_grad_(), replicated(5, 6)
+        made = weft.linear_all_to_all(leaf, wide, send, **given)
+        assert torch.equal(made, weft.linear_all_to_all(leaf, wide, send, capacity=given["capacity"]))
+        grad = inputs(*made.shape, seed=4)
+        made.backward(grad)
+        if sum(send) > 0:
+            near(leaf.grad, plain_exchange(grad, receive, send) @ wide, f"{pattern} with a capacity: gradient")
+        else:
+            plain_exchange(grad, receive, send)
 
 
 def bags():
@@ -75,6 +86,36 @@ def bags():
     )
 
 
+def bags_of_one_size():
+    """Their offsets are made once and kept, but never what a mode has made of them, nor without bound."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    weft.init()
+    ranks, kept = weft.size(), weft._ops._kept_offsets
+    tables, square = [torch.randn(7, 8) for _ in range(3)], torch.randint(0, 7, (2 * ranks, 3))
+    others = [square, square.int(), torch.randint(0, 7, (2 * ranks, 2))]
+    with FakeTensorMode() as fakes:
+        fake = fakes.from_tensor(square)
+        weft._ops._offsets_of(*square.shape, fake), weft._ops._offsets_of(*square.shape, square)
+    assert not kept, kept
+    with torch.inference_mode():
+        first = weft.embedding_bag_all_to_all(tables, others)
+    assert sorted(size for _, size, _ in kept) == [2, 3], kept
+    with fakes:
+        assert type(weft._ops._offsets_of(*square.shape, fake)) is type(fake), "one of numbers among fakes"
+    begins = list(kept.values())
+    again = weft.embedding_bag_all_to_all([table.requires_grad_() for table in tables], others)
+    again.sum().backward()
+    assert torch.equal(first, again) and tables[2].grad is not None
+    assert all(any(one is other for other in begins) for one in kept.values()), "they were made anew"
+    rows = [torch.arange(0, i.numel(), i.shape[1]) for i in others]
+    flat = weft.embedding_bag_all_to_all(tables, [i.reshape(-1) for i in others], rows)
+    assert torch.equal(again, flat)
+    for batch in range(200):
+        weft._ops._offsets_of(batch, 3, square)
+    assert len(kept) == weft._ops._MOST_KEPT and (199, 3, square.device) in kept
+
+
 def bad_counts():
     """What one rank has wrong all ranks refuse, and go on."""
     weft.init()
@@ -85,6 +126,18 @@ def bad_counts():
     refused(lambda: weft.linear_all_to_all(x, w, [2] * (me + 1)), "rank 0 gives 1 counts as send")
     refused(lambda: weft.all_to_all(x, send=[3, -1] if me else [1, 1]), "rank 1 has -1 among the counts of send")
     refused(lambda: torch.ops.weft.all_to_all_counts(x, [], [], ""), "nobody says how many rows go from rank 0")
+    few, most = {"send": [2, 0], "receive": [2, 0]}, "rank 0 has 2 rows for rank 0, but capacity is 1"
+    refused(lambda: weft.all_to_all(x, send=[2, 0], capacity=1), most)
+    refused(lambda: weft.all_to_all(x, send=[1, 1], capacity=2 + me), "capacity of rank 0 is 2 and of rank 1 3")
+    refused(lambda: weft.all_to_all(x, send=[1, 1], capacity=-3), "capacity is -1; give the most rows")
+    if me == 0:  # alone: nobody was asked, and nothing is on its way
+        refused(lambda: weft.all_to_all(x, **few, capacity=1), most)
+        refused(lambda: weft.all_to_all(x, **few, capacity=-3), "capacity is -3")
+        refused(lambda: weft.all_to_all(x, send=[1, 1], receive=[2, 0], capacity=2), "rank 0 has 1 rows for rank 0")
+        refused(lambda: weft.all_to_all(x, send=[1, 0], receive=[1, 0], capacity=2), "x of rank 0 has 2 rows, but 1 are")
+        refused(lambda: weft.all_to_all(x, send=[1], receive=[1, 0], capacity=2), "gives 1 counts as send")
+        refused(lambda: weft.all_to_all(x, send=[0, 2], receive=[0, 3], capacity=2), "rank 1 has 3 rows for rank 0")
+    assert torch.equal(weft.all_to_all(x + me, send=[1, 1], receive=[1, 1], capacity=2)[:, 0], torch.tensor([1.0, 2.0]))
     refused(lambda: weft.linear_all_to_all(x.double(), w, [1, 1]), "not float32")
     refused(lambda: weft.linear_all_to_all(torch.ones(2, 2, 8), w, [1, 1]), "3 dimensions")
     table, indices = torch.ones(4, 8), torch.zeros(2, 1, dtype=torch.int64)

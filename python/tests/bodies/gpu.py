@@ -25,6 +25,10 @@ def _close(found, expected, what):
     assert found.shape == expected.shape and error < 0.02, f"{what}: {error}"
 
 
+def _sum(x, w, m):
+    return sum(a[:m].float() @ b.float().t() for a, b in zip(x, w))
+
+
 def gpu_agreement():
     rank, ranks = _join()
     for m, n, k in ((512, 264, 72), (1, 512, 96), (16, 1024, 256), (40, 24, 8), (2048, 1024, 512)):
@@ -35,12 +39,20 @@ def gpu_agreement():
             whole = sum(a.float() @ b.float().t() for a, b in zip(x, w))
             own = slice(rank * m, (rank + 1) * m)
             _close(weft.linear_all_reduce(x[rank], w[rank]), whole, "linear_all_reduce")
-            _close(weft.linear_all_reduce(x[rank][:m], w[rank]), sum(a[:m].float() @ b.float().t() for a, b in zip(x, w)), "few")
+            _close(weft.linear_all_reduce(x[rank][:m], w[rank]), _sum(x, w, m), "few")
             _close(weft.linear_reduce_scatter(x[rank], w[rank]), whole[own], "linear_reduce_scatter")
             _close(weft.linear_reduce_scatter(x[rank], w[rank], alias=True), whole[own], "alias")
             finished = F.silu(whole + bias.float()) + residual.float()
             made = weft.linear_all_reduce(x[rank], w[rank], bias, activation="silu", residual=residual)
             _close(made, finished, "with an epilogue")
+            # Those that begin at no multiple of 4 bytes are read in float32.
+            odd = [torch.cat([t.new_zeros(1), t.flatten()])[1:].view(t.shape) for t in (bias, residual[own])]
+            for b, r in ((bias, residual[own]), (odd[0], residual[own]), (bias, odd[1]), odd):
+                made = weft.linear_reduce_scatter(x[rank], w[rank], b, activation="silu", residual=r)
+                _close(made, finished[own], "with an epilogue of narrow and wide parts")
+            _close(weft.linear_all_reduce(x[rank][:m], w[rank], bias), _sum(x, w, m) + bias.float(), "with a bias")
+            gathered = torch.cat([a[:m] for a in x]).float() @ w[rank].float().t() + bias.float()
+            _close(weft.all_gather_linear(x[rank][:m].contiguous(), w[rank], bias), gathered, "gathered, with a bias")
             rows = torch.cat([a[:m] for a in x]).float()
             _close(weft.all_gather_linear(x[rank][:m].contiguous(), w[rank]), rows @ w[rank].float().t(), "all_gather_linear")
 
@@ -75,6 +87,31 @@ def gpu_counts():
         made = weft.linear_all_to_all(x[rank], w[rank], counts[rank])
         expected = torch.cat([parts[s][rank].float() @ w[s].float().t() for s in range(ranks)])
         _close(made, expected, "linear_all_to_all")
+        receive = [counts[s][rank] for s in range(ranks)]
+        for capacity in (90, 128):  # nobody asks; parts are packed one by one
+            given = {"send": counts[rank], "receive": receive, "capacity": capacity}
+            assert torch.equal(weft.all_to_all(x[rank], **given), moved), "with a capacity"
+            assert torch.equal(weft.linear_all_to_all(x[rank], w[rank], **given), made), "with a capacity"
+        bias = _drawn(0, n, seed=6)
+        with_bias = weft.linear_all_to_all(x[rank], w[rank], **given, bias=bias)
+        _close(with_bias, expected + bias.float(), "linear_all_to_all with a bias")
+    # Whole parts are one copy; then whole ones beside others, and none; float32 goes as it is.
+    for sizes in ([64] * ranks, [64] * (ranks - 1) + [3], [0] + [64] * (ranks - 1), [0] * (ranks - 1) + [64], [0] * ranks):
+        rows = [_drawn(r, sum(sizes), n, seed=7, dtype=torch.float32) for r in range(ranks)]
+        moved = torch.cat([a.split(sizes)[rank] for a in rows])
+        got = weft.all_to_all(rows[rank], send=sizes, receive=[sizes[rank]] * ranks, capacity=64)
+        assert torch.equal(got, moved), sizes
+        assert torch.equal(weft.all_to_all(rows[rank], send=sizes), moved), sizes
+    leaf = x[rank].clone().requires_grad_()
+    weft.linear_all_to_all(leaf, w[rank], **given).sum().backward()
+    _close(leaf.grad, torch.ones_like(leaf.float()[:, :1]) * w[rank].float().sum(0), "gradient of x")
+    try:  # alone, and before anything is enqueued: the next call finds all ranks in step
+        if rank == 0:
+            weft.all_to_all(x[0], send=counts[0], receive=receive, capacity=1)
+            raise SystemExit("nobody noticed")
+    except RuntimeError as error:
+        assert "but capacity is 1" in str(error), error
+    assert torch.equal(weft.linear_all_to_all(x[rank], w[rank], counts[rank]), made), "all ranks go on"
 
 
 def gpu_bags():
@@ -108,6 +145,7 @@ def gpu_bags():
             (torch.cat(every, dim=1) * weights).sum().backward()
             for one, grad in zip(tables[rank], kept):
                 torch.testing.assert_close(grad, one.grad)
+    _square_bags(rank, ranks, batch, rows, dim)
     wild = [i.clone() for i, _ in bags[rank]]
     wild[0][0] = rows + 7
     try:
@@ -117,6 +155,45 @@ def gpu_bags():
         raise SystemExit("nobody noticed")
     except RuntimeError as error:
         assert f"has no row {rows + 7}" in str(error), error
+
+
+def _square_bags(rank, ranks, batch, rows, dim):
+    """(batch, bag) and no offsets: twice, in another stream, and while a graph is recorded that is replayed much later."""
+    tables = [[_drawn(10 * r + t, rows, dim, seed=9, dtype=torch.float32) for t in range(2)] for r in range(ranks)]
+
+    def drawn(r, t, seed):
+        draw = torch.Generator().manual_seed(100 * seed + 10 * r + t)
+        return torch.randint(0, rows, (batch, 3 + t), generator=draw).cuda()
+
+    def pooled(seed):
+        every = [F.embedding_bag(drawn(r, t, seed), tables[r][t], mode="sum") for r in range(ranks) for t in range(2)]
+        return torch.cat(every, dim=1)[rank * batch // ranks : (rank + 1) * batch // ranks]
+
+    side, mine = torch.cuda.Stream(), [drawn(rank, t, 0) for t in range(2)]
+    begins = [torch.arange(0, i.numel(), i.shape[1], device="cuda") for i in mine]
+    for _ in range(2):
+        torch.testing.assert_close(weft.embedding_bag_all_to_all(tables[rank], mine), pooled(0))
+        flat = [i.flatten() for i in mine]
+        torch.testing.assert_close(weft.embedding_bag_all_to_all(tables[rank], flat, begins), pooled(0))
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        found = weft.embedding_bag_all_to_all(tables[rank], mine)
+    torch.cuda.synchronize()
+    torch.testing.assert_close(found, pooled(0))
+    kept, graph = dict(weft._ops._kept_offsets), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        found = weft.embedding_bag_all_to_all(tables[rank], mine)
+        flat = weft.embedding_bag_all_to_all(tables[rank], [i.flatten() for i in mine], begins)
+    assert weft._ops._kept_offsets == kept, "a graph's offsets were kept"
+    for size in range(100):  # what was kept goes, and others have its memory
+        weft._ops._offsets_of(batch, size, mine[0])
+    for seed in (1, 2):
+        for t, indices in enumerate(mine):
+            indices.copy_(drawn(rank, t, seed))
+        graph.replay()
+        torch.cuda.synchronize()
+        torch.testing.assert_close(found, pooled(seed))
+        torch.testing.assert_close(flat, pooled(seed))
 
 
 def gpu_gradients():
