@@ -49,6 +49,14 @@ def scatter(plan, c, M, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     wt.end(me)
 
 
+def stages_that_fit(options):
+    """Of the producer: 4, if shared memory has room for its operands and a strip of the tile; else as the plain kernel."""
+    rows, cols = options.tile
+    needed = 2 * (4 * (rows + cols) * BLOCK_K + rows * cols // 4) + 128  # bytes; 128 for the barriers of the stages
+    room = torch.cuda.get_device_properties(0).shared_memory_per_multiprocessor // options.per_sm - 1024
+    return 4 if needed <= room else options.stages
+
+
 class Case:
     """One shape: its operands, all ways to make it, and what they must give."""
 
@@ -194,7 +202,7 @@ def main():
     parser.add_argument("--tile", type=int, nargs=2, default=[128, 256])
     parser.add_argument("--warps", type=int, default=8)
     parser.add_argument("--stages", type=int, default=3)
-    parser.add_argument("--producer-stages", type=int, default=3)
+    parser.add_argument("--producer-stages", type=int, help="by default 4, if they fit, else as many as --stages")
     parser.add_argument("--per-sm", type=int, default=1, help="programs per multiprocessor")
     parser.add_argument("--latency", type=float, default=1.0, help="of the paced link, in us")
     parser.add_argument("--rounds", type=int, default=9)
@@ -203,6 +211,7 @@ def main():
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("bench_triton.py: no GPU is here")
+    options.producer_stages = options.producer_stages or stages_that_fit(options)
     found = []
     for k in options.k:
         found.append(measure(options, k))

@@ -27,24 +27,24 @@ def whole_numbers(rows, k, seed):
     return torch.randint(-1, 2, (rows, k), generator=draw).bfloat16()
 
 
-def launch(op, x, w):
+def launch(op, x, w, shape=SHAPE):
     a, b = (TensorDescriptor.from_tensor(torch.cat(t).cuda(), [rows, BLOCK_K]) for t, rows in zip((x, w), TILE))
-    gemm[op.grid](op, a, b, *SHAPE, BLOCK_M=TILE[0], BLOCK_N=TILE[1], BLOCK_K=BLOCK_K, num_warps=4)
+    gemm[op.grid](op, a, b, *shape, BLOCK_M=TILE[0], BLOCK_N=TILE[1], BLOCK_K=BLOCK_K, num_warps=4)
 
 
 @unittest.skipUnless(gemm and torch.cuda.is_available(), "no GPU, or no Triton")
 class OnOneGpu(unittest.TestCase):
-    def operands(self, ranks, run):
-        m, n, k = SHAPE
+    def operands(self, ranks, run, shape=SHAPE):
+        m, n, k = shape
         x = [whole_numbers(m, k, 10 * run + r) for r in range(ranks)]
         return x, [whole_numbers(n, k, 1000 + 10 * run + r) for r in range(ranks)]
 
-    def agrees(self, space, route, ranks, **options):
-        plan = wt.plan(space, ranks, SHAPE, TILE, route=route)
-        op = wt.Op(plan, programs=8, **options)
+    def agrees(self, space, route, ranks, shape=SHAPE, programs=8, **options):
+        plan = wt.plan(space, ranks, shape, TILE, route=route)
+        op = wt.Op(plan, programs=programs, **options)
         for run in range(3):
-            x, w = self.operands(ranks, run)
-            launch(op, x, w)
+            x, w = self.operands(ranks, run, shape)
+            launch(op, x, w, shape)
             for rank, owed in enumerate(wt.reference(plan, x, w)):
                 self.assertTrue(torch.equal(op.output(rank).float().cpu(), owed), f"{space} {route}, rank {rank}, run {run}")
 
@@ -59,6 +59,11 @@ class OnOneGpu(unittest.TestCase):
     def test_all_to_all_and_keep(self):
         self.agrees("all_to_all", "direct", 4)
         self.agrees("keep", "auto", 1)
+
+    def test_one_block_of_k_and_programs_without_tiles(self):
+        """Both loops are one: a tile of one block of k begins and ends in the same turn, and a program may have no tile."""
+        for k in (BLOCK_K, 7 * BLOCK_K):
+            self.agrees("reduce_scatter", "ring", 4, shape=(520, 392, k), programs=33)
 
     def test_paced_links(self):
         self.agrees("reduce_scatter", "ring", 4, link=(1e9, 5e-6))

@@ -13,7 +13,7 @@ import weft.triton as wt
 @triton.jit
 def gemm(plan, a, b, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     me, here, first, programs, tiles = wt.begin(plan)
-    for i in tl.range(first, tiles, programs):
+    for i in tl.range(first, tiles, programs, flatten=True):
         tile, row, col = wt.tile(me, i)
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for k in range(0, K, BLOCK_K):
