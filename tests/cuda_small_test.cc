@@ -2,7 +2,7 @@
 #include "weft/exec/cuda/small/bag_executor.h"
 #include "weft/exec/cuda/small/bags_test.h"
 #include "weft/exec/cuda/small/gemv_executor.h"
-#include "weft/exec/cuda/window_map.h"
+#include "weft/exec/cuda/window/window_map.h"
 
 #include "tests/cuda_bags.h"
 #include "tests/cuda_case.h"

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "weft/base/refusal_test.h"
-#include "weft/exec/cuda/tracked_rows.h"
+#include "weft/exec/cuda/window/tracked_rows.h"
 
 #include "tests/cuda_case.h"
 

@@ -98,7 +98,8 @@ struct CudaExecutor::Impl {
         expander(plan),
         options(options_in),
         device(std::move(tables)),
-        gemm(fused_gemm_of(plan.producers[0].layout(), plan.producers[0].has_epilogue())),
+        gemm((options.trace ? traced_gemm_of : fused_gemm_of)(plan.producers[0].layout(),
+                                                              plan.producers[0].has_epilogue())),
         first(options.rank.value_or(0)),
         count(options.rank ? 1 : plan.num_ranks),
         own_output(writes_own_outputs(device)) {}

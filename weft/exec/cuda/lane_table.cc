@@ -52,6 +52,18 @@ std::vector<LanePairs> groups_of(std::int32_t action, const Grid& grid, std::int
   return out;
 }
 
+// The same in blocks of a few columns and at most 8 pairs of tile rows: what is read for a block stays in L2.
+constexpr std::int64_t kBlockPairs = 8;
+std::vector<LanePairs> blocks_of(std::int32_t action, const Grid& grid, std::int64_t block_cols) {
+  std::vector<LanePairs> out;
+  for (const LanePairs& group : groups_of(action, grid, kBlockPairs)) {
+    const auto height = int_size(group) / grid.cols, step = block_cols * height;
+    for (std::int64_t first = 0; first < int_size(group); first += step)
+      out.emplace_back(group.begin() + first, group.begin() + std::min<std::int64_t>(first + step, int_size(group)));
+  }
+  return out;
+}
+
 // The same of two actions at once, a tile of each.
 constexpr std::int64_t kTurnRows = 2;  // of a peer's tiles at a time
 std::vector<LanePairs> groups_of_two(const std::array<std::int32_t, 2>& actions, const std::array<Grid, 2>& grids) {
@@ -108,10 +120,10 @@ class TableMaker {
                                    : others)
           .push_back(narrow(num_of(a)));
     }
-    add_in_turn(sent, order_.sent_rows);
+    add_in_turn(sent, [&](std::int32_t index) { return blocks_of(index, grid_of_action(index), order_.sent_cols); });
     for (const std::int32_t index : others) add_tiles(program_.actions[at(index)], index);
     add_two_by_two(counted);
-    add_in_turn(gathered, order_.gathered_rows);
+    add_in_turn(gathered, [&](auto index) { return groups_of(index, grid_of_action(index), order_.gathered_rows); });
     for (std::size_t a = 0; a < program_.actions.size(); ++a) {
       const Action& action = program_.actions[a];
       if (action.kind == ActionKind::step) continue;
@@ -147,7 +159,7 @@ class TableMaker {
 
   // Sums for a peer that has nobody's before it, of which those for other peers may be made in turn.
   bool goes_with_others(const Action& action) const {
-    return order_.sent_rows > 0 && plan_.route == Route::direct && action.reads.size() == 0 &&
+    return order_.sent_cols > 0 && plan_.route == Route::direct && action.reads.size() == 0 &&
            action.sources.size() == 0 && action.targets.size() == 1 &&
            program_.targets(action)[0].rank != program_.rank;
   }
@@ -183,14 +195,15 @@ class TableMaker {
 
   // Some rows of each peer in turn, as they come. (One peer's after another's hid 0.4 of a link that takes twice as
   // long as the gemm: at the end of it the rows of all the others were still to be multiplied.) Or as they go.
-  void add_in_turn(const std::vector<std::int32_t>& indices, int pair_rows) {
+  template <typename Groups>
+  void add_in_turn(const std::vector<std::int32_t>& indices, Groups&& groups_for) {
     std::vector<std::vector<LanePairs>> groups;
     for (const std::int32_t index : indices) {
       const Action& action = program_.actions[at(index)];
       groups.emplace_back();
       if (action.lanes == 0 || action.box.empty()) continue;
       check_tiles(action);
-      groups.back() = groups_of(index, grid_of_action(index), pair_rows);
+      groups.back() = groups_for(index);
     }
     add_turns(groups);
   }

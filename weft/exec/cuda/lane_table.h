@@ -74,14 +74,14 @@ struct DevicePlan {
 // A rank's counts as its lanes read them: rows of all, then for each peer; INT32_MAX: all.
 std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks);
 
-// Pairs of tile rows that are taken of each peer in turn.
+// How much is taken of each peer in turn.
 struct LaneOrder {
-  // Of rows that all peers send at once. More of them read w less often (4: 3 % less time where the link is fast), fewer
-  // wait less for a slow link.
+  // Pairs of tile rows, of rows that all peers send at once. More of them read w less often (4: 3 % less time where the
+  // link is fast), fewer wait less for a slow link.
   int gathered_rows = 2;
-  // Of sums that go straight to their owners; 0: one peer's after another's. In turn all links have something to carry
-  // from the beginning, which those need that take as long as the product.
-  int sent_rows = 0;
+  // Columns of tiles, of sums that go straight to their owners; 0: one owner's after another's. In turn all links have
+  // something to carry from the beginning, which those need that take as long as the product.
+  int sent_cols = 0;
 };
 
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.

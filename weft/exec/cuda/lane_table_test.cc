@@ -147,26 +147,26 @@ TEST(LaneTable, RowsThatComeFromAllPeersAtOnceAreTakenInTurn) {
   }
 }
 
-// The same of sums for three owners, before those that the rank itself owns.
+// The same of sums for three owners, before those that the rank itself owns: four columns of tiles, a few at a time.
 TEST(LaneTable, SumsForTheirOwnersMayBeMadeInTurn) {
-  const CudaCase c{"direct", 4096, 256, 16, {128, 256}, 4, Route::direct};
+  const CudaCase c{"direct", 2048, 1024, 16, {128, 256}, 4, Route::direct};
   const Plan plan = testing_cuda::plan_of(c);
-  for (const int rows : {0, 1, 2}) {
-    const DevicePlan device = device_plan(plan, Expander(plan), {.sent_rows = rows});
+  for (const int cols : {0, 1, 3}) {
+    const DevicePlan device = device_plan(plan, Expander(plan), {.sent_cols = cols});
     std::vector<int> owners;  // as they begin
     for (const DeviceLane& lane : device.tables[1].lanes) {
       const int owner = static_cast<int>(lane.row / (c.m / 4));
       if (owners.empty() || owners.back() != owner) owners.push_back(owner);
     }
     std::vector<int> expected;
-    for (int turn = 0; turn < (rows > 0 ? 4 / rows : 1); ++turn)
+    for (int turn = 0; turn < (cols > 0 ? (4 + cols - 1) / cols : 1); ++turn)
       for (const int owner : {0, 3, 2}) expected.push_back(owner);
     expected.push_back(1);
-    EXPECT_EQ(owners, expected) << rows;
+    EXPECT_EQ(owners, expected) << cols;
     for (const int clusters : {1, 16}) EXPECT_NO_THROW(require_ending(plan, device, clusters));
     HostLanes twin(plan, device, 2);
     const Given given(c, 1);
-    ASSERT_EQ(twin.run(given.pointers), "") << rows;
+    ASSERT_EQ(twin.run(given.pointers), "") << cols;
     expect_same(c, twin, testing_cuda::reference_of(plan, given.operands));
   }
 }

@@ -43,7 +43,7 @@ Span span_of(const DeviceTimes& times) {
   return out;
 }
 
-// Lanes are dealt out pair by pair to clusters, triggers one by one to CTAs (fused_gemm.cu).
+// Lanes are dealt out pair by pair to clusters, triggers one by one to CTAs (fused_gemm.cuh).
 int cta_of_lane(const DeviceTimes& times, std::size_t lane) {
   return static_cast<int>(lane / 2 % num(times.clusters_per_rank) * 2 + lane % 2);
 }

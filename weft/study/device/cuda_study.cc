@@ -4,7 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/cuda/pull.h"
-#include "weft/exec/cuda/window_map.h"
+#include "weft/exec/cuda/window/window_map.h"
 #include "weft/study/device/cublaslt.h"
 #include "weft/study/device/cuda_bag_study.h"
 #include "weft/study/device/cuda_contest.h"
@@ -74,8 +74,8 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
 std::vector<LaneOrder> orders_of(const OpSpec& spec, Route route) {
   const LaneOrder plain;
   if (route != Route::direct) return {plain};
-  if (spec.gathers) return {plain, {.gathered_rows = 2 * plain.gathered_rows}};
-  if (spec.space.kind == SpaceKind::reduce_scatter) return {plain, {.sent_rows = 4}};
+  if (spec.gathers) return {{.gathered_rows = 1}, plain, {.gathered_rows = 2 * plain.gathered_rows}};
+  if (spec.space.kind == SpaceKind::reduce_scatter) return {plain, {.sent_cols = 2}, {.sent_cols = 8}};
   return {plain};
 }
 

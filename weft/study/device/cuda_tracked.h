@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "weft/exec/cuda/tracked_rows.h"
+#include "weft/exec/cuda/window/tracked_rows.h"
 #include "weft/study/device/cublaslt.h"
 #include "weft/study/device/cuda_op.h"
 

@@ -11,8 +11,8 @@
 namespace weft {
 
 // One rank's part of a chip: multiprocessors in clusters of two, cache, memory and what moves in it. Its link carries
-// what goes to all peers of `plan` at once: over links between each two ranks, or a NIC that all of it shares. Without a
-// pace it is memory.
+// what goes to all peers of `plan` at once: over links between each two ranks, or a NIC that all of it shares. Without
+// a pace it is memory.
 sim::Chip part_of_chip(const sim::Chip& whole, const Plan& plan, const std::optional<Pace>& pace);
 
 struct PredictedPlans {

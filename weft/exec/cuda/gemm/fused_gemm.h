@@ -1,4 +1,4 @@
-// The kernel of the CUDA executor and what it is launched with (fused_gemm.cu).
+// The kernel of the CUDA executor and what it is launched with (fused_gemm.cuh).
 #pragma once
 
 #include <cuda.h>
@@ -34,7 +34,7 @@ struct DeviceRank {
   std::int32_t given_counts[kMaxCudaRanks + 1];  // as the host knows them
   std::uint32_t* fired;                          // per trigger: runs in which it has
   std::uint32_t* ended;                          // per trigger that is cut: parts that have ended in this run
-  LaneTimes* times;                              // of lanes, then of triggers; null: the run is not traced
+  LaneTimes* times;                              // of traced runs: of lanes, then of triggers
   std::uint64_t* met;                            // when warp 1 saw that each of `waits` was
   std::int32_t pairs, num_triggers;
   bool narrow_bias, narrow_residual;  // bf16, not f32
@@ -63,5 +63,6 @@ struct FusedGemm {
 };
 // `finishes`: for plans with an epilogue.
 FusedGemm fused_gemm_of(WeightLayout layout, bool finishes);
+FusedGemm traced_gemm_of(WeightLayout layout, bool finishes);  // its lanes leave their times
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What a lane of the kernel (fused_gemm.cu) waits for, raises, and has to do in this run.
+// What a lane of the kernel (fused_gemm.cuh) waits for, raises, and has to do in this run.
 #pragma once
 
 #include "weft/exec/cuda/gemm/fused_gemm.h"
@@ -72,17 +72,21 @@ __device__ __forceinline__ bool is_met(const DeviceArguments& a, const DeviceRan
   return a.ns_per_byte == 0 || global_ns() >= load_relaxed(rank.stamps + wait.counter);
 }
 
-// Where the run is traced, one thread of those that do something for a lane writes down when.
+// Whether a kernel has the code of traced runs: asking in each run took 0.5 to 1 % of its time at k 1024.
+enum class Trace { no, yes };
+
+// One thread of those that do something for a lane writes down when.
+template <Trace kTrace>
 __device__ __forceinline__ void note(const DeviceRank& rank, int index, std::uint64_t LaneTimes::*what) {
-  if (rank.times != nullptr) rank.times[index].*what = global_ns();
+  if constexpr (kTrace == Trace::yes) rank.times[index].*what = global_ns();
 }
 
 struct Waiter {
   int rank, trigger, index, wait;
 };
 
-__device__ __noinline__ void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
-                                     std::uint32_t run, std::uint32_t seen, unsigned long long waited) {
+inline __device__ __noinline__ void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
+                                            std::uint32_t run, std::uint32_t seen, unsigned long long waited) {
   leave_failure(a.gave_up, a.failure,
                 {0, who.rank, who.trigger, who.index, who.wait, seen, (run - wait.lag) * wait.total, waited});
 }
@@ -109,8 +113,8 @@ __device__ __forceinline__ unsigned long long take_link(unsigned long long* cloc
 }
 
 // When bytes have passed from one host to another. Of shared NICs they take that of the sender, then, from when they
-// begin to leave, that of the receiver: in the order in which signals are raised, where CPUs take those that arrive first
-// (pace.h). So bytes may wait behind others that are not on their way yet: late, never early.
+// begin to leave, that of the receiver: in the order in which signals are raised, where CPUs take those that arrive
+// first (pace.h). So bytes may wait behind others that are not on their way yet: late, never early.
 __device__ __forceinline__ unsigned long long pass_link(const DeviceArguments& a, int from, int to, int bytes) {
   const auto took = static_cast<unsigned long long>(static_cast<float>(bytes) * a.ns_per_byte + 0.5f);
   const unsigned long long now = global_ns();

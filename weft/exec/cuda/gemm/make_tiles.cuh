@@ -1,4 +1,4 @@
-// What the multiplying warpgroups of the kernel do (fused_gemm.cu): the product of a tile, the sum of its sources and
+// What the multiplying warpgroups of the kernel do (fused_gemm.cuh): the product of a tile, the sum of its sources and
 // it, and its epilogue.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A CTA's shared memory, and how its warps take turns in it (fused_gemm.cu).
+// A CTA's shared memory, and how its warps take turns in it (fused_gemm.cuh).
 #pragma once
 
 #include <cstdint>

@@ -138,6 +138,7 @@ __device__ __forceinline__ bool is_ready(const DeviceArguments& a, const DeviceR
 
 // The triggers of a rank are dealt out to its CTAs; each fires those that are ready until none is left. Every thread
 // looks at one of them: a look takes most of a microsecond.
+template <Trace kTrace>
 __device__ __forceinline__ void fire_triggers(const DeviceArguments& a, const Seat& me, CopySlot s, int thread) {
   const DeviceRank& rank = a.ranks[me.rank];
   const int first = 2 * me.slot + me.cta, step = 2 * a.clusters_per_rank;
@@ -152,9 +153,9 @@ __device__ __forceinline__ void fire_triggers(const DeviceArguments& a, const Se
       left = __any_sync(~0u, waits && !fires) || left;
       for (unsigned ready = __ballot_sync(~0u, fires); ready != 0; ready &= ready - 1) {
         const int index = base + (__ffs(ready) - 1) * step;
-        if (thread == 0) note(rank, 2 * rank.pairs + index, &LaneTimes::stores);
+        if (thread == 0) note<kTrace>(rank, 2 * rank.pairs + index, &LaneTimes::stores);
         fire(a, rank, rank.triggers[index], me, &s, thread);
-        if (thread == 0) note(rank, 2 * rank.pairs + index, &LaneTimes::told);
+        if (thread == 0) note<kTrace>(rank, 2 * rank.pairs + index, &LaneTimes::told);
       }
       if (fires) rank.fired[mine] = me.run + 1;
     }

@@ -1,4 +1,4 @@
-#include "weft/exec/cuda/tracked_rows.h"
+#include "weft/exec/cuda/window/tracked_rows.h"
 
 #include <cuda_runtime.h>
 

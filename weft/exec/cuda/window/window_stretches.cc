@@ -1,6 +1,6 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/exec/cuda/window_map.h"
+#include "weft/exec/cuda/window/window_map.h"
 
 namespace weft {
 

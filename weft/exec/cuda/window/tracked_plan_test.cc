@@ -5,7 +5,7 @@
 
 #include "weft/base/refusal_test.h"
 #include "weft/exec/cuda/plans_test.h"
-#include "weft/exec/cuda/tracked_rows.h"
+#include "weft/exec/cuda/window/tracked_rows.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/exec/cuda/window_map.h"
+#include "weft/exec/cuda/window/window_map.h"
 
 #include <map>
 

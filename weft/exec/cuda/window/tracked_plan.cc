@@ -6,8 +6,8 @@
 #include "weft/base/error.h"
 #include "weft/base/index.h"
 #include "weft/exec/cuda/device_layout.h"
-#include "weft/exec/cuda/tracked_rows.h"
-#include "weft/exec/cuda/window_map.h"
+#include "weft/exec/cuda/window/tracked_rows.h"
+#include "weft/exec/cuda/window/window_map.h"
 
 namespace weft {
 namespace {
