@@ -85,7 +85,7 @@ struct Waiter {
   int rank, trigger, index, wait;
 };
 
-inline __device__ __noinline__ void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
+__device__ __noinline__ inline void give_up(const DeviceArguments& a, const Waiter& who, const DeviceWait& wait,
                                             std::uint32_t run, std::uint32_t seen, unsigned long long waited) {
   leave_failure(a.gave_up, a.failure,
                 {0, who.rank, who.trigger, who.index, who.wait, seen, (run - wait.lag) * wait.total, waited});
