@@ -101,6 +101,7 @@ torch() {
     echo "== torch: skipped, python3 has no torch with CUDA, or no weft (make python)"
     return
   fi
+  run python3 -m unittest discover -s python/tests -p test_triton_gpu.py
   with_mps run python3 -m unittest discover -s python/tests -p test_gpu.py
   for ranks in 1 4; do # the host's part of a call: from C++, then from PyTorch
     with_mps run $build/weft run -n $ranks -- $build/bench/cuda_call
@@ -123,12 +124,18 @@ hbm() {
   done
   bench gemm-a2a --m 8192 --n 8192 --k 2048 --link hbm # with cuBLASLt through windows
 }
-paced() { # links: about as long as the gemm by a ring
+paced() { # links on which the collective alone takes half as long as the gemm, as long, and twice as long. What moves in
+  # memory alone takes some 750 us for sums: at k 1024 that is as long as the gemm
+  local k rate
+  local -A scatter=([1024]="1056 231" [2048]="1056 232 101" [4096]="240 104 49")
+  local -A reduce=([1024]="2112 374" [2048]="2112 376 183" [4096]="386 188 93")
+  local ROUNDS=${ROUNDS:-5}
   for k in 1024 2048 4096; do
-    bench gemm-rs --m 8192 --n 8192 --k $k --link $((1081344 / k))gbit,1us
-    bench gemm-ar --m 8192 --n 8192 --k $k --link $((2162688 / k))gbit,1us
-    for rate in 136 68; do bench ag-gemm --m 2048 --n 8192 --k $k --link ${rate}gbit,1us; done
+    for rate in ${scatter[$k]}; do bench gemm-rs --m 8192 --n 8192 --k $k --link ${rate}gbit,1us; done
+    for rate in ${reduce[$k]}; do bench gemm-ar --m 8192 --n 8192 --k $k --link ${rate}gbit,1us; done
+    for rate in 100 48 23.5; do bench ag-gemm --m 2048 --n 8192 --k $k --link ${rate}gbit,1us; done
   done
+  bench gemm-rs --m 8192 --n 8192 --k 2048 --link 400gbit,2us,nic # all that leaves a rank shares a link
   bench gemm-a2a --m 8192 --n 8192 --k 2048 --link 360gbit,1us
 }
 pcie() { # all ranks share the one PCIe of the GPU: a gemm as long as that is deep
