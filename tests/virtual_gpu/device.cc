@@ -60,7 +60,14 @@ VirtualStream* Device::make_stream(bool ordered, int device) {
   return streams_.back().get();
 }
 
-VirtualStream* Device::resolve(VirtualStream* stream) { return stream != nullptr ? stream : streams_[0].get(); }
+VirtualStream* Device::resolve(VirtualStream* stream) {
+  if (stream == nullptr) return streams_[0].get();
+  if (std::none_of(streams_.begin(), streams_.end(), [&](const auto& one) { return one.get() == stream; })) {
+    grid().report("a queue is used after it was destroyed");
+    return streams_[0].get();
+  }
+  return stream;
+}
 
 // What it still has to do is done.
 void Device::end_stream(VirtualStream* stream) {

@@ -92,6 +92,7 @@ bool CudaOp::was_recorded() const { return state_->recorded; }
 void CudaOp::finish() {
   const UseDevice scope(state_->device);
   state_->await();
+  state_->last_queue = nullptr;  // nothing is left to follow, and the queue may go
   std::visit([](const auto& executor) { executor->finish(); }, state_->executor);
 }
 
