@@ -26,6 +26,14 @@ TEST_F(Cuda, TriggersGathersCopiesAndEpiloguesAgreeToo) {
 }
 
 // Rows that nobody writes keep their zeros: one run each.
+// Copies cut by strips and taken in single pairs; sums made for their owners in turn.
+TEST_F(Cuda, OtherOrdersAgreeToo) {
+  CudaCase gather{"", 384, 264, 584, {128, 256}, 3, Route::direct, WeightLayout::nk, SpaceKind::all_gather};
+  gather.gathers = true;
+  run_case(gather, {.order = {.gathered_rows = 1, .part_cols = kStripCols}});
+  run_case({"direct", 1096, 776, 72, {128, 256}, 3, Route::direct}, {.order = {.sent_cols = 2}});
+}
+
 TEST_F(Cuda, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
   for (const testing_cuda::CountedCase& counted : testing_cuda::counted_cases()) {
     const CudaCase& c = counted.plan;

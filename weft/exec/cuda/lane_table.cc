@@ -87,12 +87,15 @@ struct Part {
   std::int64_t row = 0, col = 0, rows = 0, cols = 0;
 };
 
-std::vector<Part> parts_of(const Box& box) {
+// A tile is not cut.
+std::vector<Part> parts_of(const Box& box, std::int64_t part_cols) {
+  const bool is_tile = box.size(0) <= kCudaTileRows && box.size(1) <= kCudaTileCols;
+  const std::int64_t cols = is_tile ? kCudaTileCols : part_cols;
   std::vector<Part> out;
   for (std::int64_t row = 0; row < box.size(0); row += kCudaTileRows)
-    for (std::int64_t col = 0; col < box.size(1); col += kCudaTileCols)
+    for (std::int64_t col = 0; col < box.size(1); col += cols)
       out.push_back({row, col, std::min<std::int64_t>(kCudaTileRows, box.size(0) - row),
-                     std::min<std::int64_t>(kCudaTileCols, box.size(1) - col)});
+                     std::min<std::int64_t>(cols, box.size(1) - col)});
   return out;
 }
 
@@ -271,7 +274,8 @@ class TableMaker {
   // A part of a lane, whose signals they share.
   void add_trigger(const Action& action, std::int32_t index, std::int64_t lane) {
     const bool copies = action.targets.size() > 0;
-    const auto parts = copies ? parts_of(lane_box(action.box, action.tile, lane)) : std::vector<Part>(1);
+    const auto parts =
+        copies ? parts_of(lane_box(action.box, action.tile, lane), order_.part_cols) : std::vector<Part>(1);
     for (const Part& part : parts) {
       DeviceLane out = begin_lane(action, index, lane, part);
       out.parts = int_size(parts), out.part = out_.parted;

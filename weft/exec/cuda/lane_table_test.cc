@@ -90,16 +90,24 @@ TEST(LaneTable, ALargeCopyIsCutIntoPartsThatSignalOnce) {
   CudaCase c{"", 256, 256, 1024, {128, 256}, 2, Route::direct, WeightLayout::kn, SpaceKind::all_gather};
   c.gathers = true;
   const Plan plan = testing_cuda::plan_of(c);
-  const DevicePlan device = device_plan(plan, Expander(plan));
-  std::map<int, std::set<int>> columns;  // of each part
-  for (const DeviceLane& lane : device.tables[0].triggers) {
-    if (lane.targets == 0) continue;
-    EXPECT_EQ(lane.parts, 4);
-    EXPECT_EQ(lane.cols, 256);
-    columns[lane.part].insert(lane.col);
+  for (const int cols : {256, 64}) {
+    const DevicePlan device = device_plan(plan, Expander(plan), {.part_cols = cols});
+    std::map<int, std::set<int>> columns;  // of each part
+    std::set<int> expected;
+    for (int col = 0; col < 1024; col += cols) expected.insert(col);
+    for (const DeviceLane& lane : device.tables[0].triggers) {
+      if (lane.targets == 0) continue;
+      EXPECT_EQ(lane.parts, 1024 / cols);
+      EXPECT_EQ(lane.cols, cols);
+      columns[lane.part].insert(lane.col);
+    }
+    EXPECT_EQ(device.tables[0].parted, 2);
+    for (int part = 0; part < 2; ++part) EXPECT_EQ(columns[part], expected);
+    HostLanes twin(plan, device, 2);
+    const Given given(c, 1);
+    ASSERT_EQ(twin.run(given.pointers), "");
+    expect_same(c, twin, testing_cuda::reference_of(plan, given.operands));
   }
-  EXPECT_EQ(device.tables[0].parted, 2);
-  for (int part = 0; part < 2; ++part) EXPECT_EQ(columns[part], (std::set<int>{0, 256, 512, 768}));
 }
 
 TEST(LaneTable, EveryTileIsMadeOnceInPairsOfOneColumn) {

@@ -74,7 +74,11 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
 std::vector<LaneOrder> orders_of(const OpSpec& spec, Route route) {
   const LaneOrder plain;
   if (route != Route::direct) return {plain};
-  if (spec.gathers) return {{.gathered_rows = 1}, plain, {.gathered_rows = 2 * plain.gathered_rows}};
+  if (spec.gathers)
+    return {{.gathered_rows = 1, .part_cols = kStripCols},
+            {.part_cols = kStripCols},
+            plain,
+            {.gathered_rows = 2 * plain.gathered_rows}};
   if (spec.space.kind == SpaceKind::reduce_scatter) return {plain, {.sent_cols = 2}, {.sent_cols = 8}};
   return {plain};
 }
