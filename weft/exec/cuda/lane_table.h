@@ -82,8 +82,8 @@ struct LaneOrder {
   // Columns of tiles, of sums that go straight to their owners; 0: one owner's after another's. In turn all links have
   // something to carry from the beginning, which those need that take as long as the product.
   int sent_cols = 0;
-  // Columns of a part of a copy that is larger than a tile. Parts are copied side by side, in whatever order they end in
-  // they take their link; so large ones let the last tile of eight go first, and who reads the first waits for it.
+  // Columns of a part of a copy that is larger than a tile. Parts are copied side by side, and take their link in the
+  // order in which they end; so with large ones the last tile of eight may go first, and who reads the first waits.
   int part_cols = kCudaTileCols;
 };
 

@@ -34,8 +34,8 @@ class CudaOp {
   // Enqueues a run behind what stands in `queue`, a cudaStream_t of the op's GPU (null: a queue of the op's own, not
   // the default stream), and returns. Every rank of the group calls it, in the same order for all their ops. Operands
   // must stay as they are until the run has ended. Runs of an op follow one another in whatever queues they are: a
-  // queue lives until the op has run in another, or finish() has returned. May be recorded in a graph, with the counts and operands of now; what
-  // is recorded follows what stands before it in the recording alone.
+  // queue lives until the op has run in another, or finish() has returned. May be recorded in a graph, with the counts
+  // and operands of now; what is recorded follows what stands before it in the recording alone.
   // Throws bad_input where an operand is missing, deadline where an earlier run is known to have failed.
   void run(const CudaOperands& operands, void* queue = nullptr);
   // Of an index or offset that an earlier run has refused it throws bad_input, too, but enqueues the run all the same.
