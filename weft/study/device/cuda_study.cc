@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kWindow = "unmodified cuBLASLt through windows";
 constexpr const char* kTracked = "unmodified cuBLASLt in panels, copy engines";
-constexpr const char* kSlowed = "compute, slowed";
+constexpr const char* kKernel = "kernel of fused, with its waits";
 constexpr int kPanels[] = {2, 4, 8}, kPanelClusters[] = {2, 4, 6};  // of 16 that each of four ranks has
 constexpr int kTrackedPanels[] = {8, 16, 32};
 
@@ -38,7 +38,7 @@ class CudaStudy {
   void add_panels();
   void add_window();
   void add_tracked();
-  void add_slowed();
+  void add_kernel();
   // `places`: where its result is looked at; none: nowhere. `made`: it is that of compute alone.
   void add(const std::string& name, const std::function<void()>& run, const Places& places, bool made = false);
   std::vector<CudaOperands> made_by_library() const;
@@ -65,7 +65,7 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   const auto fused = [this] { fused_->start(inputs_.operands()); };
   add("fused", fused, places_of(*fused_), spec.space.kind == SpaceKind::keep);
   if (!spec.alone()) add_gemms();
-  if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window(), add_tracked(), add_slowed();
+  if (has_collective(spec)) add_collective(), add_sequential(), add_panels(), add_window(), add_tracked(), add_kernel();
   add("again", fused, {});
 }
 
@@ -215,10 +215,11 @@ void CudaStudy::add_tracked() {
       kTracked, [this] { tracked_->run(); }, tracked_->places());
 }
 
-// The fused kernel without the copies that it arms: what they cost it shows beside `compute`.
-void CudaStudy::add_slowed() {
+// The fused kernel from its beginning to its end, which is when all that its rank is owed has come: so no measure of
+// how much copies slow its products. A timeline shows when those end.
+void CudaStudy::add_kernel() {
   if (options_.link != CudaLink::pcie) return;
-  contest_.add({.name = kSlowed,
+  contest_.add({.name = kKernel,
                 .run = [this] { fused_->start(inputs_.operands()); },
                 .us = [this] { return fused_->kernel_us(); }});
 }
@@ -240,7 +241,7 @@ Measurement CudaStudy::run() {
   out.sequential_gemm = library_is_faster_ ? "cublaslt" : "weft";
   out.predicted = predict_on_device(
       {&fused_->plan(), kept_ ? &kept_->plan() : nullptr, moved_ ? &moved_->plan() : nullptr}, options_);
-  for (const char* other : {kWindow, kTracked, kSlowed})
+  for (const char* other : {kWindow, kTracked, kKernel})
     if (const auto us = contest_.median_us(other)) out.others_us[other] = *us;
   out.panels = panels_ ? panels_->count() : 0;
   if (!options_.trace.empty()) out.traced = trace_run(*fused_, link_options(), inputs_.operands(), {}, options_.trace);

@@ -6,8 +6,8 @@
 //   comm        the collective alone: the fastest of our routes, and without links of kernels that read peers' memory
 //   sequential  the faster of the two gemms, then that collective
 //   panels      our gemm in panels on most multiprocessors, the collective of each on a few, in a second queue
-// Over pcie others_us has the kernel of the fused run without the copies behind it, "compute, slowed"; and, of rows
-// that only go to others, cuBLASLt in panels that copy engines take on (cuda_tracked.h).
+// Over pcie others_us has the kernel of the fused run, with its waits for what arrives; and, of rows that only go to
+// others, cuBLASLt in panels that copy engines take on (cuda_tracked.h).
 // A gemv is timed as a graph of many runs, each with weights of its own, so that they come from memory; `library` is
 // cuBLASLt, all ranks at once; and ours, fused or not, may begin while the kernel before still runs, if that is faster.
 // Rows of experts are drawn anew in every round (cuda_routed_study.h).
