@@ -25,7 +25,12 @@ TEST_F(Cuda, TriggersGathersCopiesAndEpiloguesAgreeToo) {
   for (const CudaCase& c : testing_cuda::other_cases()) run_case(c);
 }
 
-// Rows that nobody writes keep their zeros: one run each.
+// Partial sums and outputs of f32, by the kernel that has tiles of 128 columns; sums of x alone to the last bit.
+TEST_F(Cuda, SumsOfF32AgreeToo) {
+  const auto cases = testing_cuda::wide_cases();
+  for (std::size_t i = 0; i < cases.size(); i += num(testing_cuda::times(1, 4))) run_case(cases[i]);
+}
+
 // Copies cut by strips and taken in single pairs; sums made for their owners in turn.
 TEST_F(Cuda, OtherOrdersAgreeToo) {
   CudaCase gather{"", 384, 264, 584, {128, 256}, 3, Route::direct, WeightLayout::nk, SpaceKind::all_gather};
@@ -34,6 +39,7 @@ TEST_F(Cuda, OtherOrdersAgreeToo) {
   run_case({"direct", 1096, 776, 72, {128, 256}, 3, Route::direct}, {.order = {.sent_cols = 2}});
 }
 
+// Rows that nobody writes keep their zeros: one run each.
 TEST_F(Cuda, RunTimeCountsLeaveRowsOutAndAllCountersInStep) {
   for (const testing_cuda::CountedCase& counted : testing_cuda::counted_cases()) {
     const CudaCase& c = counted.plan;

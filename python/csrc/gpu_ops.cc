@@ -44,23 +44,17 @@ void check_device(const Tensor& tensor, const Tensor& x, const char* name, Call 
     bad_input("weft.{}: {} is not on the GPU of x; move it with .to(x.device)", name_of(call), name);
 }
 
-// Tensor cores take bf16, and so do sums between ranks; 16 bytes at a time.
+// Tensor cores take bf16; what is summed or moved may be float32 too, 16 bytes at a time. It travels as it is.
 void check_type(const Shape& shape) {
-  if (shape.type != Dtype::bf16)
-    bad_input("weft.{}: x is float32; what is multiplied or summed on a GPU is bfloat16: convert it with .bfloat16()",
+  if (shape.type != Dtype::bf16 && has_product(shape.call))
+    bad_input("weft.{}: x is float32; what is multiplied on a GPU is bfloat16: convert it with .bfloat16()",
               name_of(shape.call));
-  if (shape.n % 8 != 0 || shape.k % 8 != 0)
-    bad_input("weft.{}: n is {} and k is {}; a GPU takes multiples of 8: pad them", name_of(shape.call), shape.n,
-              shape.k);
+  const std::int64_t unit = shape.type == Dtype::bf16 ? 8 : 4;
+  if (shape.n % unit != 0 || shape.k % unit != 0)
+    bad_input("weft.{}: n is {} and k is {}; a GPU takes multiples of {}: pad them", name_of(shape.call), shape.n,
+              shape.k, unit);
   if (shape.wire == Dtype::int8)
-    bad_input("weft.{}: wire is int8; sums between GPUs travel as bf16: leave it out", name_of(shape.call));
-}
-
-// What is only moved may be anything: float32 goes as pairs of 16 bits, which nobody reads on the way.
-bool only_moves(Call call) { return call == Call::all_gather || call == Call::all_to_all; }
-Shape in_halves(Shape shape) {
-  if (shape.type == Dtype::f32 && only_moves(shape.call)) shape.n *= 2, shape.type = Dtype::bf16;
-  return shape;
+    bad_input("weft.{}: wire is int8; sums between GPUs travel as they are: leave it out", name_of(shape.call));
 }
 
 Tensor new_like(const Tensor& x, const Sizes& sizes) { return torch::stable::new_empty(x, sizes); }
@@ -127,14 +121,13 @@ Given gather_operands(const Tensor& x, const Operands& operands, Call call) {
   return given;
 }
 
-Tensor run(const Shape& asked, const Tensor& x, const Operands& operands, const std::string& group, bool alias) {
-  Shape shape = in_halves(asked);
+Tensor run(Shape shape, const Tensor& x, const Operands& operands, const std::string& group, bool alias) {
   check_type(shape);
-  shape.wire = Dtype::f32;  // there is one, and that is bf16
+  shape.wire = Dtype::f32;  // one for all
   const GpuCall call = call_of(group, x);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
   Given given = gather_operands(dense(x), operands, shape.call);
-  const Sizes sizes = output_sizes(asked, x, call.group.size());
+  const Sizes sizes = output_sizes(shape, x, call.group.size());
   if (alias) {
     op->run(given.operands, call.stream);
     return alias_of(op, x, sizes, call.device);
@@ -208,7 +201,6 @@ Tensor exchange_rows(const Tensor& x, const ExchangeCall& given, const std::stri
   if (parts.room == 0) return out;
   Shape shape{.call = given.call, .m = parts.room * ranks, .n = n, .type = type_of(x, "x", name_of(given.call))};
   if (given.operands.w) shape.k = x.size(1), shape.bias = given.operands.bias.has_value();
-  shape = in_halves(shape);
   check_type(shape);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
   const Given operands = gather_operands(spread(dense(x), parts, *op, call.stream), given.operands, given.call);

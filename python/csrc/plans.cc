@@ -104,8 +104,8 @@ Plan cuda_plan_of(const Shape& shape, const World& world) {
                : has_product(shape.call)                    ? product_of(shape)
                                          : copy({.rows = shape.m, .cols = moved_columns(shape), .dtype = shape.type});
   if (p.kind == ProducerKind::gemv) p.kind = ProducerKind::gemm, p.weights = WeightLayout::nk;
-  const auto few = few_rows_form(p, space);
-  const CudaForm form = few ? *few : cuda_form(p, with_cuda_route(space, p));
+  const auto few = few_rows_form(p, space, shape.type);
+  const CudaForm form = few ? *few : cuda_form(p, with_cuda_route(space, p), shape.type);
   return shape.call == Call::all_gather_linear ? build(form.space, form.producer) : build(form.producer, form.space);
 }
 

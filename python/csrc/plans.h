@@ -12,7 +12,7 @@ namespace weft::torch_ops {
 // Of this world's ranks. Throws bad_input where the way does not serve the shape.
 Plan plan_of(const Shape& shape, Way way, const World& world);
 
-// The same on GPUs, where there is one way: fused. In bf16, but bags.
+// The same on GPUs, where there is one way: fused.
 Plan cuda_plan_of(const Shape& shape, const World& world);
 
 // A fused product.

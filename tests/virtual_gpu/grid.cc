@@ -178,7 +178,7 @@ std::uint8_t* declared_memory(const void* type, std::size_t bytes) {
   return cta.declared.back().second.get();
 }
 
-// d (64, 256) += a (64, 16) * b (16, 256), operands in blocks of 128 swizzled bytes per row.
+// d (64, 256 or 128) += a (64, 16) * b (16, as many), operands in blocks of 128 swizzled bytes per row.
 static void multiply(Cta& cta, const Group& group, std::size_t which) {
   const Product& p = group.threads[0]->products[which];
   const auto start = [](std::uint64_t d) { return static_cast<std::uint32_t>(d & 0x3FFF) << 4; };
@@ -190,25 +190,26 @@ static void multiply(Cta& cta, const Group& group, std::size_t which) {
     return widened(bits);
   };
   static float a[64][16], b[16][256], d[64][256];
+  const int columns = p.sums * 2;
   for (std::uint32_t row = 0; row < 64; ++row)
     for (std::uint32_t k = 0; k < 16; ++k)
       a[row][k] = value(start(p.a) + row / 8 * stride(p.a) + row % 8 * 128 + k * 2);
   for (std::uint32_t k = 0; k < 16; ++k)
-    for (std::uint32_t col = 0; col < 256; ++col)
+    for (std::uint32_t col = 0; col < static_cast<std::uint32_t>(columns); ++col)
       b[k][col] = p.transposed
                       ? value(start(p.b) + col / 64 * leading(p.b) + k / 8 * stride(p.b) + k % 8 * 128 + col % 64 * 2)
                       : value(start(p.b) + col / 8 * stride(p.b) + col % 8 * 128 + k * 2);
   for (int row = 0; row < 64; ++row) {
-    for (int col = 0; col < 256; ++col) d[row][col] = 0;
+    for (int col = 0; col < columns; ++col) d[row][col] = 0;
     for (int k = 0; k < 16; ++k)
-      for (int col = 0; col < 256; ++col) d[row][col] += a[row][k] * b[k][col];
+      for (int col = 0; col < columns; ++col) d[row][col] += a[row][k] * b[k][col];
   }
   for (std::size_t t = 0; t < 128; ++t) {
     Thread& thread = *group.threads[t];
     if (thread.products[which].a != p.a || thread.products[which].b != p.b)
       grid().report("the threads of a warpgroup ask for different products");
     const std::size_t row = t / 32 * 16 + t % 32 / 4, col = t % 4 * 2;
-    for (std::size_t j = 0; j < 128; ++j) {
+    for (std::size_t j = 0; j < static_cast<std::size_t>(p.sums); ++j) {
       const float made = d[row + (j >> 1 & 1) * 8][col + j / 4 * 8 + j % 2];
       thread.sums[j] = p.add ? thread.sums[j] + made : made;
     }

@@ -44,6 +44,7 @@ struct Unfenced {
 struct Product {
   std::uint64_t a, b;
   bool add, transposed;
+  int sums;  // that each thread has of it
 };
 
 // A bulk copy on its way. A store first reads shared memory, and writes later; a load does both at once.

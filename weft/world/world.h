@@ -99,7 +99,7 @@ class World {
              const ReshardOptions& options = {});
 
   // Collective. The same for GPUs (world/cuda/cuda_op.h): this thread's current one for this rank. Producer and space
-  // are taken as GPUs make them (world/cuda/cuda_form.h): in bf16.
+  // are taken as GPUs make them (world/cuda/cuda_form.h): operands of products in bf16, sums as options say.
   CudaOp compile_cuda(const Producer& producer, const Space& space, const CudaOpOptions& options);
   CudaOp compile_cuda(const Space& gather, const Producer& producer, const CudaOpOptions& options);
   CudaOp compile_cuda(const Plan& plan, const Group& group, const CudaOpOptions& options);

@@ -66,6 +66,9 @@ def gpu_collectives():
         whole = sum(a.float() for a in x)
         _close(weft.all_reduce(x[rank]), whole, "all_reduce")
         _close(weft.reduce_scatter(x[rank]), whole[part], "reduce_scatter")
+        exact = sum(a.double() for a in wide)
+        for found, wanted in ((weft.all_reduce(wide[rank]), exact), (weft.reduce_scatter(wide[rank]), exact[part])):
+            assert found.dtype is torch.float32 and torch.allclose(found.double(), wanted, rtol=0, atol=1e-6), "float32"
         for rows in (x, wide):  # to the last bit
             assert torch.equal(weft.all_gather(rows[rank]), torch.cat(rows)), "all_gather"
             assert torch.equal(weft.all_to_all(rows[rank]), torch.cat([a[part] for a in rows])), "all_to_all"

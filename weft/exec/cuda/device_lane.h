@@ -4,9 +4,13 @@
 
 #include <cstdint>
 
+#include "weft/base/dtype.h"
+
 namespace weft {
 
-inline constexpr int kCudaTileRows = 128, kCudaTileCols = 256;  // the most that one CTA makes at a time
+// The most that one CTA makes at a time. Columns are those of bf16, here and in tables: one of f32 is two halves.
+constexpr std::int64_t halves_of(Dtype type) { return type == Dtype::f32 ? 2 : 1; }
+inline constexpr int kCudaTileRows = 128, kCudaTileCols = 256;
 inline constexpr int kStripCols = 64, kStripBytes = kCudaTileRows * kStripCols * 2;
 inline constexpr int kImageBytes = kCudaTileRows * kCudaTileCols * 2;
 inline constexpr int kMaxCudaRanks = 8;
@@ -37,7 +41,7 @@ struct DeviceSignal {
 };
 
 struct DeviceLane {
-  std::int32_t row, col;    // of a product: rows of the matrix `reads`, columns of w
+  std::int32_t row, col;    // of a product: rows of the matrix `reads`, columns of the output
   std::int32_t rows, cols;  // of the tile; 0: none is kept
   std::int32_t first_wait, first_source, first_target, first_signal;  // in the rank's arrays
   std::int16_t waits, sources, targets, signals;                      // how many of each

@@ -15,18 +15,19 @@ void check_device_producer(const Plan& plan) {
               plan.name);
   const Producer& p = plan.producers[0];
   for (const auto& [name, dtype] : {std::pair{"x", p.x()}, std::pair{"w", p.has_w() ? p.weight : p.x()}})
-    if (dtype != Dtype::bf16)
-      bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x, .weight and .y of that", name,
+    if (p.has_w() && dtype != Dtype::bf16)
+      bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x and .weight of that", name,
                 plan.name, to_string(dtype));
+  const std::int64_t halves = halves_of(p.y());
   if (!p.n_of.empty()) bad_input("plan \"{}\" has outputs of different widths; a GPU's are one n wide", plan.name);
-  if (p.n % 8 != 0 || p.k % 8 != 0)
+  if (p.n * halves % 8 != 0 || p.k % 8 != 0)
     bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
   if (p.activation == Activation::gelu_erf)
     bad_input("plan \"{}\" has the activation gelu_erf; a GPU has none, relu, gelu and silu", plan.name);
   if (p.addend) bad_input("plan \"{}\" has an addend; the CUDA executor has none yet", plan.name);
-  if (p.tile[0] > kCudaTileRows || p.tile[1] > kCudaTileCols || p.tile[1] % 8 != 0)
+  if (p.tile[0] > kCudaTileRows || p.tile[1] * halves > kCudaTileCols || p.tile[1] * halves % 8 != 0)
     bad_input("tiles of {} x {} do not fit a GPU's; give the {} .tile = {{{}, {}}}", p.tile[0], p.tile[1],
-              to_string(p.kind), kCudaTileRows, kCudaTileCols);
+              to_string(p.kind), kCudaTileRows, kCudaTileCols / halves);
 }
 
 void check_device_buffers(const Plan& plan) {
@@ -35,8 +36,8 @@ void check_device_buffers(const Plan& plan) {
   for (const Buffer& b : plan.buffers) {
     if (b.role == Role::input && b.name != "x")
       bad_input("\"{}\" of plan \"{}\" is an input beside x and w; the CUDA executor takes none", b.name, plan.name);
-    if (b.dtype != Dtype::bf16)
-      bad_input("\"{}\" of plan \"{}\" is {}; on a GPU partial sums and outputs are bf16", b.name, plan.name,
+    if (b.dtype != Dtype::bf16 && b.dtype != Dtype::f32)
+      bad_input("\"{}\" of plan \"{}\" is {}; on a GPU partial sums and outputs are bf16 or f32", b.name, plan.name,
                 to_string(b.dtype));
     if (b.depth != 1 && b.packing.tile_rows == 0)
       bad_input("\"{}\" of plan \"{}\" lies in rows and has {} copies; the CUDA executor keeps one", b.name, plan.name,
@@ -57,7 +58,7 @@ void check_device_plan(const Plan& plan) {
 DeviceLayout device_layout(const Plan& plan, const Layout& host) {
   const Producer& p = plan.producers[0];
   DeviceLayout out;
-  out.matrices.push_back({-1, 0, p.m, p.has_w() ? p.k : p.n});
+  out.matrices.push_back({-1, 0, p.m, p.has_w() ? p.k : p.n * halves_of(p.x())});
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const BufferLayout& from = host.buffers[b];
     DeviceBuffer to;
@@ -74,8 +75,10 @@ DeviceLayout device_layout(const Plan& plan, const Layout& host) {
         bad_input("plan \"{}\" keeps more than {} buffers in rows; a GPU's ranks have no more", plan.name,
                   kMaxPlanMatrices - 1);
       to.matrix = int_size(out.matrices);
-      out.matrices.push_back({static_cast<int>(b), to.offset, from.shape[0], from.shape[1]});
-      out.bytes += aligned_bytes(from.shape[0] * from.shape[1] * 2);
+      const DeviceMatrixShape matrix{static_cast<int>(b), to.offset, from.shape[0],
+                                     from.shape[1] * halves_of(plan.buffers[b].dtype)};
+      out.matrices.push_back(matrix);
+      out.bytes += aligned_bytes(matrix.rows * matrix.cols * 2);
     }
     out.buffers.push_back(to);
   }

@@ -68,6 +68,13 @@ bool is_narrow(Dtype type, const char* name) {
   return type == Dtype::bf16;
 }
 
+FusedGemm kernel_of(const Plan& plan, const DevicePlan& device, bool trace) {
+  const bool wide = device.sums == Dtype::f32;
+  if (wide && trace) bad_input("plan \"{}\" sums in f32; a GPU's timeline shows sums of bf16: leave it out", plan.name);
+  const auto kernel = wide ? wide_gemm_of : trace ? traced_gemm_of : fused_gemm_of;
+  return kernel(plan.producers[0].layout(), plan.producers[0].has_epilogue());
+}
+
 DevicePlan tables_of(const Plan& plan, const CudaOptions& options) {
   DevicePlan out = device_plan(plan, Expander(plan), options.order);
   if (options.link == CudaLink::pcie) cross_by_copies(plan, &out, options.crossing_bytes);
@@ -98,8 +105,7 @@ struct CudaExecutor::Impl {
         expander(plan),
         options(options_in),
         device(std::move(tables)),
-        gemm((options.trace ? traced_gemm_of : fused_gemm_of)(plan.producers[0].layout(),
-                                                              plan.producers[0].has_epilogue())),
+        gemm(kernel_of(plan, device, options.trace)),
         first(options.rank.value_or(0)),
         count(options.rank ? 1 : plan.num_ranks),
         own_output(writes_own_outputs(device)) {}
@@ -119,6 +125,9 @@ struct CudaExecutor::Impl {
   void launch();
   void make_engines();
   void throw_failure();
+  std::uint32_t cols_of_cta() const {  // of w, that each CTA of a cluster loads
+    return static_cast<std::uint32_t>(kCudaTileCols / halves_of(device.sums) / 2);
+  }
   cudaStream_t queue() const {
     return static_cast<cudaStream_t>(options.queue != nullptr ? options.queue : device_queue());
   }
@@ -228,7 +237,7 @@ void CudaExecutor::Impl::bind(std::span<const CudaOperands> given) {
     if (given[r].x != bound.x) to.maps[0] = map_of(given[r].x, p.m, to.matrix_cols[0], kCudaTileRows);
     bound.x = given[r].x;
     if (p.has_w() && given[r].w != bound.w)
-      to.w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, kCudaTileCols / 2)
+      to.w = p.layout() == WeightLayout::nk ? map_of(given[r].w, p.n, p.k, cols_of_cta())
                                             : map_of(given[r].w, p.k, p.n, kBlockDepth);
     bound.w = given[r].w;
     if (given[r].y != bound.y) place_output(first + static_cast<int>(r), given[r].y);

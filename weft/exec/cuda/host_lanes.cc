@@ -1,6 +1,7 @@
 #include "weft/exec/cuda/host_lanes.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
@@ -128,32 +129,56 @@ HostLanes::Rows HostLanes::rows_of(const DevicePlace& place) const {
   if (place.matrix < 0)
     return {rank.images.data() + (place.offset + runs_ % num(place.depth) * num(place.copy_bytes)) / 2, kCudaTileCols};
   const std::int64_t cols = device_.layout[at(place.rank)].matrices[at(place.matrix)].cols;
-  const bf16* first = place.matrix == 0 ? operands_[at(place.rank)].x : rank.matrices[at(place.matrix)].data();
+  const bf16* first = place.matrix == 0 ? static_cast<const bf16*>(operands_[at(place.rank)].x)
+                                        : rank.matrices[at(place.matrix)].data();
   return {first + place.row * cols + place.col, cols};
 }
 
 std::vector<float> HostLanes::product(int r, const DeviceLane& lane) const {
   const Producer& p = plan_.producers[0];
-  std::vector<float> made(num(std::int64_t{lane.rows} * lane.cols));
+  const std::int64_t cols = cols_of(lane), col = lane.col / halves_of(device_.sums);
+  std::vector<float> made(num(lane.rows * cols));
   const HostOperands& in = operands_[at(r)];
   const bool nk = p.layout() == WeightLayout::nk;
   std::vector<bf16> turned;  // columns of w (n, k) as (k, columns)
-  for (std::int64_t i = 0; nk && i < p.k * lane.cols; ++i)
-    turned.push_back(in.w[(lane.col + i % lane.cols) * p.k + i / lane.cols]);
-  const ConstStrip w =
-      nk ? ConstStrip{turned.data(), lane.cols, Dtype::bf16} : ConstStrip{in.w + lane.col, p.n, Dtype::bf16};
+  for (std::int64_t i = 0; nk && i < p.k * cols; ++i) turned.push_back(in.w[(col + i % cols) * p.k + i / cols]);
+  const ConstStrip w = nk ? ConstStrip{turned.data(), cols, Dtype::bf16} : ConstStrip{in.w + col, p.n, Dtype::bf16};
   const Rows x = rows_of({r, lane.reads, lane.row, 0, 0, 0, 1});
-  gemm_naive(lane.rows, lane.cols, p.k, {x.first, x.ld, Dtype::bf16}, w, made.data(), lane.cols);
+  gemm_naive(lane.rows, cols, p.k, {x.first, x.ld, Dtype::bf16}, w, made.data(), cols);
   return made;
+}
+
+std::int64_t HostLanes::cols_of(const DeviceLane& lane) const { return lane.cols / halves_of(device_.sums); }
+
+float HostLanes::value_at(const bf16* first, std::int64_t i) const {
+  if (device_.sums == Dtype::bf16) return to_float(first[i]);
+  float out;
+  std::memcpy(&out, first + 2 * i, sizeof(out));
+  return out;
+}
+
+void HostLanes::set_value(bf16* first, std::int64_t i, float value) const {
+  if (device_.sums == Dtype::bf16)
+    first[i] = to_bf16(value);
+  else
+    std::memcpy(static_cast<void*>(first + 2 * i), &value, sizeof(value));
+}
+
+std::vector<float> HostLanes::output(int rank) const {
+  const std::vector<bf16>& y = ranks_[at(rank)].matrices[at(device_.output)];
+  std::vector<float> out(y.size() / num(halves_of(device_.sums)));
+  for (std::int64_t i = 0; i < std::ssize(out); ++i) out[at(i)] = value_at(y.data(), i);
+  return out;
 }
 
 // ((s0 + s1) + ...) + tile.
 std::vector<float> HostLanes::values_of(int r, const DeviceLane& lane) const {
-  std::vector<float> sum(num(std::int64_t{lane.rows} * lane.cols));
+  const std::int64_t cols = cols_of(lane);
+  std::vector<float> sum(num(lane.rows * cols));
   for (int s = 0; s < lane.sources; ++s) {
     const Rows from = rows_of(device_.tables[at(r)].sources[at(lane.first_source + s)]);
     for (std::int64_t i = 0; i < std::ssize(sum); ++i) {
-      const float value = to_float(from.first[i / lane.cols * from.ld + i % lane.cols]);
+      const float value = value_at(from.first + i / cols * from.ld, i % cols);
       sum[at(i)] = s == 0 ? value : sum[at(i)] + value;
     }
   }
@@ -167,12 +192,13 @@ void HostLanes::finish(int r, const DeviceLane& lane, std::vector<float>* values
   const Producer& p = plan_.producers[0];
   const HostOperands& in = operands_[at(r)];
   const DevicePlace& to = device_.tables[at(r)].targets[at(lane.first_target)];
+  const std::int64_t cols = cols_of(lane), halves = halves_of(device_.sums);
   for (std::int64_t i = 0; i < std::ssize(*values); ++i) {
-    const std::int64_t row = i / lane.cols, col = i % lane.cols;
+    const std::int64_t row = i / cols, col = i % cols;
     float& value = (*values)[at(i)];
-    if (p.bias) value += in.bias[lane.col + col];
+    if (p.bias) value += in.bias[lane.col / halves + col];
     value = static_cast<float>(activation_f64(p.activation, value));
-    if (p.residual) value += in.residual[(to.row + row) * p.columns(r) + to.col + col];
+    if (p.residual) value += in.residual[(to.row + row) * p.columns(r) + to.col / halves + col];
   }
 }
 
@@ -181,12 +207,19 @@ void HostLanes::do_lane(int r, const DeviceLane& given) {
   DeviceLane lane = given;
   lane.rows = live_rows(r, lane);
   if (!operands_.empty() && lane.rows > 0 && lane.targets > 0) {
-    std::vector<float> values = values_of(r, lane);
+    const bool moves = lane.product == 0 && lane.sources == 1 && lane.finish == 0;  // whatever its bits mean
+    std::vector<float> values;
+    if (!moves) values = values_of(r, lane);
     if (lane.finish != 0) finish(r, lane, &values);
     for (int t = 0; t < lane.targets; ++t) {
       const Rows to = rows_of(table.targets[at(lane.first_target + t)]);
-      for (std::int64_t i = 0; i < std::ssize(values); ++i)
-        const_cast<bf16*>(to.first)[i / lane.cols * to.ld + i % lane.cols] = to_bf16(values[at(i)]);
+      const Rows from = moves ? rows_of(table.sources[at(lane.first_source)]) : Rows{};
+      const std::int64_t cols = cols_of(lane);
+      for (std::int64_t row = 0; row < lane.rows; ++row) {
+        bf16* first = const_cast<bf16*>(to.first) + row * to.ld;
+        if (moves) std::copy_n(from.first + row * from.ld, lane.cols, first);
+        for (std::int64_t i = 0; !moves && i < cols; ++i) set_value(first, i, values[at(row * cols + i)]);
+      }
     }
   }
   if (lane.parts > 1 && ++ranks_[at(r)].ended[at(lane.part)] < lane.parts) return;

@@ -15,9 +15,10 @@
 
 namespace weft {
 
-// One rank's inputs: x (m, k), or of a copy (m, n), and w (k, n) or (n, k), both bf16; bias (n) and residual (as y).
+// One rank's inputs: x (m, k) and w (k, n) or (n, k), both bf16, or of a copy x (m, n) as y is; bias (n) and residual
+// (as y).
 struct HostOperands {
-  const bf16* x = nullptr;
+  const void* x = nullptr;
   const bf16* w = nullptr;
   const float* bias = nullptr;
   const float* residual = nullptr;
@@ -31,7 +32,7 @@ class HostLanes {
   // One run of all ranks. Without operands only counters move. Returns what waits, or nothing where all was done.
   std::string run(std::span<const HostOperands> operands = {}, std::span<const Counts> counts = {});
 
-  const std::vector<bf16>& output(int rank) const { return ranks_[at(rank)].matrices[at(device_.output)]; }
+  std::vector<float> output(int rank) const;
   const std::vector<std::uint32_t>& counters(int rank) const { return ranks_[at(rank)].counters; }
   // In the order in which they could be made in the last run.
   const std::vector<int>& crossed() const { return crossed_; }
@@ -39,7 +40,7 @@ class HostLanes {
  private:
   struct Rank {
     std::vector<std::uint32_t> counters;
-    std::vector<bf16> images;                 // of all packed buffers, each image in rows
+    std::vector<bf16> images;                 // of all packed buffers, each image in rows; of f32 the halves
     std::vector<std::vector<bf16>> matrices;  // in rows; 0, which is x, is the caller's
     std::vector<std::size_t> next;            // pair of each cluster
     std::vector<char> done;                   // per lane, then per trigger
@@ -55,7 +56,11 @@ class HostLanes {
   std::vector<float> values_of(int rank, const DeviceLane& lane) const;
   std::vector<float> product(int rank, const DeviceLane& lane) const;
   void finish(int rank, const DeviceLane& lane, std::vector<float>* values) const;
-  // The first element of a place, and the distance to its next row.
+  std::int64_t cols_of(const DeviceLane& lane) const;  // of the plan
+  // Number i of those that begin there, in the type of sums.
+  float value_at(const bf16* first, std::int64_t i) const;
+  void set_value(bf16* first, std::int64_t i, float value) const;
+  // The first column of a place, and the distance to its next row.
   struct Rows {
     const bf16* first;
     std::int64_t ld;

@@ -88,14 +88,13 @@ struct Part {
 };
 
 // A tile is not cut.
-std::vector<Part> parts_of(const Box& box, std::int64_t part_cols) {
-  const bool is_tile = box.size(0) <= kCudaTileRows && box.size(1) <= kCudaTileCols;
-  const std::int64_t cols = is_tile ? kCudaTileCols : part_cols;
+std::vector<Part> parts_of(std::int64_t rows, std::int64_t cols, std::int64_t part_cols) {
+  const bool is_tile = rows <= kCudaTileRows && cols <= kCudaTileCols;
+  const std::int64_t step = is_tile ? kCudaTileCols : part_cols;
   std::vector<Part> out;
-  for (std::int64_t row = 0; row < box.size(0); row += kCudaTileRows)
-    for (std::int64_t col = 0; col < box.size(1); col += cols)
-      out.push_back({row, col, std::min<std::int64_t>(kCudaTileRows, box.size(0) - row),
-                     std::min<std::int64_t>(cols, box.size(1) - col)});
+  for (std::int64_t row = 0; row < rows; row += kCudaTileRows)
+    for (std::int64_t col = 0; col < cols; col += step)
+      out.push_back({row, col, std::min<std::int64_t>(kCudaTileRows, rows - row), std::min(step, cols - col)});
   return out;
 }
 
@@ -229,10 +228,23 @@ class TableMaker {
   }
 
   void check_tiles(const Action& action) const {
+    const std::int64_t halves = halves_of(device_.sums);
     if (lane_box(action.box, action.tile, 0).size(0) > kCudaTileRows ||
-        lane_box(action.box, action.tile, 0).size(1) > kCudaTileCols)
+        lane_box(action.box, action.tile, 0).size(1) * halves > kCudaTileCols)
       bad_input("plan \"{}\" makes {} in tiles beyond a GPU's {} x {}", plan_.name, plan_.rules[action.rule].name,
-                kCudaTileRows, kCudaTileCols);
+                kCudaTileRows, kCudaTileCols / halves);
+    for (const auto& pieces : {program_.sources(action), program_.targets(action)})
+      for (const Piece& piece : pieces)
+        if (plan_.buffers[piece.buffer].dtype != device_.sums)
+          bad_input("plan \"{}\" keeps \"{}\" as {} and y as {}; a GPU sums what is of one type", plan_.name,
+                    plan_.buffers[piece.buffer].name, to_string(plan_.buffers[piece.buffer].dtype),
+                    to_string(device_.sums));
+  }
+
+  // Columns of tables that one of the plan takes in what an action moves or makes.
+  std::int64_t halves_in(const Action& action) const {
+    const auto targets = program_.targets(action);
+    return targets.empty() ? 1 : halves_of(plan_.buffers[targets[0].buffer].dtype);
   }
 
   void add_pairs(const LanePairs& pairs) {
@@ -256,9 +268,10 @@ class TableMaker {
 
   DeviceLane tile_of(const Action& action, std::int32_t index, std::int64_t lane) {
     const Box box = lane_box(action.box, action.tile, lane);
-    DeviceLane out = begin_lane(action, index, lane, {0, 0, box.size(0), box.size(1)});
+    const std::int64_t halves = halves_of(device_.sums);
+    DeviceLane out = begin_lane(action, index, lane, {0, 0, box.size(0), box.size(1) * halves});
     if (action.kind == ActionKind::step && plan_.producers[0].kind == ProducerKind::copy) {
-      out_.sources.push_back({program_.rank, 0, narrow(box.lo[0]), narrow(box.lo[1]), 0, 0, 1});
+      out_.sources.push_back({program_.rank, 0, narrow(box.lo[0]), narrow(box.lo[1] * halves), 0, 0, 1});
     } else if (action.kind == ActionKind::step) {
       out.product = 1;
       if (const auto reads = program_.reads(action); !reads.empty()) {
@@ -273,9 +286,11 @@ class TableMaker {
 
   // A part of a lane, whose signals they share.
   void add_trigger(const Action& action, std::int32_t index, std::int64_t lane) {
-    const bool copies = action.targets.size() > 0;
-    const auto parts =
-        copies ? parts_of(lane_box(action.box, action.tile, lane), order_.part_cols) : std::vector<Part>(1);
+    std::vector<Part> parts(1);
+    if (action.targets.size() > 0) {
+      const Box box = lane_box(action.box, action.tile, lane);
+      parts = parts_of(box.size(0), box.size(1) * halves_in(action), order_.part_cols);
+    }
     for (const Part& part : parts) {
       DeviceLane out = begin_lane(action, index, lane, part);
       out.parts = int_size(parts), out.part = out_.parted;
@@ -290,7 +305,7 @@ class TableMaker {
     out.limit = -1, out.parts = 1;
     if (action.box.dims > 0) {
       const Box box = lane_box(action.box, action.tile, lane);
-      out.row = narrow(box.lo[0] + part.row), out.col = narrow(box.lo[1] + part.col);
+      out.row = narrow(box.lo[0] + part.row), out.col = narrow(box.lo[1] * halves_in(action) + part.col);
       out.rows = narrow(part.rows), out.cols = narrow(part.cols);
       const std::int64_t within = out.row - action.box.lo[0];  // rows of the box above it
       if (action.limit == Limit::rows) out.limit = 0, out.limit_from = out.row;
@@ -339,7 +354,9 @@ class TableMaker {
     const Box box = lane_box(piece.box, action.tile, lane);
     const BufferLayout& host = host_[at(piece.rank)].buffers[piece.buffer];
     const DeviceBuffer& buffer = device_.layout[at(piece.rank)].buffers[piece.buffer];
-    DevicePlace out{piece.rank, buffer.matrix, narrow(box.lo[0] + part.row), narrow(box.lo[1] + part.col), 0, 0, 1};
+    const std::int64_t halves = halves_of(plan_.buffers[piece.buffer].dtype);
+    DevicePlace out{
+        piece.rank, buffer.matrix, narrow(box.lo[0] + part.row), narrow(box.lo[1] * halves + part.col), 0, 0, 1};
     if (buffer.matrix >= 0) return out;
     const std::int64_t element = host.element(box.lo), tile = host.tile_rows * host.tile_cols;
     if (element % tile != 0)
@@ -377,6 +394,7 @@ DevicePlan device_plan(const Plan& plan, const Expander& expander, const LaneOrd
     out.layout.push_back(device_layout(plan, host.back()));
   }
   out.output = out.layout[0].buffers[at(plan.buffer("y"))].matrix;
+  out.sums = plan.buffers[at(plan.buffer("y"))].dtype;
   out.tables.resize(num(plan.num_ranks));
   for (int r = 0; r < plan.num_ranks; ++r) TableMaker(plan, expander, r, order, host, &out).make();
   return out;

@@ -15,6 +15,8 @@
 //   image     a tile as the kernel keeps it in shared memory, 64 KB whatever its rows and columns: a strip of 64
 //             columns after the other, each of 128 rows of 128 bytes whose 16-byte parts are swizzled. It is the
 //             executor's own: a plan only says which tile goes where
+//   column    of bf16; of f32 half of one. So tiles of f32 have 128 columns of the plan, and what is only moved is
+//             moved alike
 //   counts    rows that count in a run, in the rank's device memory: of all rows, then for each peer
 //
 // Order. Lanes of an action are permuted: pairs for the cluster, and groups of pairs that share columns of w in L2.
@@ -51,9 +53,9 @@ struct DeviceBuffer {
   int matrix = -1;  // -1: images
 };
 struct DeviceMatrixShape {
-  int buffer = -1;          // -1: the operand x
-  std::int64_t offset = 0;  // in the segment; of no use where the caller has the memory
-  std::int64_t rows = 0, cols = 0;
+  int buffer = -1;                  // -1: the operand x
+  std::int64_t offset = 0;          // in the segment; of no use where the caller has the memory
+  std::int64_t rows = 0, cols = 0;  // as tables count columns
 };
 struct DeviceLayout {
   std::vector<DeviceBuffer> buffers;
@@ -68,6 +70,7 @@ struct DevicePlan {
   std::vector<LaneTable> tables;     // one per rank
   std::vector<DeviceLayout> layout;  // one per rank
   int output = -1;                   // the matrix that the caller reads
+  Dtype sums = Dtype::bf16;          // what outputs and partial sums are: bf16 or f32
   std::vector<Crossing> crossings;   // where ranks share no memory
 };
 

@@ -58,6 +58,18 @@ TEST(LaneTable, TriggersGathersCopiesAndEpiloguesAgreeToo) {
   }
 }
 
+TEST(LaneTable, SumsOfF32AgreeToo) {
+  for (const CudaCase& c : testing_cuda::wide_cases()) {
+    const Plan plan = testing_cuda::plan_of(c);
+    const DevicePlan device = device_plan(plan, Expander(plan));
+    EXPECT_EQ(device.sums, Dtype::f32);
+    HostLanes twin(plan, device, 3);
+    const Given given(c, 1);
+    ASSERT_EQ(twin.run(given.pointers), "") << c.name;
+    if (c.depth == 1) expect_same(c, twin, testing_cuda::reference_of(plan, given.operands));
+  }
+}
+
 TEST(LaneTable, PlansForAGpuAreProved) {
   for (const CudaCase& c : testing_cuda::other_cases()) {
     const Verdict verdict = verify(testing_cuda::plan_of(c));
@@ -257,12 +269,12 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
   Plan plan = testing_cuda::plan_of(good);
   plan.buffers[0].dtype = Dtype::f32;
   EXPECT_EQ(refused(plan),
-            "\"inbox\" of plan \"gemm reduce_scatter ring\" is f32; on a GPU partial sums and outputs are bf16");
+            "plan \"gemm reduce_scatter ring\" keeps \"inbox\" as f32 and y as bf16; a GPU sums what is of one type");
   plan = testing_cuda::plan_of(good);
   plan.producers[0].weight = Dtype::f32;
   EXPECT_EQ(refused(plan),
-            "w of plan \"gemm reduce_scatter ring\" is f32; tensor cores take bf16: give the gemm .x, .weight and .y "
-            "of that");
+            "w of plan \"gemm reduce_scatter ring\" is f32; tensor cores take bf16: give the gemm .x and .weight of "
+            "that");
   plan = testing_cuda::plan_of(good);
   plan.producers[0].addend = true;
   EXPECT_EQ(refused(plan), "plan \"gemm reduce_scatter ring\" has an addend; the CUDA executor has none yet");

@@ -1,6 +1,7 @@
 // Plans and inputs for tests of the CUDA executor, with and without a GPU.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <set>
@@ -35,12 +36,13 @@ struct CudaCase {
   std::vector<std::int64_t> rows = {};  // all_to_all, uneven
   int depth = 1;                        // copies of inboxes
   Dtype bias_type = Dtype::f32, residual_type = Dtype::f32;
+  Dtype sums = Dtype::bf16;  // of what is sent and of y; of a copy also of x
 };
 
 inline Space space_of(const CudaCase& c) {
   Space space{c.space, Mesh({{"tp", c.ranks}}), "tp", {}};
   space.options.route = c.route;
-  if (c.space == SpaceKind::reduce_scatter || c.space == SpaceKind::all_reduce) space.options.wire = Dtype::bf16;
+  if (c.space == SpaceKind::reduce_scatter || c.space == SpaceKind::all_reduce) space.options.wire = c.sums;
   space.options.slices = c.slices;
   space.options.wire_sums = c.wire_sums;
   space.options.rows = c.rows;
@@ -61,7 +63,7 @@ inline CudaCase gemv_case(std::int64_t rows, std::int64_t n, std::int64_t k, int
 }
 
 inline Plan plan_of(const CudaCase& c) {
-  const Producer p = c.k == 0 ? copy({.rows = c.m, .cols = c.n, .tile = c.tile, .dtype = Dtype::bf16})
+  const Producer p = c.k == 0 ? copy({.rows = c.m, .cols = c.n, .tile = c.tile, .dtype = c.sums})
                               : gemm({.m = c.m,
                                       .n = c.n,
                                       .k = c.k,
@@ -71,7 +73,7 @@ inline Plan plan_of(const CudaCase& c) {
                                       .residual = c.residual,
                                       .activation = c.activation,
                                       .x = Dtype::bf16,
-                                      .y = Dtype::bf16,
+                                      .y = c.sums,
                                       .layout = c.layout});
   Plan plan = c.route == Route::local ? build(p, keep()) : c.gathers ? build(space_of(c), p) : build(p, space_of(c));
   for (Buffer& b : plan.buffers)
@@ -81,8 +83,11 @@ inline Plan plan_of(const CudaCase& c) {
 
 struct Operands {
   std::vector<bf16> x, w;             // w as the case's layout has it
+  std::vector<float> wide_x;          // instead of x: of a copy of f32
   std::vector<float> bias, residual;  // that their types hold exactly
   Dtype bias_type = Dtype::f32, residual_type = Dtype::f32;
+
+  const void* x_data() const { return wide_x.empty() ? static_cast<const void*>(x.data()) : wide_x.data(); }
 };
 
 inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
@@ -94,7 +99,13 @@ inline Operands operands_of(const CudaCase& c, int rank, std::uint64_t seed) {
   };
   Operands out;
   out.bias_type = c.bias_type, out.residual_type = c.residual_type;
-  for (std::int64_t i = 0; i < c.m * (c.k > 0 ? c.k : c.n); ++i) out.x.push_back(to_bf16(uniform(random)));
+  for (std::int64_t i = 0; i < c.m * (c.k > 0 ? c.k : c.n); ++i) {
+    const float value = uniform(random);
+    if (c.k == 0 && c.sums == Dtype::f32)
+      out.wide_x.push_back(value);
+    else
+      out.x.push_back(to_bf16(value));
+  }
   for (std::int64_t i = 0; i < c.k * c.n; ++i) out.w.push_back(to_bf16(uniform(random)));
   for (std::int64_t i = 0; c.bias && i < c.n; ++i) out.bias.push_back(drawn(c.bias_type));
   for (std::int64_t i = 0; c.residual && i < c.m * c.n; ++i) out.residual.push_back(drawn(c.residual_type));
@@ -118,10 +129,13 @@ inline std::vector<std::vector<float>> reference_of(const Plan& plan, const std:
   for (const Operands& o : operands) {
     Bindings b;
     b.producers.emplace_back();
-    b.producers[0].narrow_x = o.x.data();
+    if (o.wide_x.empty())
+      b.producers[0].narrow_x = o.x.data();
+    else
+      b.producers[0].x = o.wide_x.data();
     b.producers[0].w = o.w.data();
     b.producers[0].bias = o.bias.data(), b.producers[0].residual = o.residual.data();
-    b.buffers.assign(plan.buffers.size(), o.x.data());
+    b.buffers.assign(plan.buffers.size(), o.x_data());
     bindings.push_back(std::move(b));
   }
   ref.run(bindings, counts);
@@ -241,6 +255,20 @@ inline std::vector<CudaCase> other_cases() {
     for (const Dtype residual : {Dtype::f32, Dtype::bf16}) {
       c.bias_type = bias, c.residual_type = residual;
       add(fmt::format("keep with an epilogue, bias {} and residual {}", to_string(bias), to_string(residual)), c);
+    }
+  return out;
+}
+
+// The same in f32, in tiles of half as many columns. What is narrower on some of its ways is refused there.
+inline std::vector<CudaCase> wide_cases() {
+  std::vector<CudaCase> out;
+  for (const auto& cases : {small_cases(), other_cases()})
+    for (CudaCase c : cases) {
+      if (c.wire_sums) continue;
+      c.name += ", f32";
+      c.sums = Dtype::f32;
+      c.tile[1] = std::min<std::int64_t>(c.tile[1], kCudaTileCols / 2);
+      out.push_back(std::move(c));
     }
   return out;
 }

@@ -200,6 +200,13 @@ __device__ __forceinline__ void store_matrices(std::uint32_t to, const std::uint
                "r"(q[2]), "r"(q[3])
                : "memory");
 }
+// Two words in shared memory, at a multiple of 8 bytes.
+__device__ __forceinline__ void load_two(std::uint32_t from, std::uint32_t* q) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(q[0]), "=r"(q[1]) : "r"(from) : "memory");
+}
+__device__ __forceinline__ void store_two(std::uint32_t to, const std::uint32_t* q) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(q[0]), "r"(q[1]) : "memory");
+}
 // c += a * b of a warp: a (16, 16) in rows, b (16, 8) in columns, bf16.
 __device__ __forceinline__ void multiply_add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                              std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {

@@ -133,15 +133,15 @@ std::shared_ptr<RetiredCudaOps> retired_ops(Transport& transport) {
 }  // namespace
 
 CudaOp World::compile_cuda(const Producer& producer, const Space& space, const CudaOpOptions& options) {
-  const auto few = few_rows_form(producer, space);
-  const CudaForm form = few ? *few : cuda_form(producer, with_cuda_route(space, producer));
+  const auto few = few_rows_form(producer, space, options.sums);
+  const CudaForm form = few ? *few : cuda_form(producer, with_cuda_route(space, producer), options.sums);
   const Plan plan = build(form.producer, form.space);
   if (space.kind == SpaceKind::keep) return compile_cuda(plan, Group{{rank()}, 0}, options);
   return compile_cuda(plan, space.mesh.group(space.axis, rank()), options);
 }
 
 CudaOp World::compile_cuda(const Space& gather, const Producer& producer, const CudaOpOptions& options) {
-  const CudaForm form = cuda_form(producer, with_cuda_route(gather, producer));
+  const CudaForm form = cuda_form(producer, with_cuda_route(gather, producer), options.sums);
   return compile_cuda(build(form.space, form.producer), gather.mesh.group(gather.axis, rank()), options);
 }
 

@@ -49,13 +49,13 @@ CudaForm bag_form(Producer p, Space space) {
 
 }  // namespace
 
-std::optional<CudaForm> few_rows_form(const Producer& p, const Space& space) {
+std::optional<CudaForm> few_rows_form(const Producer& p, const Space& space, Dtype type) {
   const bool product = p.is_product() && p.layout() == WeightLayout::nk && p.k % kGemvDepth == 0;
   const bool rows = p.kind == ProducerKind::copy && space.kind == SpaceKind::all_reduce;
   const Route route = space.options.route;
   const bool sums = space.kind == SpaceKind::all_reduce && (route == Route::automatic || route == Route::one_shot);
   if ((!product && !rows) || (!sums && space.kind != SpaceKind::keep) || p.has_epilogue() || p.addend ||
-      p.m > kGemvMaxRows || p.n % kGemvCols != 0)
+      type != Dtype::bf16 || p.m > kGemvMaxRows || p.n % kGemvCols != 0)
     return {};
   CudaForm form = gemv_form(p, space);
   if (rows) form.producer.kind = ProducerKind::copy, form.producer.weights = WeightLayout::kn;
@@ -73,18 +73,23 @@ bool is_cuda_gemv(const Plan& plan) {
   return is_cuda_gemv(plan.producers[0]) && (kept || plan.route == Route::one_shot);
 }
 
-CudaForm cuda_form(Producer p, Space space) {
+CudaForm cuda_form(Producer p, Space space, Dtype type) {
+  if (type != Dtype::bf16 && type != Dtype::f32) bad_input("sums on a GPU are bf16 or f32, not {}", to_string(type));
   if (p.addend) bad_input("an addend has no GPU version yet; leave it out, or run on the CPU");
-  if (p.kind == ProducerKind::gemv) return gemv_form(std::move(p), std::move(space));
+  if (p.kind == ProducerKind::gemv && type == Dtype::bf16) return gemv_form(std::move(p), std::move(space));
+  if (p.kind == ProducerKind::gemv) p.kind = ProducerKind::gemm, p.weights = WeightLayout::nk;
   if (p.kind == ProducerKind::embedding_bag) return bag_form(std::move(p), std::move(space));
   if (p.kind != ProducerKind::gemm && p.kind != ProducerKind::copy)
     bad_input("a {} has no GPU version; use a gemm, a gemv, embedding bags or a collective alone", to_string(p.kind));
-  if (p.n % 8 != 0 || p.k % 8 != 0)
+  const std::int64_t halves = halves_of(type);
+  if (p.n * halves % 8 != 0 || p.k % 8 != 0)
     bad_input("n is {} and k is {}; a GPU reads 16 bytes at a time: give multiples of 8", p.n, p.k);
-  p.input = p.output = p.weight = Dtype::bf16;
-  p.tile = {kCudaTileRows, kCudaTileCols};
+  p.weight = Dtype::bf16;
+  p.input = p.kind == ProducerKind::copy ? type : Dtype::bf16;
+  p.output = type;
+  p.tile = {kCudaTileRows, kCudaTileCols / halves};
   const bool sums = space.kind == SpaceKind::reduce_scatter || space.kind == SpaceKind::all_reduce;
-  space.options.wire = sums ? Dtype::bf16 : Dtype::f32;  // what is no sum travels as it is
+  space.options.wire = sums ? type : Dtype::f32;  // what is no sum travels as it is
   space.options.wire_sums.reset();
   return {std::move(p), std::move(space)};
 }

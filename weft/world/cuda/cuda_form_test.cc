@@ -25,15 +25,30 @@ TEST(CudaForm, GemmsKeepTheirLayoutAndGetTilesOfAGpu) {
   }
 }
 
+TEST(CudaForm, SumsInF32HaveNarrowerTilesAndNoKernelOfWords) {
+  const Producer product = gemm({.m = 512, .n = 256, .k = 64, .layout = WeightLayout::nk});
+  const CudaForm form = cuda_form(product, with_cuda_route(all_reduce(four(), "tp"), product), Dtype::f32);
+  EXPECT_EQ(form.producer.x(), Dtype::bf16);
+  EXPECT_EQ(form.producer.y(), Dtype::f32);
+  EXPECT_EQ(form.space.options.wire, Dtype::f32);
+  EXPECT_EQ(form.producer.tile[1], 128);
+  EXPECT_EQ(cuda_form(copy({.rows = 512, .cols = 252}), reduce_scatter(four(), "tp"), Dtype::f32).producer.x(),
+            Dtype::f32);
+  EXPECT_FALSE(few_rows_form(gemv({.m = 1, .n = 64, .k = 96}), all_reduce(four(), "tp"), Dtype::f32));
+  const CudaForm one = cuda_form(gemv({.m = 1, .n = 64, .k = 96}), all_reduce(four(), "tp"), Dtype::f32);
+  EXPECT_NO_THROW(check_device_plan(build(one.producer, with_cuda_route(one.space, one.producer))));
+}
+
 TEST(CudaForm, EveryRouteThatIsChosenIsOneThatAGpuRuns) {
   for (const Producer& p : {gemm({.m = 512, .n = 256, .k = 64, .layout = WeightLayout::nk}),
                             copy({.rows = 512, .cols = 256, .dtype = Dtype::bf16})})
     for (const Space& space : {reduce_scatter(four(), "tp"), all_reduce(four(), "tp"), all_gather(four(), "tp"),
-                               all_to_all(four(), "tp"), broadcast(four(), "tp")}) {
-      const CudaForm form = cuda_form(p, with_cuda_route(space, p));
-      EXPECT_NO_THROW(check_device_plan(build(form.producer, form.space))) << to_string(space.kind);
-      EXPECT_FALSE(is_cuda_gemv(build(form.producer, form.space)));
-    }
+                               all_to_all(four(), "tp"), broadcast(four(), "tp")})
+      for (const Dtype sums : {Dtype::bf16, Dtype::f32}) {
+        const CudaForm form = cuda_form(p, with_cuda_route(space, p), sums);
+        EXPECT_NO_THROW(check_device_plan(build(form.producer, form.space))) << to_string(space.kind);
+        EXPECT_FALSE(is_cuda_gemv(build(form.producer, form.space)));
+      }
 }
 
 TEST(CudaForm, FewRowsGoToTheKernelOfWordsWhereItCanMakeThem) {

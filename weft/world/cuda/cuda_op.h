@@ -21,6 +21,7 @@ struct Plan;
 struct CudaOpOptions {
   std::chrono::nanoseconds deadline{0};  // of every wait on the GPU; 0: as long as the world waits (WEFT_WAIT_S)
   int device = -1;                       // this rank's, as CUDA counts; -1: the thread's
+  Dtype sums = Dtype::bf16;              // of outputs and of sums between ranks, and of rows as they are: bf16 or f32
 };
 
 class CudaOp {

@@ -2,6 +2,8 @@
 
 namespace weft {
 
-FusedGemm fused_gemm_of(WeightLayout layout, bool finishes) { return gemm_with<Trace::no>(layout, finishes); }
+FusedGemm fused_gemm_of(WeightLayout layout, bool finishes) {
+  return gemm_with<Dtype::bf16, Trace::no>(layout, finishes);
+}
 
 }  // namespace weft

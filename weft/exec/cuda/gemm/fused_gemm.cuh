@@ -14,7 +14,8 @@
 // any number of sources is folded in listed order, in f32. A lane without a product is the sum of its sources alone,
 // written in place of the last.
 //
-// docs/cuda.md says which instruction orders what. Traced runs have kernels of their own (traced_gemm.cu).
+// docs/cuda.md says which instruction orders what. Traced runs have kernels of their own (traced_gemm.cu), and so have
+// sums that are kept and sent as f32 (wide_gemm.cu): tiles of half as many columns.
 #pragma once
 
 #include "weft/exec/cuda/gemm/fused_gemm.h"
@@ -54,8 +55,10 @@ __device__ __forceinline__ void await_rows(const DeviceArguments& a, const Devic
 }
 
 // What the next pair is, is asked for when the stages are full: there is time for it then.
-template <WeightLayout kLayout, Trace kTrace>
+template <WeightLayout kLayout, Dtype kSum, Trace kTrace>
 __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemory& s, const Seat& me) {
+  constexpr int kCols = kCudaTileCols / kHalvesOf<kSum> / 2;  // of w that each CTA of the cluster loads
+  constexpr int kColsBytes = kCols * kBlockDepth * 2;
   const DeviceRank& rank = a.ranks[me.rank];
   Turn<kStages> turn;
   if (me.slot >= rank.pairs) return;
@@ -77,16 +80,17 @@ __device__ __forceinline__ void load_operands(const DeviceArguments& a, GemmMemo
       wait_barrier(s.empty + turn.at, turn.parity ^ 1);
       if (block == 0) note<kTrace>(rank, index, &LaneTimes::asked);
       std::uint8_t* x = s.stages[turn.at];
-      std::uint8_t* w = x + kXBytes + me.cta * kHalfWBytes;
+      std::uint8_t* w = x + kXBytes + me.cta * kColsBytes;
       std::uint64_t* full = s.full + turn.at;
-      const int k = block * kBlockDepth, first = now.col + me.cta * (kCudaTileCols / 2);
-      arrive_and_expect(full, kXBytes + kWBytes);
+      const int k = block * kBlockDepth, first = now.col / kHalvesOf<kSum> + me.cta * kCols;
+      arrive_and_expect(full, kXBytes + 2 * kColsBytes);
       load_box(x, rank.maps + now.reads, full, k, now.row);
       if constexpr (kLayout == WeightLayout::nk) {
         load_box_multicast(w, &rank.w, full, k, first, 3);
       } else {
         load_box_multicast(w, &rank.w, full, first, k, 3);
-        load_box_multicast(w + kWBlockBytes, &rank.w, full, first + kStripCols, k, 3);
+        if constexpr (kColsBytes > kWBlockBytes)
+          load_box_multicast(w + kWBlockBytes, &rank.w, full, first + kStripCols, k, 3);
       }
     }
     note<kTrace>(rank, index, &LaneTimes::asked_last);
@@ -173,7 +177,7 @@ __device__ __forceinline__ void count_run(const DeviceArguments& a) {
   atomicAdd(a.run, 1u);
 }
 
-template <WeightLayout kLayout, Finish kFinish, Trace kTrace>
+template <WeightLayout kLayout, Finish kFinish, Dtype kSum, Trace kTrace>
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kGemmThreads, 1)
     fused_gemm(const DeviceArguments __grid_constant__ a) {
   GemmMemory& s = *reinterpret_cast<GemmMemory*>(dynamic_memory<alignof(GemmMemory)>());
@@ -196,25 +200,26 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kGemmThreads, 1)
   cluster_barrier();
   if (warp < 4) {
     give_registers_up<56>();
-    if (warp == 0 && thread == 0) load_operands<kLayout, kTrace>(a, s, me);
+    if (warp == 0 && thread == 0) load_operands<kLayout, kSum, kTrace>(a, s, me);
     if (warp == 1 && thread == 0) load_sources<kTrace>(a, s, me);
     if (warp == 2) store_sums<kTrace>(a, s, me, thread);
     if (warp == 3) fire_triggers<kTrace>(a, me, {s.copy, &s.copied, &s.copy_free, 0}, thread);
   } else {
     take_registers<224>();
-    make_tiles<kLayout, kFinish>(a, s, me);
+    make_tiles<kLayout, kFinish, kSum>(a, s, me);
   }
   __syncwarp();
   cluster_barrier();  // no CTA leaves while the other may still write into it
   if (threadIdx.x == 0) count_run(a);
 }
 
-template <Trace kTrace>
+template <Dtype kSum, Trace kTrace>
 FusedGemm gemm_with(WeightLayout layout, bool finishes) {
   constexpr auto kNk = WeightLayout::nk, kKn = WeightLayout::kn;
   constexpr auto kNone = Finish::none, kSome = Finish::some;
-  const auto kernel = layout == kNk ? (finishes ? fused_gemm<kNk, kSome, kTrace> : fused_gemm<kNk, kNone, kTrace>)
-                                    : (finishes ? fused_gemm<kKn, kSome, kTrace> : fused_gemm<kKn, kNone, kTrace>);
+  const auto kernel = layout == kNk
+                          ? (finishes ? fused_gemm<kNk, kSome, kSum, kTrace> : fused_gemm<kNk, kNone, kSum, kTrace>)
+                          : (finishes ? fused_gemm<kKn, kSome, kSum, kTrace> : fused_gemm<kKn, kNone, kSum, kTrace>);
   return {kernel, kGemmThreads, kSharedBytes};
 }
 

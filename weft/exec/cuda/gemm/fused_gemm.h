@@ -15,7 +15,7 @@ inline constexpr int kBlockDepth = 64;  // of x and w in one stage
 
 struct DeviceRank {
   CUtensorMap maps[kMaxMatrices];  // of the matrices, in boxes of 128 x 64; 0: x
-  CUtensorMap w;                   // boxes of 128 x 64 (nk) or 64 x 64 (kn)
+  CUtensorMap w;                   // boxes of half a tile's columns x 64 (nk), or 64 x 64 (kn)
   std::uint8_t* matrices[kMaxMatrices];
   std::int32_t matrix_rows[kMaxMatrices], matrix_cols[kMaxMatrices];
   std::uint8_t* segment;
@@ -62,7 +62,8 @@ struct FusedGemm {
   int threads, shared_bytes;
 };
 // `finishes`: for plans with an epilogue.
-FusedGemm fused_gemm_of(WeightLayout layout, bool finishes);
-FusedGemm traced_gemm_of(WeightLayout layout, bool finishes);  // its lanes leave their times
+FusedGemm fused_gemm_of(WeightLayout layout, bool finishes);   // sums are kept and sent as bf16
+FusedGemm wide_gemm_of(WeightLayout layout, bool finishes);    // as f32
+FusedGemm traced_gemm_of(WeightLayout layout, bool finishes);  // bf16; its lanes leave their times
 
 }  // namespace weft

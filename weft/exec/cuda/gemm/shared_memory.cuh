@@ -9,7 +9,7 @@ namespace weft {
 
 inline constexpr int kStages = 3, kSlots = 4;
 inline constexpr int kXBytes = kCudaTileRows * kBlockDepth * 2, kWBytes = kCudaTileCols * kBlockDepth * 2;
-inline constexpr int kHalfWBytes = kWBytes / 2, kWBlockBytes = kBlockDepth * kStripCols * 2;
+inline constexpr int kWBlockBytes = kBlockDepth * kStripCols * 2;
 
 struct alignas(1024) GemmMemory {  // swizzled blocks begin at multiples of 1024
   std::uint8_t stages[kStages][kXBytes + kWBytes];

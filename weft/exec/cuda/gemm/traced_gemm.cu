@@ -3,6 +3,8 @@
 
 namespace weft {
 
-FusedGemm traced_gemm_of(WeightLayout layout, bool finishes) { return gemm_with<Trace::yes>(layout, finishes); }
+FusedGemm traced_gemm_of(WeightLayout layout, bool finishes) {
+  return gemm_with<Dtype::bf16, Trace::yes>(layout, finishes);
+}
 
 }  // namespace weft

@@ -314,6 +314,12 @@ inline void store_matrices(std::uint32_t to, const std::uint32_t* q) {
   }
 }
 
+inline void load_two(std::uint32_t from, std::uint32_t* q) { std::memcpy(q, gpu::shared_at(this_cta(), from, 8), 8); }
+inline void store_two(std::uint32_t to, const std::uint32_t* q) {
+  std::memcpy(gpu::shared_at(this_cta(), to, 8), q, 8);
+  gpu::this_thread().unfenced.push_back({to, 8});
+}
+
 inline float low_of(std::uint32_t v) { return __uint_as_float(v << 16); }
 inline float high_of(std::uint32_t v) { return __uint_as_float(v & 0xffff0000u); }
 inline std::uint32_t rounded(float v) {  // to bf16, ties to even

@@ -16,13 +16,15 @@ constexpr std::uint64_t descriptor(std::uint32_t address, std::uint32_t leading,
 inline void begin_products() {}
 inline void commit_products() {}
 inline void wait_products() { gpu::make_products(); }
-inline void use_products(float (&)[128]) {}
+template <int kCount>
+void use_products(float (&)[kCount]) {}
 
-template <WeightLayout kLayout>
-void multiply(float (&d)[128], std::uint64_t a, std::uint64_t b, int add) {
+// 64 x 256 or 64 x 128.
+template <WeightLayout kLayout, int kCount>
+void multiply(float (&d)[kCount], std::uint64_t a, std::uint64_t b, int add) {
   gpu::Thread& me = gpu::this_thread();
   me.sums = d;
-  me.products.push_back({a, b, add != 0, kLayout == WeightLayout::kn});
+  me.products.push_back({a, b, add != 0, kLayout == WeightLayout::kn, kCount});
 }
 
 }  // namespace weft
