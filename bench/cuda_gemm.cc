@@ -75,8 +75,8 @@ struct Inputs4 {
     for (int r = 0; r < ranks; ++r) {
       x.emplace_back(s.m * s.k * 2);
       w.emplace_back(s.n * s.k * 2);
-      fill_random(x.back(), 100 + static_cast<std::uint32_t>(r));
-      fill_random(w.back(), 200 + static_cast<std::uint32_t>(r));
+      fill_random(x.back(), 100 + static_cast<std::uint32_t>(r), device_queue());
+      fill_random(w.back(), 200 + static_cast<std::uint32_t>(r), device_queue());
       operands.push_back({x.back().data(), w.back().data()});
     }
   }

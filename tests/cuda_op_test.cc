@@ -88,6 +88,40 @@ TEST_F(Cuda, CountsAreRecordedOrReadFromTheDevice) {
   EXPECT_TRUE(right(executor, all));
 }
 
+// Every route and order is tried, and all ranks keep the same.
+TEST_F(Cuda, TheFastestOfAllWaysIsKeptAndSaysWhatTheOthersTook) {
+  CudaCase c{"tried", 264, 264, 72, {128, 256}, 2, Route::two_shot, WeightLayout::nk, SpaceKind::all_reduce};
+  const auto operands = all_operands(c, 1);
+  const auto expected = testing_cuda::reference_of(plan_of(c), operands);
+  c.gathers = true, c.space = SpaceKind::all_gather, c.route = Route::direct;
+  const auto gathered = testing_cuda::reference_of(plan_of(c), operands);
+  const OnDevice there(operands);
+  std::vector<std::string> said(2);
+  World::local(2, [&](World& world) {
+    const UseDevice scope(world.rank() % num_devices());
+    const Producer product = gemm({.m = c.m, .n = c.n, .k = c.k, .layout = c.layout});
+    const Mesh mesh = world.mesh({{"tp", 2}});
+    const auto run = [&](CudaOp op, const std::vector<std::vector<float>>& right) {
+      world.barrier();
+      op.run(there.operands[at(world.rank())]);
+      op.finish();
+      EXPECT_LE(error_of(static_cast<const std::byte*>(op.output()), right[at(world.rank())]), tolerance(c));
+      said[at(world.rank())] = op.plan().why;
+      world.barrier();
+      EXPECT_EQ(said[0], said[1]);
+      return op.plan().why;
+    };
+    const std::string sums = run(world.compile_cuda(product, all_reduce(mesh, "tp"), {.trials = 1}), expected);
+    for (const char* route : {"tried: ring ", "two_shot ", "one_shot ", "ring_shot "})
+      EXPECT_NE(sums.find(route), std::string::npos) << sums;
+    const std::string rows = run(world.compile_cuda(all_gather(mesh, "tp"), product, {.trials = 1}), gathered);
+    EXPECT_NE(rows.find("direct, gathered_rows 1, part_cols 64 "), std::string::npos) << rows;
+    const std::string known =
+        run(world.compile_cuda(product, all_reduce(mesh, "tp", {.route = Route::ring}), {.trials = 1}), expected);
+    EXPECT_EQ(known.find("tried"), std::string::npos) << known;  // there is no choice
+  });
+}
+
 // As PyTorch packs rows that lie apart: before a run, and behind it.
 TEST_F(Cuda, PartsOfRowsAreCopiedBeforeAndBehindARun) {
   CudaCase c{"keep", 96, 24, 8, {128, 256}, 1, Route::local};

@@ -23,6 +23,7 @@ namespace weft {
 
 class CudaOp;
 struct CudaOpOptions;
+struct CudaWay;
 class Hooks;
 struct Directory;
 class ThreadPool;
@@ -120,6 +121,8 @@ class World {
   explicit World(std::shared_ptr<WorldState> state);
   Op allot(const Plan& plan, const Group& group);
   void prove(const Plan& plan, const std::string& text);
+  CudaOp keep_fastest(const std::vector<CudaWay>& ways, const CudaOpOptions& options,
+                      const std::function<CudaOp(const CudaWay&)>& compile);
   std::shared_ptr<WorldState> state_;
 };
 

@@ -31,6 +31,7 @@
 #include "weft/exec/bindings.h"
 #include "weft/exec/cuda/crossings.h"
 #include "weft/exec/cuda/device_lane.h"
+#include "weft/exec/cuda/lane_order.h"
 #include "weft/plan/program.h"
 
 namespace weft {
@@ -76,19 +77,6 @@ struct DevicePlan {
 
 // A rank's counts as its lanes read them: rows of all, then for each peer; INT32_MAX: all.
 std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks);
-
-// How much is taken of each peer in turn.
-struct LaneOrder {
-  // Pairs of tile rows, of rows that all peers send at once. More of them read w less often (4: 3 % less time where the
-  // link is fast), fewer wait less for a slow link.
-  int gathered_rows = 2;
-  // Columns of tiles, of sums that go straight to their owners; 0: one owner's after another's. In turn all links have
-  // something to carry from the beginning, which those need that take as long as the product.
-  int sent_cols = 0;
-  // Columns of a part of a copy that is larger than a tile. Parts are copied side by side, and take their link in the
-  // order in which they end; so with large ones the last tile of eight may go first, and who reads the first waits.
-  int part_cols = kCudaTileCols;
-};
 
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.
 DevicePlan device_plan(const Plan& plan, const Expander& expander, const LaneOrder& order = {});

@@ -167,9 +167,9 @@ __global__ void __launch_bounds__(kBagPullThreads) pull_rows(const PullArguments
 
 }  // namespace
 
-void fill_random(DeviceMemory& memory, std::uint32_t seed) {
+void fill_random(DeviceMemory& memory, std::uint32_t seed, void* queue) {
   enqueue(fill_bf16, kFillBlocks, kFillThreads,
-          {reinterpret_cast<std::uint16_t*>(memory.data()), memory.bytes() / 2, seed}, device_queue());
+          {reinterpret_cast<std::uint16_t*>(memory.data()), memory.bytes() / 2, seed}, queue);
 }
 
 DeviceReduceScatter::DeviceReduceScatter(std::vector<const void*> partial, std::int64_t m, std::int64_t n, SumTo to)

@@ -12,7 +12,7 @@
 namespace weft {
 
 // Near-normal bf16 numbers.
-void fill_random(DeviceMemory& memory, std::uint32_t seed);
+void fill_random(DeviceMemory& memory, std::uint32_t seed, void* queue);
 
 enum class SumTo { owners, everybody };  // a reduce-scatter, an all-reduce
 

@@ -62,7 +62,8 @@ GemvStudy::GemvStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   for (int s = 1; s < sets; ++s) {
     auto& operands = sets_.emplace_back(inputs_.operands());
     for (CudaOperands& one : operands) {
-      fill_random(weights_.emplace_back(p.n * p.k * 2), 1000 + static_cast<std::uint32_t>(weights_.size()));
+      fill_random(weights_.emplace_back(p.n * p.k * 2), 1000 + static_cast<std::uint32_t>(weights_.size()),
+                  device_queue());
       one.w = weights_.back().data();
     }
   }

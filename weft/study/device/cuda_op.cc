@@ -13,13 +13,13 @@
 
 namespace weft {
 
-DeviceInputs::DeviceInputs(const OpSpec& spec) : spec_(spec), plan_(fused_plan(spec, device_routes(spec)[0])) {
+DeviceInputs::DeviceInputs(const OpSpec& spec) : spec_(spec), plan_(fused_plan(spec, device_ways(spec)[0].route)) {
   const Producer& p = spec.producer;
   for (int r = 0; r < spec.ranks; ++r) {
     x_.emplace_back(p.m * (p.has_w() ? p.k : p.n) * 2);
     w_.emplace_back(std::max<std::int64_t>(p.n * p.k * 2, 16));
-    fill_random(x_.back(), 100 + static_cast<std::uint32_t>(r));
-    fill_random(w_.back(), 200 + static_cast<std::uint32_t>(r));
+    fill_random(x_.back(), 100 + static_cast<std::uint32_t>(r), device_queue());
+    fill_random(w_.back(), 200 + static_cast<std::uint32_t>(r), device_queue());
     operands_.push_back({x_.back().data(), w_.back().data()});
   }
 }
@@ -88,17 +88,8 @@ Plan kept_plan(const OpSpec& spec, std::int64_t rows) {
 
 OpSpec moved_spec(const OpSpec& spec) { return spec.alone() ? spec : device_spec(collective_alone(spec)); }
 
-std::vector<Route> device_routes(const OpSpec& spec) {
-  if (spec.space.kind == SpaceKind::keep) return {Route::local};
-  if (spec.space.options.route != Route::automatic) return {spec.space.options.route};
-  std::vector<Route> out = spec.gathers ? gather_routes() : routes(spec.space.kind);
-  if (spec.space.kind == SpaceKind::all_reduce) out.push_back(Route::ring_shot);
-  const bool low = spec.producer.m <= spec.producer.tile[0];  // its tiles would be cut
-  std::erase_if(out, [&](Route route) {
-    return route == Route::halving_doubling || route == Route::two_level ||
-           (route == Route::one_shot && (low || one_shot_bytes(moved_spec(spec)) > kMaxOneShotBytes));
-  });
-  return out;
+std::vector<CudaWay> device_ways(const OpSpec& spec) {
+  return spec.gathers ? cuda_gather_ways(spec.space) : cuda_ways(spec.producer, spec.space);
 }
 
 Places places_of(const CudaExecutor& executor) {

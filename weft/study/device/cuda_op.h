@@ -8,6 +8,7 @@
 #include "weft/exec/cuda/device.h"
 #include "weft/exec/cuda/executor.h"
 #include "weft/study/op_spec.h"
+#include "weft/world/cuda/cuda_ways.h"
 
 namespace weft {
 
@@ -38,7 +39,7 @@ class DeviceInputs {
 Plan fused_plan(const OpSpec& spec, Route route);
 Plan kept_plan(const OpSpec& spec, std::int64_t rows);  // the gemm alone, on every rank
 OpSpec moved_spec(const OpSpec& spec);                  // the collective alone, as a GPU makes it
-std::vector<Route> device_routes(const OpSpec& spec);   // that asked for, or all that a GPU can take
+std::vector<CudaWay> device_ways(const OpSpec& spec);   // by the route that is asked for, or by all
 Places places_of(const CudaExecutor& executor);
 
 // Of one run after a warm one: the least of some.

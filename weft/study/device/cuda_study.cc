@@ -69,30 +69,14 @@ CudaStudy::CudaStudy(const OpSpec& spec, const DeviceStudyOptions& options)
   add("again", fused, {});
 }
 
-// Every route, each a few times, in the orders that suit it: of rows that are gathered, more or fewer in turn; of sums
-// that go straight to their owners, one peer's after another's or in turn.
-std::vector<LaneOrder> orders_of(const OpSpec& spec, Route route) {
-  const LaneOrder plain;
-  if (route != Route::direct) return {plain};
-  if (spec.gathers)
-    return {{.gathered_rows = 1, .part_cols = kStripCols},
-            {.part_cols = kStripCols},
-            plain,
-            {.gathered_rows = 2 * plain.gathered_rows}};
-  if (spec.space.kind == SpaceKind::reduce_scatter) return {plain, {.sent_cols = 2}, {.sent_cols = 8}};
-  return {plain};
-}
-
+// Every way, each a few times.
 std::unique_ptr<CudaExecutor> CudaStudy::fastest(const OpSpec& spec, const std::vector<CudaOperands>& in) const {
   std::unique_ptr<CudaExecutor> best;
   double least = std::numeric_limits<double>::infinity();
-  std::vector<std::pair<Route, LaneOrder>> ways;
-  for (const Route route : device_routes(spec))
-    for (const LaneOrder& order : orders_of(spec, route)) ways.emplace_back(route, order);
-  for (const auto& [route, order] : ways) {
+  for (const CudaWay& way : device_ways(spec)) {
     CudaOptions options = link_options();
-    options.order = order;
-    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, route), options);
+    options.order = way.order;
+    auto tried = std::make_unique<CudaExecutor>(fused_plan(spec, way.route), options);
     const double us = least_us([&] { tried->start(in); });
     tried->finish();
     if (us < least) least = us, best = std::move(tried);

@@ -15,6 +15,7 @@
 #include "weft/plan/verify/verify.h"
 #include "weft/world/cuda/cuda_form.h"
 #include "weft/world/cuda/cuda_state.h"
+#include "weft/world/cuda/trials.h"
 #include "weft/world/world_state.h"
 
 namespace weft {
@@ -89,7 +90,12 @@ void check_sites(const std::vector<GpuSite>& sites, const Group& group, const Tr
   }
 }
 
-void make_executor(CudaOp::State* op, std::chrono::nanoseconds deadline, int launches) {
+CudaOpOptions in_order(CudaOpOptions options, const LaneOrder& order) {
+  options.order = order;
+  return options;
+}
+
+void make_executor(CudaOp::State* op, std::chrono::nanoseconds deadline, int launches, const LaneOrder& order) {
   const Producer& p = op->plan.producers[0];
   if (p.kind == ProducerKind::embedding_bag) {
     op->executor = std::make_unique<CudaBags>(
@@ -99,7 +105,7 @@ void make_executor(CudaOp::State* op, std::chrono::nanoseconds deadline, int lau
         op->plan, CudaGemvOptions{.rank = op->rank, .launches = launches, .deadline = deadline});
   } else {
     op->executor = std::make_unique<CudaExecutor>(
-        op->plan, CudaOptions{.deadline = deadline, .rank = op->rank, .launches = launches});
+        op->plan, CudaOptions{.deadline = deadline, .order = order, .rank = op->rank, .launches = launches});
   }
 }
 
@@ -132,17 +138,33 @@ std::shared_ptr<RetiredCudaOps> retired_ops(Transport& transport) {
 
 }  // namespace
 
+CudaOp World::keep_fastest(const std::vector<CudaWay>& ways, const CudaOpOptions& options,
+                           const std::function<CudaOp(const CudaWay&)>& compile) {
+  const UseDevice scope(options.device >= 0 ? options.device : current_device());
+  CudaTrials trials = try_cuda_ways(*state_->transport, ways, options.trials, compile);
+  if (!trials.tried.empty()) trials.fastest.state_->plan.why = "tried: " + trials.tried;
+  return std::move(trials.fastest);
+}
+
 CudaOp World::compile_cuda(const Producer& producer, const Space& space, const CudaOpOptions& options) {
   const auto few = few_rows_form(producer, space, options.sums);
   const CudaForm form = few ? *few : cuda_form(producer, with_cuda_route(space, producer), options.sums);
-  const Plan plan = build(form.producer, form.space);
-  if (space.kind == SpaceKind::keep) return compile_cuda(plan, Group{{rank()}, 0}, options);
-  return compile_cuda(plan, space.mesh.group(space.axis, rank()), options);
+  const Group group = space.kind == SpaceKind::keep ? Group{{rank()}, 0} : space.mesh.group(space.axis, rank());
+  if (few || options.trials < 1) return compile_cuda(build(form.producer, form.space), group, options);
+  const auto compile = [&](const CudaWay& way) {
+    return compile_cuda(build(form.producer, by_route(form.space, way.route)), group, in_order(options, way.order));
+  };
+  return keep_fastest(cuda_ways(form.producer, by_route(form.space, space.options.route)), options, compile);
 }
 
 CudaOp World::compile_cuda(const Space& gather, const Producer& producer, const CudaOpOptions& options) {
   const CudaForm form = cuda_form(producer, with_cuda_route(gather, producer), options.sums);
-  return compile_cuda(build(form.space, form.producer), gather.mesh.group(gather.axis, rank()), options);
+  const Group group = gather.mesh.group(gather.axis, rank());
+  if (options.trials < 1) return compile_cuda(build(form.space, form.producer), group, options);
+  const auto compile = [&](const CudaWay& way) {
+    return compile_cuda(build(by_route(form.space, way.route), form.producer), group, in_order(options, way.order));
+  };
+  return keep_fastest(cuda_gather_ways(by_route(form.space, gather.options.route)), options, compile);
 }
 
 CudaOp World::compile_cuda(const Plan& plan, const Group& group, const CudaOpOptions& options) {
@@ -179,7 +201,7 @@ CudaOp World::compile_cuda(const Plan& plan, const Group& group, const CudaOpOpt
   const std::vector<Json> places = tell(*world.transport, group, or_refusal([&] {
     op->queue = std::make_unique<DeviceQueue>(QueueKind::apart);
     make_executor(op.get(), options.deadline.count() > 0 ? options.deadline : world.patience.total,
-                  static_cast<int>(launches));
+                  static_cast<int>(launches), options.order);
     const auto offer = [&](const auto& executor) { return offer_memory(executor->segment(op->rank)); };
     return Json{{"memory", std::visit(offer, op->executor)}};
   }));

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "weft/exec/bindings.h"
+#include "weft/exec/cuda/lane_order.h"
 #include "weft/exec/cuda/ranks/operands.h"
 
 namespace weft {
@@ -22,6 +23,11 @@ struct CudaOpOptions {
   std::chrono::nanoseconds deadline{0};  // of every wait on the GPU; 0: as long as the world waits (WEFT_WAIT_S)
   int device = -1;                       // this rank's, as CUDA counts; -1: the thread's
   Dtype sums = Dtype::bf16;              // of outputs and of sums between ranks, and of rows as they are: bf16 or f32
+  // How often each route, and each order that suits it, is tried on the ranks' GPUs before one is kept: the fastest of
+  // the slowest rank's least times. 0: none is tried, but one taken that is known to be fast. Of a producer and a space
+  // that leaves the route open; others have the route and the order that is said here.
+  int trials = 0;
+  LaneOrder order = {};
 };
 
 class CudaOp {

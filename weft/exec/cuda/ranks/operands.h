@@ -8,9 +8,9 @@
 
 namespace weft {
 
-// x (m, k), or of a copy (m, n), and w in the plan's layout, both bf16; bias (n) and residual (as the rank's y), where
-// the plan has them, each in f32 or bf16. y: where the output goes, bf16 in rows, of plans that let no other rank write
-// it (CudaExecutor::own_output); null: the executor's own memory.
+// x (m, k) and w in the plan's layout, both bf16, or of a copy x (m, n) as y is; bias (n) and residual (as the rank's
+// y), where the plan has them, each in f32 or bf16. y: where the output goes, in rows, of plans that let no other rank
+// write it (CudaExecutor::own_output); null: the executor's own memory.
 struct CudaOperands {
   const void* x = nullptr;
   const void* w = nullptr;
