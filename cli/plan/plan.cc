@@ -100,7 +100,8 @@ void print_json(const Report& r) {
                              {"problems", r.verdict.problems},
                              {"build_ms", r.build_ms},
                              {"verify_ms", r.verify_ms},
-                             {"budget_used", r.verdict.budget}};
+                             {"budget_used", r.verdict.budget},
+                             {"listed_actions", r.verdict.listed.size()}};
   if (r.estimate) {
     out["steps"] = r.steps;
     out["triggers"] = r.triggers;
@@ -111,6 +112,15 @@ void print_json(const Report& r) {
     out["comm_us"] = r.estimate->comm_seconds * 1e6;
   }
   fmt::print("{}", json_line(out));
+}
+
+void print_lane_order(const Report& r) {
+  if (r.verdict.listed.empty()) return fmt::print("lanes of an action may run in any order\n");
+  const ActionOf& first = r.verdict.listed.front();
+  const std::string name =
+      describe(r.plan, Expander(r.plan).program(first.rank), static_cast<std::size_t>(first.action));
+  fmt::print("lanes of an action may run in any order, but of {}{} as listed\n", name,
+             r.verdict.listed.size() > 1 ? fmt::format(" and {} more", r.verdict.listed.size() - 1) : "");
 }
 
 void print_text(const Report& r) {
@@ -126,6 +136,7 @@ void print_text(const Report& r) {
     return;
   }
   fmt::print("proved in {:.3g} ms: {} actions, {} tiles\n", r.verify_ms, r.verdict.actions, r.verdict.tiles);
+  print_lane_order(r);
   fmt::print("moves {} and {} signals between ranks in a run\n", format_bytes(r.traffic.bytes_to_peers),
              r.traffic.signals_to_peers);
   fmt::print("estimate {}: compute alone {}, links alone {}\n", format_duration(r.estimate->seconds),

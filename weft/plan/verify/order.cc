@@ -2,32 +2,27 @@
 // confluent: if one order of a run completes, every order does, and so does every later run (its waits on
 // earlier runs are met once those have completed). So one abstract run decides: each rank takes its steps in
 // listed order, as a single thread would, and fires triggers as they become ready.
-#include <numeric>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "weft/plan/verify/model.h"
+#include "weft/plan/verify/waiters.h"
 
 namespace weft::verifying {
 namespace {
 
 class AbstractRun {
  public:
-  explicit AbstractRun(Model& model)
-      : model_(model),
-        value_(model.counters.size(), 0),
-        missing_(model.acts.size(), 0),
-        first_waiter_(model.counters.size() + 1, 0),
-        next_step_(model.acts_of.size()) {}
+  explicit AbstractRun(Model& model) : model_(model), waiters_(model), next_step_(model.acts_of.size()) {}
 
   std::vector<std::int32_t> run() {
-    register_waits();
+    ready_.reserve(model_.acts.size());
     for (std::size_t rank = 0; rank < model_.acts_of.size(); ++rank) {
       next_step_[rank] = model_.acts_of[rank].begin;
       to_next_step(rank);
       for (std::int32_t a = model_.acts_of[rank].begin; a < model_.acts_of[rank].end; ++a)
-        if (!model_.acts[a].is_step && missing_[a] == 0) ready_.push_back(a);
+        if (!model_.acts[a].is_step && waiters_.is_free(a)) ready_.push_back(a);
       offer_step(rank);
     }
     // A queue, not a stack: the order is then close to that of a real run, and so are the messages.
@@ -37,20 +32,6 @@ class AbstractRun {
   }
 
  private:
-  void register_waits() {
-    for (const VWait& w : model_.waits) ++first_waiter_[w.counter + 1];
-    std::partial_sum(first_waiter_.begin(), first_waiter_.end(), first_waiter_.begin());
-    waiters_.resize(model_.waits.size());
-    std::vector<std::int32_t> next(first_waiter_.begin(), first_waiter_.end() - 1);
-    for (std::size_t a = 0; a < model_.acts.size(); ++a)
-      for (const VWait& w : model_.waits_of(model_.acts[a])) {
-        const bool counts = w.lag == 0 && w.at > 0;
-        waiters_[next[w.counter]++] = {static_cast<std::int32_t>(a), counts ? w.at : 0};
-        missing_[a] += counts;
-      }
-    ready_.reserve(model_.acts.size());
-  }
-
   void to_next_step(std::size_t rank) {
     std::int32_t& at = next_step_[rank];
     while (at < model_.acts_of[rank].end && !model_.acts[at].is_step) ++at;
@@ -58,7 +39,7 @@ class AbstractRun {
 
   void offer_step(std::size_t rank) {
     const std::int32_t at = next_step_[rank];
-    if (at < model_.acts_of[rank].end && missing_[at] == 0) ready_.push_back(at);
+    if (at < model_.acts_of[rank].end && waiters_.is_free(at)) ready_.push_back(at);
   }
 
   void finish(std::int32_t a) {
@@ -68,44 +49,30 @@ class AbstractRun {
       to_next_step(act.rank);
       offer_step(act.rank);
     }
-    for (const VSignal& g : model_.signals_of(act)) {
-      std::uint64_t& value = value_[g.counter];
-      const std::uint64_t before = value;
-      value += g.per > 0 ? static_cast<std::uint32_t>(g.per) : act.lanes;
-      model_.spend(first_waiter_[g.counter + 1] - first_waiter_[g.counter]);
-      for (std::int32_t i = first_waiter_[g.counter]; i < first_waiter_[g.counter + 1]; ++i) {
-        const Waiter& w = waiters_[i];
-        if (before >= w.at || value < w.at || --missing_[w.act] > 0) continue;
-        const Act& freed = model_.acts[w.act];
-        if (!freed.is_step || next_step_[freed.rank] == w.act) ready_.push_back(w.act);
-      }
-    }
+    waiters_.count(act, [&](std::int32_t freed) {
+      const Act& other = model_.acts[freed];
+      if (!other.is_step || next_step_[other.rank] == freed) ready_.push_back(freed);
+    });
   }
 
   // Names the first action of the lowest rank that waits for a counter nobody can raise.
   void report() {
     for (std::size_t a = 0; a < model_.acts.size(); ++a) {
-      if (missing_[a] == 0) continue;
+      if (waiters_.is_free(static_cast<std::int32_t>(a))) continue;
       const Act& act = model_.acts[a];
       for (const VWait& w : model_.waits_of(act)) {
-        if (w.lag != 0 || value_[w.counter] >= w.at) continue;
+        const std::uint64_t value = waiters_.value(w.counter);
+        if (w.lag != 0 || value >= w.at) continue;
         return model_.problem(
             fmt::format("{} waits for {} to reach {}, but it stops at {}: nothing that could raise it can run",
-                        model_.name(act), model_.counter_name(model_.counters[w.counter]), w.at, value_[w.counter]));
+                        model_.name(act), model_.counter_name(model_.counters[w.counter]), w.at, value));
       }
     }
     model_.problem("some step can never run");
   }
 
-  struct Waiter {
-    std::int32_t act;
-    std::uint32_t at;
-  };
   Model& model_;
-  std::vector<std::uint64_t> value_;
-  std::vector<std::int32_t> missing_;
-  std::vector<std::int32_t> first_waiter_;  // of each counter
-  std::vector<Waiter> waiters_;             // at 0: met already
+  Waiters waiters_;
   std::vector<std::int32_t> next_step_;
   std::vector<std::int32_t> ready_;
 };

@@ -43,6 +43,9 @@ bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* bud
   if (!verdict->ok()) return each_tile || model.certain;
   verifying::check_sums(model, order, seen);
   if (verdict->ok()) verdict->own_outputs = own_outputs(model);
+  if (verdict->ok() && by_lane)  // else every action was looked at as a whole
+    for (const std::int32_t act : verifying::find_listed(model))
+      verdict->listed.push_back({model.acts[at(act)].rank, model.acts[at(act)].index});
   return each_tile || verdict->ok();
 }
 

@@ -16,6 +16,10 @@
 
 namespace weft {
 
+struct ActionOf {
+  std::int32_t rank = 0, action = 0;  // of the rank's program
+};
+
 struct Verdict {
   std::vector<std::string> problems;  // empty: proved. Each names rank, step or trigger, and counter or box
   std::int64_t actions = 0;           // of all ranks
@@ -25,6 +29,9 @@ struct Verdict {
   // Of a plan that is proved: the outputs that no rank writes or reads on another, as indices of its buffers. Nobody
   // else knows where they lie, so a run may put them into the caller's memory.
   std::vector<int> own_outputs;
+  // The actions whose lanes run in listed order alone; of all others a plan ends, and is as safe, in whatever order an
+  // executor takes their lanes (free_lanes.cc).
+  std::vector<ActionOf> listed = {};
 
   bool ok() const { return problems.empty(); }
 };

@@ -3,6 +3,7 @@
 // (weft/collective/build_test.cc).
 #include "weft/plan/verify/verify.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <fmt/ranges.h>
@@ -313,6 +314,58 @@ TEST(Verify, UnevenLanesAreProvedTileByTile) {
   const Verdict verdict = verify(plan);
   EXPECT_TRUE(verdict.ok()) << verdict.problems.front();
   EXPECT_TRUE(verdict.by_tile);
+}
+
+// As pair_plan, but lane i of rank 0's step `send` comes after lane i - 1 of rank 1's, and that after lane i - 1 of
+// rank 0's.
+Plan in_turn() {
+  Plan plan = pair_plan();
+  enum { kTurn = 3 };
+  plan.counters.push_back({"turn", e("5 - r"), 1});
+  Rule begin = small_rule("begin", ActionKind::trigger);
+  begin.when = e("1 - r");
+  begin.signals = {signal(0, kTurn)};
+  plan.rules[0].waits.push_back(wait(kTurn).per_lane());
+  plan.rules[0].signals.push_back(signal(e("1 - r"), kTurn).index(e("r")).per_lane());
+  plan.rules.push_back(begin);
+  return plan;
+}
+
+// Every lane as an action of its own; those of an action that is not listed the other way round.
+Plan turned_round(const Plan& plan, const std::vector<ActionOf>& listed) {
+  Plan out = written_out(plan, true);
+  const Expander expander(plan);
+  auto first = out.rules.begin();
+  for (int rank = 0; rank < plan.num_ranks; ++rank) {
+    const Program program = expander.program(rank);
+    for (std::size_t a = 0; a < program.actions.size(); ++a) {
+      const auto end = first + program.actions[a].lanes;
+      const auto is_this = [&](const ActionOf& one) { return one.rank == rank && one.action == static_cast<int>(a); };
+      if (std::none_of(listed.begin(), listed.end(), is_this)) std::reverse(first, end);
+      first = end;
+    }
+  }
+  return out;
+}
+
+TEST(Verify, SaysWhoseLanesRunInListedOrderAlone) {
+  Plan uneven = pair_plan();
+  uneven.rules[1].waits = {{kFull, 0, 1, 0, 1}, {kFull, 1}};
+  for (const Plan& plan : {pair_plan(), shot_plan(), uneven, in_turn()}) {
+    const Verdict verdict = verify(plan);
+    ASSERT_TRUE(verdict.ok()) << verdict.problems.front();
+    EXPECT_TRUE(verify(turned_round(plan, verdict.listed)).ok()) << plan.name;
+    EXPECT_EQ(verdict.listed.empty(), plan.counters.size() == 3);
+  }
+  const Verdict verdict = verify(in_turn());
+  ASSERT_EQ(verdict.listed.size(), 2u);
+  for (int rank = 0; rank < 2; ++rank) {
+    const ActionOf& one = verdict.listed[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(one.rank, rank);
+    const Program program = Expander(in_turn()).program(rank);
+    EXPECT_NE(describe(in_turn(), program, static_cast<std::size_t>(one.action)).find("send"), std::string::npos);
+  }
+  EXPECT_FALSE(verify(turned_round(in_turn(), {})).ok());
 }
 
 TEST(Verify, ExpressionsThatCannotBeReadAreBadInput) {
