@@ -1,5 +1,5 @@
-// Who waits for what in one abstract run: per counter the actions that wait for it, and per action how many of its waits
-// are not met yet. Waits on earlier runs are met from the beginning.
+// Who waits for what in one abstract run: per counter the actions that wait for it, and per action how many of its
+// waits are not met yet. Waits on earlier runs are met from the beginning.
 #pragma once
 
 #include <cstdint>
