@@ -51,7 +51,7 @@ struct Producer {
 
   // What it reads and makes: rows x (of an embedding_bag i64 indices), weights or tables w (of a table k is its rows
   // and n its dim), and an output y. Which executor can is its own affair: the CPU's and the reference take all, the
-  // CPU's widening bf16 as it reads; CUDA's takes bf16, in either layout.
+  // CPU's widening bf16 as it reads; CUDA's takes operands of products in bf16, w in either layout.
   Dtype x() const { return kind == ProducerKind::embedding_bag ? Dtype::i64 : input; }
   Dtype y() const { return output; }
   bool may_be_narrow() const {  // x and y in bf16

@@ -83,6 +83,10 @@ struct CopyEngines::Impl {
 
   Impl(const DevicePlan& device_in, std::vector<std::byte*> segments_in, std::vector<int> order_in)
       : device(device_in), segments(std::move(segments_in)), order(std::move(order_in)) {}
+  ~Impl() {
+    for (const cudaEvent_t event : is_out) cudaEventDestroy(event);
+    cudaEventDestroy(joined);
+  }
   // How many crossings of a sender have left it since it was made; then how many kernels have ended.
   volatile std::uint32_t* word(int index) const { return reinterpret_cast<std::uint32_t*>(words.data()) + index; }
   std::byte* counter(int rank, std::uint32_t index) const {
@@ -109,10 +113,7 @@ CopyEngines::CopyEngines(const DevicePlan& device, std::vector<std::byte*> segme
   copy_queues();
 }
 
-CopyEngines::~CopyEngines() {
-  for (const cudaEvent_t event : impl_->is_out) cudaEventDestroy(event);
-  cudaEventDestroy(impl_->joined);
-}
+CopyEngines::~CopyEngines() = default;
 
 void CopyEngines::Impl::send(int index, std::uint32_t run, bool by_lanes) {
   const Crossing& c = device.crossings[at(index)];
@@ -202,6 +203,19 @@ void CopyEngines::release() {
     write_value(copy_queues().aside, impl_->counter(c.from, c.counter), impl_->runs * c.lanes);
 }
 
+namespace {
+
+// What stands in a queue may still set a counter to the number of an earlier run, after it was released.
+void end_released(CopyEngines& engines, void* queue) {
+  do {
+    engines.release();
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  } while (cudaStreamQuery(static_cast<cudaStream_t>(queue)) == cudaErrorNotReady);
+  check_cuda(cudaDeviceSynchronize(), "end what has failed");
+}
+
+}  // namespace
+
 std::optional<CrossingFailure> await_copies(CopyEngines& engines, void* queue, std::chrono::nanoseconds deadline) {
   for (;;) {
     const cudaError_t status = cudaStreamQuery(static_cast<cudaStream_t>(queue));
@@ -210,8 +224,7 @@ std::optional<CrossingFailure> await_copies(CopyEngines& engines, void* queue, s
       return {};
     }
     if (auto stuck = engines.stuck(deadline)) {
-      engines.release();
-      check_cuda(cudaDeviceSynchronize(), "end what has failed");
+      end_released(engines, queue);
       return stuck;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -86,7 +86,8 @@ DeviceMemory on_device(const std::vector<T>& values) {
 void copy_on_device(void* to, const void* from, std::int64_t bytes);
 // Enqueues a copy to the device, of memory there or of the host's, which may change once this has returned.
 void copy_later(void* to, const void* from, std::int64_t bytes, void* queue);
-void download(const void* from, void* to, std::int64_t bytes);  // after all that was enqueued
+// After all that was enqueued, but in queues `apart`.
+void download(const void* from, void* to, std::int64_t bytes);
 template <typename T>
 std::vector<T> from_device(const void* from, std::size_t count) {
   std::vector<T> out(count);

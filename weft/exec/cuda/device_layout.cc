@@ -18,10 +18,12 @@ void check_device_producer(const Plan& plan) {
     if (p.has_w() && dtype != Dtype::bf16)
       bad_input("{} of plan \"{}\" is {}; tensor cores take bf16: give the gemm .x and .weight of that", name,
                 plan.name, to_string(dtype));
+  if (!p.has_w() && p.x() != p.y())
+    bad_input("plan \"{}\" copies {} rows to a {} output; on a GPU give both one type", plan.name, to_string(p.x()),
+              to_string(p.y()));
   const std::int64_t halves = halves_of(p.y());
   if (!p.n_of.empty()) bad_input("plan \"{}\" has outputs of different widths; a GPU's are one n wide", plan.name);
-  if (p.n * halves % 8 != 0 || p.k % 8 != 0)
-    bad_input("a GPU reads rows in pieces of 16 bytes, but n is {} and k is {}; pad them to multiples of 8", p.n, p.k);
+  check_device_rows(p);
   if (p.activation == Activation::gelu_erf)
     bad_input("plan \"{}\" has the activation gelu_erf; a GPU has none, relu, gelu and silu", plan.name);
   if (p.addend) bad_input("plan \"{}\" has an addend; the CUDA executor has none yet", plan.name);
@@ -53,6 +55,13 @@ void check_device_buffers(const Plan& plan) {
 void check_device_plan(const Plan& plan) {
   check_device_producer(plan);
   check_device_buffers(plan);
+}
+
+void check_device_rows(const Producer& p) {
+  const std::int64_t step = p.has_w() && p.layout() == WeightLayout::kn ? 8 : 8 / halves_of(p.y());
+  if (p.n % step != 0 || p.k % 8 != 0)
+    bad_input("n is {} and k is {}; a GPU reads 16 bytes at a time: give n in multiples of {}, k in multiples of 8",
+              p.n, p.k, step);
 }
 
 DeviceLayout device_layout(const Plan& plan, const Layout& host) {

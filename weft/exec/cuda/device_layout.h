@@ -12,6 +12,9 @@ namespace weft {
 // Throws bad_input, with the remedy, where the CUDA executor cannot run the plan.
 void check_device_plan(const Plan& plan);
 
+// Throws bad_input where rows of w, or of y, are no whole pieces of 16 bytes.
+void check_device_rows(const Producer& producer);
+
 // One rank's memory; `host` is how the CPU would lay it out.
 DeviceLayout device_layout(const Plan& plan, const Layout& host);
 

@@ -5,7 +5,7 @@
 
 namespace weft {
 
-// How much is taken of each peer in turn.
+// How much is taken of each peer in turn. device_plan() refuses what makes no sense.
 struct LaneOrder {
   // Pairs of tile rows, of rows that all peers send at once. More of them read w less often (4: 3 % less time where the
   // link is fast), fewer wait less for a slow link.
@@ -15,7 +15,7 @@ struct LaneOrder {
   int sent_cols = 0;
   // Columns of a part of a copy that is larger than a tile. Parts are copied side by side, and take their link in the
   // order in which they end; so with large ones the last tile of eight may go first, and who reads the first waits.
-  int part_cols = kCudaTileCols;
+  int part_cols = kCudaTileCols;  // a multiple of kStripCols
 
   bool operator==(const LaneOrder&) const = default;
 };

@@ -376,6 +376,15 @@ class TableMaker {
   LaneTable& out_;
 };
 
+// A part of a copy begins where a strip of its image does.
+void check_lane_order(const LaneOrder& order) {
+  if (order.gathered_rows < 1 || order.sent_cols < 0 || order.part_cols < 1 || order.part_cols % kStripCols != 0)
+    bad_input(
+        "lanes cannot be made with gathered_rows {}, sent_cols {} and part_cols {}; give at least 1, at least 0, and a "
+        "multiple of {}",
+        order.gathered_rows, order.sent_cols, order.part_cols, kStripCols);
+}
+
 }  // namespace
 
 std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks) {
@@ -387,6 +396,7 @@ std::vector<std::int32_t> device_counts(const Counts& counts, int num_ranks) {
 
 DevicePlan device_plan(const Plan& plan, const Expander& expander, const LaneOrder& order) {
   check_device_plan(plan);
+  check_lane_order(order);
   DevicePlan out;
   std::vector<Layout> host;
   for (int r = 0; r < plan.num_ranks; ++r) {

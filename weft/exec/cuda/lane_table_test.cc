@@ -259,7 +259,7 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
   CudaCase c = good;
   c.n = 260;
   EXPECT_EQ(refused(testing_cuda::plan_of(c)),
-            "a GPU reads rows in pieces of 16 bytes, but n is 260 and k is 64; pad them to multiples of 8");
+            "n is 260 and k is 64; a GPU reads 16 bytes at a time: give n in multiples of 8, k in multiples of 8");
   c = good, c.tile = {256, 64};
   EXPECT_EQ(refused(testing_cuda::plan_of(c)),
             "tiles of 256 x 64 do not fit a GPU's; give the gemm .tile = {128, 256}");
@@ -276,6 +276,10 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
             "w of plan \"gemm reduce_scatter ring\" is f32; tensor cores take bf16: give the gemm .x and .weight of "
             "that");
   plan = testing_cuda::plan_of(good);
+  plan.producers[0].kind = ProducerKind::copy, plan.producers[0].input = Dtype::f32;
+  EXPECT_EQ(refused(plan),
+            "plan \"gemm reduce_scatter ring\" copies f32 rows to a bf16 output; on a GPU give both one type");
+  plan = testing_cuda::plan_of(good);
   plan.producers[0].addend = true;
   EXPECT_EQ(refused(plan), "plan \"gemm reduce_scatter ring\" has an addend; the CUDA executor has none yet");
   plan = testing_cuda::plan_of(good);
@@ -283,6 +287,16 @@ TEST(LaneTable, RefusesWhatAGpuCannotRunAndSaysWhatToDo) {
   EXPECT_EQ(refused(plan),
             "plan \"gemm reduce_scatter ring\" is not one gemm, or one copy; the CUDA executor runs those, use the "
             "CPU's for others");
+}
+
+TEST(LaneTable, RefusesOrdersThatMakeNoSense) {
+  const Plan plan = testing_cuda::plan_of({"", 256, 256, 64, {128, 256}, 2, Route::ring});
+  const Expander expander(plan);
+  for (const LaneOrder& order :
+       {LaneOrder{.gathered_rows = 0}, {.sent_cols = -1}, {.part_cols = 0}, {.part_cols = kStripCols + 8}})
+    EXPECT_NE(refusal([&] { device_plan(plan, expander, order); }).find("lanes cannot be made with"),
+              std::string::npos);
+  EXPECT_NO_THROW(device_plan(plan, expander, {.part_cols = 2 * kStripCols}));
 }
 
 }  // namespace

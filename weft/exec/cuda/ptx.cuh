@@ -14,6 +14,10 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
+// Loads behind this are not asked for before it: the compiler would ask for all at once, with more registers than there
+// are.
+__device__ __forceinline__ void hold_loads() { asm volatile("" ::: "memory"); }
+
 // mbarriers
 
 __device__ __forceinline__ void init_barrier(std::uint64_t* bar, int arrivals) {

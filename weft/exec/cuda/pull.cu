@@ -7,6 +7,7 @@ namespace weft {
 namespace {
 
 constexpr int kThreads = 512, kMost = 8, kSlices = 512;
+constexpr unsigned long long kPatienceNs = 10'000'000'000;  // then sums are wrong, which whoever looks at them sees
 constexpr int kBagBlocks = 528, kBagPullThreads = 256, kFillBlocks = 1024, kFillThreads = 256;
 
 template <typename A>
@@ -124,10 +125,13 @@ __global__ void __launch_bounds__(kThreads) ring_kernel(const Arguments __grid_c
     for (int s = block; s < kSlices; s += per) {
       const int in_flag = (step - 1) * kSlices + s;
       if (step > 0) {
-        if (threadIdx.x == 0)
-          while (load_acquire(p.flags[rank] + in_flag) < p.epoch ||
-                 global_ns() < load_relaxed(p.stamps[rank] + in_flag)) {
+        if (threadIdx.x == 0) {
+          const unsigned long long begin = global_ns();
+          while ((load_acquire(p.flags[rank] + in_flag) < p.epoch ||
+                  global_ns() < load_relaxed(p.stamps[rank] + in_flag)) &&
+                 global_ns() - begin < kPatienceNs) {
           }
+        }
         __syncthreads();
       }
       const uint4* mine = p.partial[rank] + c * p.chunk + s * n;

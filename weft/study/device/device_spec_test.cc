@@ -43,7 +43,7 @@ TEST(DeviceSpec, RefusesWhatAGpuHasNotAndSaysWhatToDo) {
   spec = gemm_rs(2);
   spec.producer.n = 260;
   EXPECT_EQ(refusal([&] { device_spec(spec); }),
-            "n is 260 and k is 64; a GPU reads 16 bytes at a time: give multiples of 8");
+            "n is 260 and k is 64; a GPU reads 16 bytes at a time: give n in multiples of 8, k in multiples of 8");
   spec = gemm_rs(2);
   spec.producer.kind = ProducerKind::window;
   EXPECT_EQ(refusal([&] { device_spec(spec); }),

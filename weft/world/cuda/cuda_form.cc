@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exec/cuda/device_lane.h"
+#include "weft/exec/cuda/device_layout.h"
 #include "weft/exec/cuda/small/bag_table.h"
 #include "weft/exec/cuda/small/gemv_table.h"
 
@@ -64,8 +65,8 @@ std::optional<CudaForm> few_rows_form(const Producer& p, const Space& space, Dty
 
 bool is_cuda_gemv(const Producer& p) {
   const bool product = p.kind == ProducerKind::gemm && p.layout() == WeightLayout::nk && p.k % kGemvDepth == 0;
-  return (product || p.kind == ProducerKind::copy) && !p.has_epilogue() && p.m <= kGemvMaxRows &&
-         p.tile == std::array<std::int64_t, 2>{p.m, kGemvCols};
+  return (product || p.kind == ProducerKind::copy) && p.y() == Dtype::bf16 && !p.has_epilogue() &&
+         p.m <= kGemvMaxRows && p.tile == std::array<std::int64_t, 2>{p.m, kGemvCols};
 }
 
 bool is_cuda_gemv(const Plan& plan) {
@@ -81,13 +82,11 @@ CudaForm cuda_form(Producer p, Space space, Dtype type) {
   if (p.kind == ProducerKind::embedding_bag) return bag_form(std::move(p), std::move(space));
   if (p.kind != ProducerKind::gemm && p.kind != ProducerKind::copy)
     bad_input("a {} has no GPU version; use a gemm, a gemv, embedding bags or a collective alone", to_string(p.kind));
-  const std::int64_t halves = halves_of(type);
-  if (p.n * halves % 8 != 0 || p.k % 8 != 0)
-    bad_input("n is {} and k is {}; a GPU reads 16 bytes at a time: give multiples of 8", p.n, p.k);
   p.weight = Dtype::bf16;
   p.input = p.kind == ProducerKind::copy ? type : Dtype::bf16;
   p.output = type;
-  p.tile = {kCudaTileRows, kCudaTileCols / halves};
+  check_device_rows(p);
+  p.tile = {kCudaTileRows, kCudaTileCols / halves_of(type)};
   const bool sums = space.kind == SpaceKind::reduce_scatter || space.kind == SpaceKind::all_reduce;
   space.options.wire = sums ? type : Dtype::f32;  // what is no sum travels as it is
   space.options.wire_sums.reset();

@@ -84,11 +84,19 @@ TEST(CudaForm, ANarrowGemmIsNoGemv) {
       const CudaForm form = cuda_form(p, with_cuda_route(space, p));
       EXPECT_FALSE(is_cuda_gemv(build(form.producer, form.space))) << to_string(space.kind);
     }
+  const auto wide = gemm({.m = 8, .n = 16, .k = 64, .layout = WeightLayout::nk});
+  EXPECT_FALSE(is_cuda_gemv(validated(cuda_form(wide, keep(), Dtype::f32).producer, 1)));
 }
 
 TEST(CudaForm, RefusesWhatAGpuCannotMakeAndSaysWhatToDo) {
   EXPECT_EQ(refusal([] { cuda_form(gemm({.m = 64, .n = 60, .k = 64}), keep()); }),
-            "n is 60 and k is 64; a GPU reads 16 bytes at a time: give multiples of 8");
+            "n is 60 and k is 64; a GPU reads 16 bytes at a time: give n in multiples of 8, k in multiples of 8");
+  const auto wide = [](WeightLayout layout) {
+    return cuda_form(gemm({.m = 64, .n = 132, .k = 64, .layout = layout}), keep(), Dtype::f32);
+  };
+  EXPECT_EQ(refusal([&] { wide(WeightLayout::kn); }),
+            "n is 132 and k is 64; a GPU reads 16 bytes at a time: give n in multiples of 8, k in multiples of 8");
+  EXPECT_NO_THROW(wide(WeightLayout::nk));
   EXPECT_EQ(refusal([] { cuda_form(gemm({.m = 64, .n = 64, .k = 64, .addend = true}), keep()); }),
             "an addend has no GPU version yet; leave it out, or run on the CPU");
 }

@@ -141,6 +141,12 @@ __device__ __forceinline__ void add_one(const Work& work, Held* held, Sums<kSum>
         d[strip * kSums + j] += low, d[strip * kSums + j + 1] += high;
       });
     end(strip);
+    if constexpr (kSum == Dtype::f32) {
+      // What is held of f32 are these sums as they are: if they were still of use here, each would have two registers,
+      // and ptxas would wait for every block of products to move them (tools/check_sass.py).
+#pragma unroll
+      for (int j = 0; j < kSums; ++j) d[strip * kSums + j] = 0;
+    }
   }
 }
 
@@ -211,6 +217,7 @@ __device__ __forceinline__ void make_tiles(const DeviceArguments& a, GemmMemory&
         float* sums = d + strip * kSumsOf<kSum>;
         if (finish && strip < work.strips) finish_strip<kSum>(a, rank, lane, work.rows, strip, me, sums);
         round_strip<kSum>(sums, held.strip(strip));
+        if constexpr (kFinish == Finish::some && kSum == Dtype::f32) hold_loads();
       };
       if (work.sources > 1)
         add_several<kSum>(s, me, work, &held, &slot, d, end_strip);

@@ -38,7 +38,7 @@ void check_map(CUresult status, const char* what) {
 CUmemAllocationProp device_pages() {
   CUmemAllocationProp out{};
   out.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  out.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  out.location = {CU_MEM_LOCATION_TYPE_DEVICE, current_device()};
   return out;
 }
 

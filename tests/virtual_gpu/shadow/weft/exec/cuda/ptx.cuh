@@ -123,6 +123,8 @@ inline gpu::Cta& this_cta() { return *gpu::this_thread().cta; }
 
 inline std::uint32_t shared_address(const void* p) { return gpu::shared_address_of(p); }
 
+inline void hold_loads() {}
+
 // mbarriers
 
 inline gpu::Barrier& barrier_of(const std::uint64_t* bar) { return gpu::barrier_at(this_cta(), shared_address(bar)); }
