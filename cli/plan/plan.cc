@@ -75,7 +75,7 @@ Report examine(const Flags& flags) {
     report.plan = load_plan(flags.load, {flags.budget});
   }
   report.build_ms = milliseconds_since(start);
-  const TimedVerdict proof = timed_verify(report.plan, {flags.budget});
+  const TimedVerdict proof = timed_verify(report.plan, {flags.budget, true});
   report.verdict = proof.verdict;
   report.verify_ms = proof.ms;
   if (!report.verdict.ok()) return report;
@@ -101,7 +101,7 @@ void print_json(const Report& r) {
                              {"build_ms", r.build_ms},
                              {"verify_ms", r.verify_ms},
                              {"budget_used", r.verdict.budget},
-                             {"listed_actions", r.verdict.listed.size()}};
+                             {"one_by_one", r.verdict.one_by_one.size()}};
   if (r.estimate) {
     out["steps"] = r.steps;
     out["triggers"] = r.triggers;
@@ -115,12 +115,12 @@ void print_json(const Report& r) {
 }
 
 void print_lane_order(const Report& r) {
-  if (r.verdict.listed.empty()) return fmt::print("lanes of an action may run in any order\n");
-  const ActionOf& first = r.verdict.listed.front();
+  if (r.verdict.one_by_one.empty()) return fmt::print("lanes of an action may run in any order\n");
+  const ActionOf& first = r.verdict.one_by_one.front();
   const std::string name =
       describe(r.plan, Expander(r.plan).program(first.rank), static_cast<std::size_t>(first.action));
-  fmt::print("lanes of an action may run in any order, but of {}{} as listed\n", name,
-             r.verdict.listed.size() > 1 ? fmt::format(" and {} more", r.verdict.listed.size() - 1) : "");
+  fmt::print("lanes of an action may run in any order; those of {}{} may have to go one by one\n", name,
+             r.verdict.one_by_one.size() > 1 ? fmt::format(" and {} more", r.verdict.one_by_one.size() - 1) : "");
 }
 
 void print_text(const Report& r) {

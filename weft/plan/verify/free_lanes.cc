@@ -1,10 +1,15 @@
-// Which actions may have their lanes run in any order. A step's lanes are listed, and promise 2 is proved for that
-// order; a GPU takes them in pairs and in blocks that share operands, and a table of tiles in groups of rows.
+// Which actions may have their lanes run in any order. Promise 2 is proved for steps whose lanes run as they are
+// listed and for triggers whose lanes fire as each becomes ready; a GPU takes lanes in pairs and in blocks that share
+// operands, and a table of tiles in groups of rows.
 //
 // Let an action begin only when the waits of all its lanes are met. That adds dependences and takes none away, so where
 // such a run ends, each of its actions could have run its lanes in any order, whatever the others do: execution is
 // confluent. A proof by whole ranges was such a run. Of one that looked at single tiles, actions begin whole as long as
-// some can; where none can, the first of those that stand in the way goes lane by lane, as it is listed.
+// some can; where none can, the first that stands in the way goes lane by lane, steps before triggers. So what is found
+// is enough, though a smaller set may do.
+#include <functional>
+#include <queue>
+#include <utility>
 #include <vector>
 
 #include "weft/plan/verify/model.h"
@@ -31,14 +36,20 @@ class WholeRun {
   // The first lane of each action that had to go lane by lane.
   std::vector<std::int32_t> run() {
     for (std::int32_t rank = 0; rank < int_size(next_); ++rank) advance(rank);
-    for (std::int32_t u = 0; u < int_size(units_); ++u)
-      if (!is_step(u) && units_[at(u)].waiting == 0) fire(u);
+    for (std::int32_t u = 0; u < int_size(units_); ++u) {
+      if (is_step(u)) continue;
+      if (units_[at(u)].waiting == 0)
+        fire(u);
+      else if (units_[at(u)].waiting < units_[at(u)].acts.size())
+        stands_in_the_way(u);
+    }
     std::vector<std::int32_t> out;
     for (std::size_t done = 0;;) {
       for (; done < ready_.size(); ++done) finish(ready_[done]);
       if (ready_.size() == model_.acts.size()) return out;
-      const std::int32_t first = first_in_the_way();
-      if (first < 0) return out;  // never: the plan is proved
+      while (!in_the_way_.empty() && !waits_whole(in_the_way_.top().second)) in_the_way_.pop();
+      if (in_the_way_.empty()) return out;  // never: the plan is proved
+      const std::int32_t first = in_the_way_.top().second;
       out.push_back(units_[at(first)].acts.begin);
       dissolve(first);
     }
@@ -64,7 +75,10 @@ class WholeRun {
     for (std::int32_t& u = next_[at(rank)]; u < end_of(rank); ++u) {
       if (!is_step(u)) continue;
       Unit& unit = units_[at(u)];
-      if (unit.whole && unit.waiting > 0) return;
+      if (waits_whole(u)) {
+        if (waiters_.is_free(unit.acts.begin)) stands_in_the_way(u);
+        return;
+      }
       for (; unit.taken < unit.acts.size(); ++unit.taken) {
         const std::int32_t a = unit.acts.begin + unit.taken;
         if (!unit.whole && !waiters_.is_free(a)) return;
@@ -89,21 +103,14 @@ class WholeRun {
         ready_.push_back(freed);
       else if (unit.waiting == 0)
         fire(u);
+      else if (unit.waiting == unit.acts.size() - 1)
+        stands_in_the_way(u);
     });
   }
 
-  bool stands_in_the_way(std::int32_t u) const {
-    const Unit& unit = units_[at(u)];
-    if (!unit.whole || unit.waiting == 0) return false;
-    if (is_step(u)) return u == next_[at(first_of(u).rank)] && waiters_.is_free(unit.acts.begin);
-    return unit.waiting < unit.acts.size();
-  }
-
-  std::int32_t first_in_the_way() const {
-    for (std::int32_t u = 0; u < int_size(units_); ++u)
-      if (stands_in_the_way(u)) return u;
-    return -1;
-  }
+  bool waits_whole(std::int32_t u) const { return units_[at(u)].whole && units_[at(u)].waiting > 0; }
+  // Some lane of it could run now.
+  void stands_in_the_way(std::int32_t u) { in_the_way_.push({!is_step(u), u}); }
 
   void dissolve(std::int32_t u) {
     units_[at(u)].whole = false;
@@ -119,10 +126,12 @@ class WholeRun {
   std::vector<std::int32_t> unit_of_;  // of each act
   std::vector<std::int32_t> next_;     // per rank: no step is left before this unit
   std::vector<std::int32_t> ready_;
+  using Candidate = std::pair<bool, std::int32_t>;                                              // a trigger?, unit
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<Candidate>> in_the_way_;  // or have been
 };
 
 }  // namespace
 
-std::vector<std::int32_t> find_listed(const Model& model) { return WholeRun(model).run(); }
+std::vector<std::int32_t> find_one_by_one(const Model& model) { return WholeRun(model).run(); }
 
 }  // namespace weft::verifying

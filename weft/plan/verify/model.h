@@ -213,8 +213,9 @@ struct Model {
 };
 
 void check_order(Model& model, std::vector<std::int32_t>* order);  // promise 2; order of one abstract run
-// Of a plan that is proved: the first lane of each action whose lanes must run in listed order. Acts are single tiles.
-std::vector<std::int32_t> find_listed(const Model& model);
+// Of a plan that is proved, acts being single tiles: the first lane of each action whose lanes may have to run one by
+// one.
+std::vector<std::int32_t> find_one_by_one(const Model& model);
 // Which write piece each read or source piece sees: pairs (read piece, write piece), grouped by read piece.
 struct Seen {
   std::vector<std::int32_t> first;  // per piece: start in `writers`; size pieces + 1

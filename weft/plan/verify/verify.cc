@@ -26,7 +26,8 @@ std::vector<int> own_outputs(const verifying::Model& model) {
 }
 
 // Whether the verdict is final: a look at single tiles could not change it.
-bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* budget, Verdict* verdict) {
+bool prove(const Plan& plan, const Expander& expander, bool by_lane, const VerifyOptions& options, Budget* budget,
+           Verdict* verdict) {
   verdict->problems.clear();
   verdict->by_tile = by_lane;
   verifying::Model model(plan, expander, by_lane, budget, &verdict->problems);
@@ -43,25 +44,29 @@ bool prove(const Plan& plan, const Expander& expander, bool by_lane, Budget* bud
   if (!verdict->ok()) return each_tile || model.certain;
   verifying::check_sums(model, order, seen);
   if (verdict->ok()) verdict->own_outputs = own_outputs(model);
-  if (verdict->ok() && by_lane)  // else every action was looked at as a whole
-    for (const std::int32_t act : verifying::find_listed(model))
-      verdict->listed.push_back({model.acts[at(act)].rank, model.acts[at(act)].index});
+  if (verdict->ok() && options.lane_order && by_lane) {  // else every action was looked at as a whole
+    Budget again(
+        options.budget);  // it looks no oftener than check_order(): a plan that is proved is not refused for it
+    model.budget = &again;
+    for (const std::int32_t act : verifying::find_one_by_one(model))
+      verdict->one_by_one.push_back({model.acts[at(act)].rank, model.acts[at(act)].index});
+  }
   return each_tile || verdict->ok();
 }
 
 // Range by range first: treating a range as one action only adds dependences, so success proves the tiles too.
 // Where that fails or lanes are used unevenly, tile by tile decides.
-Verdict decide(const Plan& plan, Budget* budget) {
+Verdict decide(const Plan& plan, const VerifyOptions& options, Budget* budget) {
   Verdict verdict;
   const Expander expander(plan, budget);
   budget->hold(std::int64_t{plan.num_ranks} * (std::ssize(plan.buffers) + 1) * kBufferBytes);
   const std::int64_t kept = budget->held();
   try {
-    if (prove(plan, expander, false, budget, &verdict)) return verdict;
+    if (prove(plan, expander, false, options, budget, &verdict)) return verdict;
   } catch (const verifying::Misaligned&) {  // tile by tile, then
   }
   budget->release(budget->held() - kept);
-  prove(plan, expander, true, budget, &verdict);
+  prove(plan, expander, true, options, budget, &verdict);
   return verdict;
 }
 
@@ -69,7 +74,7 @@ Verdict decide(const Plan& plan, Budget* budget) {
 
 Verdict verify(const Plan& plan, const VerifyOptions& options) {
   Budget budget(options.budget);
-  Verdict verdict = decide(plan, &budget);
+  Verdict verdict = decide(plan, options, &budget);
   verdict.budget = budget.used();
   return verdict;
 }

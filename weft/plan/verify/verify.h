@@ -29,15 +29,17 @@ struct Verdict {
   // Of a plan that is proved: the outputs that no rank writes or reads on another, as indices of its buffers. Nobody
   // else knows where they lie, so a run may put them into the caller's memory.
   std::vector<int> own_outputs;
-  // The actions whose lanes run in listed order alone; of all others a plan ends, and is as safe, in whatever order an
-  // executor takes their lanes (free_lanes.cc).
-  std::vector<ActionOf> listed = {};
+  // On request (VerifyOptions::lane_order), of a plan that is proved: the actions whose lanes may have to run one by
+  // one, a step's as they are listed and a trigger's as each becomes ready. Of all others a plan ends, and is as safe,
+  // in whatever order an executor takes their lanes (free_lanes.cc).
+  std::vector<ActionOf> one_by_one = {};
 
   bool ok() const { return problems.empty(); }
 };
 
 struct VerifyOptions {
-  double budget = 1;  // times the usual one (budget.h): a plan that cannot be proved within it is refused
+  double budget = 1;        // times the usual one (budget.h): a plan that cannot be proved within it is refused
+  bool lane_order = false;  // find out whose lanes may change places, too
 };
 
 // Throws bad_input where a plan cannot be expanded, or not within its budget.

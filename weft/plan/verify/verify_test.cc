@@ -316,23 +316,21 @@ TEST(Verify, UnevenLanesAreProvedTileByTile) {
   EXPECT_TRUE(verdict.by_tile);
 }
 
-// As pair_plan, but lane i of rank 0's step `send` comes after lane i - 1 of rank 1's, and that after lane i - 1 of
-// rank 0's.
-Plan in_turn() {
-  Plan plan = pair_plan();
-  enum { kTurn = 3 };
-  plan.counters.push_back({"turn", e("5 - r"), 1});
+// Lane i of a rule on rank r comes after lane i of rank r - 1, and on rank 0 after lane i - 1 of the last.
+Plan in_turn(Plan plan, std::size_t rule) {
+  const int turn = static_cast<int>(plan.counters.size());
+  plan.counters.push_back({"turn", e("4 + (N - 1 - r) / (N - 1)"), 1});
   Rule begin = small_rule("begin", ActionKind::trigger);
-  begin.when = e("1 - r");
-  begin.signals = {signal(0, kTurn)};
-  plan.rules[0].waits.push_back(wait(kTurn).per_lane());
-  plan.rules[0].signals.push_back(signal(e("1 - r"), kTurn).index(e("r")).per_lane());
+  begin.when = e("r == 0");
+  begin.signals = {signal(0, turn)};
+  plan.rules[rule].waits.push_back(wait(turn).per_lane());
+  plan.rules[rule].signals.push_back(signal(e("(r + 1) % N"), turn).index(e("r / (N - 1)")).per_lane());
   plan.rules.push_back(begin);
   return plan;
 }
 
-// Every lane as an action of its own; those of an action that is not listed the other way round.
-Plan turned_round(const Plan& plan, const std::vector<ActionOf>& listed) {
+// Every lane as an action of its own; those that may change places the other way round.
+Plan turned_round(const Plan& plan, const std::vector<ActionOf>& one_by_one) {
   Plan out = written_out(plan, true);
   const Expander expander(plan);
   auto first = out.rules.begin();
@@ -341,31 +339,37 @@ Plan turned_round(const Plan& plan, const std::vector<ActionOf>& listed) {
     for (std::size_t a = 0; a < program.actions.size(); ++a) {
       const auto end = first + program.actions[a].lanes;
       const auto is_this = [&](const ActionOf& one) { return one.rank == rank && one.action == static_cast<int>(a); };
-      if (std::none_of(listed.begin(), listed.end(), is_this)) std::reverse(first, end);
+      if (std::none_of(one_by_one.begin(), one_by_one.end(), is_this)) std::reverse(first, end);
       first = end;
     }
   }
   return out;
 }
 
-TEST(Verify, SaysWhoseLanesRunInListedOrderAlone) {
+TEST(Verify, SaysWhoseLanesMayHaveToGoOneByOne) {
   Plan uneven = pair_plan();
   uneven.rules[1].waits = {{kFull, 0, 1, 0, 1}, {kFull, 1}};
-  for (const Plan& plan : {pair_plan(), shot_plan(), uneven, in_turn()}) {
-    const Verdict verdict = verify(plan);
+  for (const Plan& plan : {pair_plan(), shot_plan(), uneven}) {
+    const Verdict verdict = verify(plan, {.lane_order = true});
     ASSERT_TRUE(verdict.ok()) << verdict.problems.front();
-    EXPECT_TRUE(verify(turned_round(plan, verdict.listed)).ok()) << plan.name;
-    EXPECT_EQ(verdict.listed.empty(), plan.counters.size() == 3);
+    EXPECT_TRUE(verdict.one_by_one.empty()) << plan.name;
+    EXPECT_TRUE(verify(turned_round(plan, {})).ok()) << plan.name;
   }
-  const Verdict verdict = verify(in_turn());
-  ASSERT_EQ(verdict.listed.size(), 2u);
-  for (int rank = 0; rank < 2; ++rank) {
-    const ActionOf& one = verdict.listed[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(one.rank, rank);
-    const Program program = Expander(in_turn()).program(rank);
-    EXPECT_NE(describe(in_turn(), program, static_cast<std::size_t>(one.action)).find("send"), std::string::npos);
+  // A step, and a trigger.
+  for (const auto& [plan, rule] : {std::pair(in_turn(pair_plan(), 0), "send"), {in_turn(shot_plan(), 1), "sum"}}) {
+    EXPECT_TRUE(verify(plan).one_by_one.empty()) << "nobody asked";
+    const Verdict verdict = verify(plan, {.lane_order = true});
+    ASSERT_TRUE(verdict.ok()) << verdict.problems.front();
+    ASSERT_EQ(std::ssize(verdict.one_by_one), plan.num_ranks);
+    for (int rank = 0; rank < plan.num_ranks; ++rank) {
+      const ActionOf& one = verdict.one_by_one[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(one.rank, rank);
+      const Program program = Expander(plan).program(rank);
+      EXPECT_NE(describe(plan, program, static_cast<std::size_t>(one.action)).find(rule), std::string::npos);
+    }
+    EXPECT_TRUE(verify(turned_round(plan, verdict.one_by_one)).ok());
   }
-  EXPECT_FALSE(verify(turned_round(in_turn(), {})).ok());
+  EXPECT_FALSE(verify(turned_round(in_turn(pair_plan(), 0), {})).ok());
 }
 
 TEST(Verify, ExpressionsThatCannotBeReadAreBadInput) {
