@@ -230,7 +230,7 @@ void* Device::allot(std::size_t bytes, int device) {
     if (place + bytes + kEdge <= at) break;
     place = (at + block.bytes + kEdge + alignment - 1) / alignment * alignment;
   }
-  if (place + bytes + kEdge > begin + kArenaBytes) return nullptr;
+  if (place + bytes + kEdge > begin + kArenaBytes || used_bytes_ + bytes > most_bytes) return nullptr;
   blocks_[place] = {bytes, device};
   used_bytes_ += bytes;
   fill_edge(place + bytes);

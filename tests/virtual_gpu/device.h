@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -24,6 +25,7 @@ struct Peers {
   bool reach = true, add = true;
 };
 inline Peers peers;
+inline std::atomic<std::size_t> most_bytes = SIZE_MAX;  // that may be allotted at a time; for tests to say otherwise
 inline constexpr std::uint32_t kSharedBytes = 227 << 10;
 
 // One thing in a queue: a kernel, or something that is done at once, when it may be.

@@ -10,6 +10,9 @@
 
 namespace weft {
 
+// Of a rank's inbox; beyond, one_shot is no candidate: its inbox holds every rank's whole output.
+inline constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
+
 // Flat routes a space can take, best known first: those that know nothing of hosts.
 std::vector<Route> routes(SpaceKind kind);
 // All that it can take on that cluster: two_level too, where its group fills several hosts with several ranks each.

@@ -7,6 +7,7 @@
 
 #include "weft/base/index.h"
 #include "weft/base/units.h"
+#include "weft/collective/build.h"
 #include "weft/collective/draft.h"
 #include "weft/collective/two_level.h"
 #include "weft/plan/price/estimate.h"
@@ -18,8 +19,6 @@ namespace {
 
 // Larger groups are priced by a twin of about this size: a plan of N ranks has N x N actions.
 constexpr int kPricedRanks = 32;
-// Beyond this, one_shot is no candidate: its inbox holds every rank's whole output.
-constexpr std::int64_t kMaxOneShotBytes = 256'000'000;
 // A rank with more rows than these reads its weights for tiles that are full without those of others.
 constexpr std::int64_t kThinRows = 64;
 

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cluster/cluster.h"
+#include "weft/collective/build.h"
 #include "weft/exec/layout.h"
 #include "weft/plan/program.h"
 #include "weft/study/input/inputs.h"
@@ -33,7 +34,7 @@ double contest_bytes(const OpSpec& spec) {
   if (!spec.alone()) bytes += op_bytes(producer_alone(spec));
   if (has_collective(spec)) {
     const OpSpec collective = collective_alone(spec);
-    const double routes = 2 * op_bytes(collective) + std::min(one_shot_bytes(collective), kMaxOneShotBytes);
+    const double routes = 2 * op_bytes(collective) + std::min<double>(one_shot_bytes(collective), kMaxOneShotBytes);
     // Panels are tried in three numbers, each with the memory of the whole op.
     bytes += RankInputs::bytes(collective) + std::max(routes, op_bytes(collective)) +
              3 * (op_bytes(producer_alone(spec)) + op_bytes(collective));

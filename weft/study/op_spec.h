@@ -55,8 +55,7 @@ OpSpec producer_alone(const OpSpec& spec, int rank = 0);  // keeps its output; g
 OpSpec collective_alone(const OpSpec& spec);              // a copy into the same space
 bool has_collective(const OpSpec& spec);                  // beside its producer
 
-// A rank's inbox by the route one_shot, where there is one; beyond the limit that route is not tried.
-inline constexpr double kMaxOneShotBytes = 256e6;
+// A rank's inbox by the route one_shot, where there is one; beyond kMaxOneShotBytes that route is not tried.
 double one_shot_bytes(const OpSpec& collective);
 
 // The cluster with its ranks on hosts as the spec says.

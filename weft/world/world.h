@@ -121,8 +121,9 @@ class World {
   explicit World(std::shared_ptr<WorldState> state);
   Op allot(const Plan& plan, const Group& group);
   void prove(const Plan& plan, const std::string& text);
+  CudaOp compile_way(const Plan& plan, const Group& group, const CudaOpOptions& options);
   CudaOp keep_fastest(const std::vector<CudaWay>& ways, const CudaOpOptions& options,
-                      const std::function<CudaOp(const CudaWay&)>& compile);
+                      const std::function<Plan(const CudaWay&)>& build, const Group& group);
   std::shared_ptr<WorldState> state_;
 };
 

@@ -67,6 +67,8 @@ const void* CudaOp::output() const {
                     state_->executor);
 }
 
+std::int64_t CudaOp::output_bytes() const { return state_->y_bytes; }
+
 void CudaOp::copy_output(void* to, void* queue) { copy_output(to, 0, state_->y_bytes, queue); }
 
 void CudaOp::copy_output(void* to, std::int64_t from, std::int64_t bytes, void* queue) {

@@ -23,11 +23,12 @@ struct CudaOpOptions {
   std::chrono::nanoseconds deadline{0};  // of every wait on the GPU; 0: as long as the world waits (WEFT_WAIT_S)
   int device = -1;                       // this rank's, as CUDA counts; -1: the thread's
   Dtype sums = Dtype::bf16;              // of outputs and of sums between ranks, and of rows as they are: bf16 or f32
-  // How often each route, and each order that suits it, is tried on the ranks' GPUs before one is kept: the fastest of
-  // the slowest rank's least times. 0: none is tried, but one taken that is known to be fast. Of a producer and a space
-  // that leaves the route open; others have the route and the order that is said here.
+  // How often each route, or of one that the space names each order that suits it, is tried on the ranks' GPUs before
+  // the fastest is kept: by the slowest rank's least times, of the whole world. Routes round sums of bf16 in different
+  // places, so bits may differ from start to start. 0: none is tried; the route is the space's, or one that is known to
+  // be fast, and the order is `order`. Nothing is tried of a plan that is given, of bags and of few rows.
   int trials = 0;
-  LaneOrder order = {};
+  LaneOrder order = {};  // not with trials
 };
 
 class CudaOp {
@@ -54,6 +55,7 @@ class CudaOp {
 
   // Where the output is, in rows of device memory: complete when what was enqueued has run, until the next run.
   const void* output() const;
+  std::int64_t output_bytes() const;
   void copy_output(void* to, void* queue = nullptr);  // enqueues a copy of it
   // The same of `bytes` of it, from byte `from` on. Throws bad_input where it has not so many; enqueues nothing for 0.
   void copy_output(void* to, std::int64_t from, std::int64_t bytes, void* queue = nullptr);

@@ -7,11 +7,9 @@
 namespace weft {
 namespace {
 
-constexpr double kMaxOneShotBytes = 256e6;  // of a rank's inbox
-
 // Of one_shot a rank has everybody's sums in its inbox; and of few rows it would cut tiles.
 bool takes_one_shot(const Producer& p, const Space& space) {
-  const auto inbox = static_cast<double>(p.m * p.n * space.num_ranks() * size_of(p.y()));
+  const std::int64_t inbox = p.m * p.n * space.num_ranks() * size_of(p.y());
   return p.m > p.tile[0] && inbox <= kMaxOneShotBytes;
 }
 
@@ -36,12 +34,14 @@ std::string to_string(const CudaWay& way) {
 
 std::vector<CudaWay> cuda_ways(const Producer& producer, const Space& space) {
   if (space.kind == SpaceKind::keep) return {{}};
+  if (space.num_ranks() == 1) return {{routes(space.kind).front()}};  // one plan by all of them
   const bool makes = producer.kind != ProducerKind::copy;
   std::vector<Route> open{space.options.route};
   if (open[0] == Route::automatic) {
     open = routes(space.kind);
     if (space.kind == SpaceKind::all_reduce) open.push_back(Route::ring_shot);
     if (!takes_one_shot(producer, space)) std::erase(open, Route::one_shot);
+    if (makes) std::erase(open, Route::staged);  // it makes all rows, whatever the counts of a run
   }
   std::vector<CudaWay> out;
   for (const Route route : open) {
@@ -53,6 +53,7 @@ std::vector<CudaWay> cuda_ways(const Producer& producer, const Space& space) {
 }
 
 std::vector<CudaWay> cuda_gather_ways(const Space& gather) {
+  if (gather.num_ranks() == 1) return {{gather_routes().front()}};
   std::vector<Route> open{gather.options.route};
   if (open[0] == Route::automatic) open = gather_routes();
   std::vector<CudaWay> out;

@@ -36,6 +36,11 @@ TEST(CudaWays, AreTheOpenRoutesInTheOrdersThatSuitThem) {
             (Names{"ring", "direct, gathered_rows 1, part_cols 64", "direct, part_cols 64", "direct",
                    "direct, gathered_rows 4", "staged"}));
   EXPECT_EQ(cuda_ways(form.producer, keep()).size(), 1u);
+  EXPECT_EQ(names_of(cuda_ways(form.producer, all_to_all(of_four(), "tp"))), Names{"direct"});
+  const Mesh alone({{"tp", 1}});
+  for (const Space& space : {reduce_scatter(alone, "tp"), all_reduce(alone, "tp"), all_to_all(alone, "tp")})
+    EXPECT_EQ(cuda_ways(form.producer, space).size(), 1u);
+  EXPECT_EQ(cuda_gather_ways(all_gather(alone, "tp")).size(), 1u);
 }
 
 TEST(CudaWays, OneShotIsForWholeTilesAndFewBytes) {

@@ -26,6 +26,7 @@ void CudaOp::limit(const Counts&) { refuse(); }
 std::int32_t* CudaOp::counts() { refuse(); }
 bool CudaOp::was_recorded() const { refuse(); }
 const void* CudaOp::output() const { refuse(); }
+std::int64_t CudaOp::output_bytes() const { refuse(); }
 bool CudaOp::own_output() const { refuse(); }
 void CudaOp::finish() { refuse(); }
 const Plan& CudaOp::plan() const { refuse(); }
