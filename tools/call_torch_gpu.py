@@ -71,6 +71,8 @@ def bags(ranks):
     call = weft.embedding_bag_all_to_all
     yield "embedding_bag_all_to_all, 6 tables", lambda: call(tables, indices, offsets, include_last_offset=True)
     yield "embedding_bag_all_to_all, 6 tables, 2-D indices", lambda: call(tables, square)
+    together, begins = torch.cat(indices), torch.arange(TABLES * BATCH * ranks + 1, device="cuda") * BAG
+    yield "embedding_bag_all_to_all, 6 tables, one tensor", lambda: call(tables, together, begins)
 
 
 def main():

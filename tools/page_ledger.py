@@ -27,7 +27,7 @@ def ms(us):
 def model(weft):
     rows = []
     for link in MODEL_LINKS:
-        seen = weft.json(f"ledger --link {link}")
+        seen = weft.json(f"ledger --ranks 4 --link {link}")
         us, loss = times(seen), next(r["loss"] for r in seen["rows"] if r["name"] == "dropped_int8")
         rows.append([link_name(link), *(ms(us[name]) for name in MODEL_ROWS), f"{100 * (loss or 0):+.2f} %"])
     return ["link", "sequential:", "panels:", "fused:", "fused + int8:", "fused + dropped:", "all together:", "compute alone:", "perplexity:"], rows

@@ -124,7 +124,7 @@ def pareto_picture(weft, link, points, floor):
 def pareto(weft):
     rows, losses = [], {}
     for link in LINKS:
-        seen = {r["name"]: r for r in weft.json(f"ledger --model {weft.options.model} --link {link}")["rows"]}
+        seen = {r["name"]: r for r in weft.json(f"ledger --model {weft.options.model} --ranks 4 --link {link}")["rows"]}
         rows.append([link_name(link), *(f"{seen[name]['measured_us'] / 1e3:.0f} ms" for name in NAMES)])
         losses = {name: seen[name].get("loss") for name in NAMES}
         if link == LINKS[0]:

@@ -9,7 +9,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/index.h"
-#include "weft/kernel/table/embedding_bag.h"
 
 #include "python/csrc/exchange.h"
 
@@ -32,22 +31,62 @@ void check_table(const std::vector<Tensor>& tables, std::size_t t) {
               tables[t].size(1), tables[0].size(1));
 }
 
-void check_lists(const BagsCall& call, std::size_t t, std::int64_t rows) {
-  for (const auto& [list, name] : {std::pair{&call.indices[t], "indices"}, std::pair{&call.offsets[t], "offsets"}})
-    if (list->scalar_type() != torch::headeronly::ScalarType::Long || list->is_cpu() == call.on_gpu || list->dim() != 1)
-      bad_input("weft.{}: {} of table {} are not one row of int64 on the {}; convert them with .long()", kOp, name, t,
-                call.on_gpu ? "GPU of the tables" : "CPU");
-  if (call.offsets[t].numel() < 2 || call.offsets[t].numel() != call.offsets[0].numel())
-    bad_input("weft.{}: table {} has {} offsets and table 0 {}; give batch + 1 for every table", kOp, t,
-              call.offsets[t].numel(), call.offsets[0].numel());
+const std::int64_t* whole_numbers(const Tensor& tensor) { return static_cast<const std::int64_t*>(tensor.data_ptr()); }
+
+void check_list(const Tensor& list, const char* name, std::size_t t, bool on_gpu) {
+  if (list.scalar_type() != torch::headeronly::ScalarType::Long || list.is_cpu() == on_gpu || list.dim() != 1)
+    bad_input("weft.{}: {} of table {} are not one row of int64 on the {}; convert them with .long()", kOp, name, t,
+              on_gpu ? "GPU of the tables" : "CPU");
+}
+
+// `rows` of each table.
+void check_lists(const BagsCall& call, const Sizes& rows) {
+  const std::size_t tables = rows.size(), lists = call.offsets.size();
+  if (call.indices.size() != lists || (lists != tables && lists != 1))
+    bad_input("weft.{}: {} tables, but indices for {} and offsets for {}; give one of each per table, or one for all",
+              kOp, tables, call.indices.size(), lists);
+  for (std::size_t t = 0; t < lists; ++t) {
+    check_list(call.indices[t], "indices", t, call.on_gpu), check_list(call.offsets[t], "offsets", t, call.on_gpu);
+    if (call.offsets[t].numel() < 2 || call.offsets[t].numel() != call.offsets[0].numel())
+      bad_input("weft.{}: table {} has {} offsets and table 0 {}; give batch + 1 for every table", kOp, t,
+                call.offsets[t].numel(), call.offsets[0].numel());
+  }
+  if (lists != tables && (call.offsets[0].numel() - 1) % static_cast<std::int64_t>(tables) != 0)
+    bad_input("weft.{}: {} offsets for all of {} tables; give tables * batch + 1", kOp, call.offsets[0].numel(),
+              tables);
   if (call.on_gpu) return;
-  validate_indices(fmt::format("{}", t), rows, {whole_numbers(call.indices[t]), num(call.indices[t].numel())},
-                   {whole_numbers(call.offsets[t]), num(call.offsets[t].numel())});
+  const std::size_t batch = num(call.batch(tables));
+  for (std::size_t t = 0; t < tables; ++t) {
+    const Bags bags = call.of(t, tables);
+    validate_indices(fmt::format("{}", t), rows[t], {bags.indices, num(call.num_indices(t))},
+                     {bags.offsets, batch + 1});
+    const bool begins = lists > 1 || t == 0, ends = lists > 1 || t + 1 == tables;  // a list of indices
+    const std::int64_t first = bags.offsets[0], last = bags.offsets[batch], all = call.num_indices(t);
+    if ((begins && first != 0) || (ends && last != all))
+      bad_input("weft.{}: bags of table {} are those of indices {} to {}, of {}; let bags have all indices", kOp, t,
+                first, last, all);
+  }
+}
+
+Sizes rows_of(const std::vector<Tensor>& tables) {
+  Sizes rows;
+  for (const Tensor& table : tables) rows.push_back(table.size(0));
+  return rows;
 }
 
 }  // namespace
 
-const std::int64_t* whole_numbers(const Tensor& tensor) { return static_cast<const std::int64_t*>(tensor.data_ptr()); }
+std::int64_t BagsCall::batch(std::size_t tables) const {
+  if (offsets.empty() || tables == 0) return 0;
+  return (offsets[0].numel() - 1) / (offsets.size() == 1 ? static_cast<std::int64_t>(tables) : 1);
+}
+
+Bags BagsCall::of(std::size_t t, std::size_t tables) const {
+  if (offsets.size() > 1) return {whole_numbers(indices[t]), whole_numbers(offsets[t])};
+  return {whole_numbers(indices[0]), whole_numbers(offsets[0]) + static_cast<std::int64_t>(t) * batch(tables)};
+}
+
+std::int64_t BagsCall::num_indices(std::size_t t) const { return indices[indices.size() == 1 ? 0 : t].numel(); }
 
 void check_bags(const std::vector<Tensor>& tables, const BagsCall& call, const Group& group) {
   const auto own = static_cast<std::int64_t>(tables.size());
@@ -57,14 +96,9 @@ void check_bags(const std::vector<Tensor>& tables, const BagsCall& call, const G
   if (own == 0 || call.tables_of[at(group.rank())] != own)
     bad_input("weft.{}: rank {} has {} tables, but tables_of says {}; give every rank at least one, and its number",
               kOp, group.rank(), own, call.tables_of[at(group.rank())]);
-  if (call.indices.size() != tables.size() || call.offsets.size() != tables.size())
-    bad_input("weft.{}: {} tables, but indices for {} and offsets for {}; give one of each per table", kOp, own,
-              call.indices.size(), call.offsets.size());
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    check_table(tables, t);
-    check_lists(call, t, tables[t].size(0));
-  }
-  const std::int64_t batch = call.offsets[0].numel() - 1;
+  for (std::size_t t = 0; t < tables.size(); ++t) check_table(tables, t);
+  check_lists(call, rows_of(tables));
+  const std::int64_t batch = call.batch(tables.size());
   if (batch % group.size() != 0)
     bad_input("weft.{}: {} samples, which {} ranks cannot share; pad to {}", kOp, batch, group.size(),
               (batch + group.size() - 1) / group.size() * group.size());
@@ -75,8 +109,7 @@ Sizes bag_numbers(const std::vector<Tensor>& tables, const BagsCall& call) {
   std::int64_t rows = 1;
   for (const Tensor& table : tables) rows = std::max(rows, table.size(0));
   const std::int64_t dim = tables.empty() || tables[0].dim() != 2 ? 0 : tables[0].size(1);
-  const std::int64_t batch = call.offsets.empty() ? 0 : call.offsets[0].numel() - 1;
-  return {1, static_cast<std::int64_t>(tables.size()), dim, batch,
+  return {1, static_cast<std::int64_t>(tables.size()), dim, call.batch(tables.size()),
           static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(rows - 1)))};
 }
 
@@ -117,12 +150,11 @@ void check_backward(const Group& group, const Tensor& grad, const Sizes& rows, c
   require_f32(grad, "grad", kOp);
   const std::size_t own = rows.size();
   if (call.tables_of.size() != num(group.size()) ||
-      call.tables_of[at(group.rank())] != static_cast<std::int64_t>(own) || own == 0 || call.indices.size() != own ||
-      call.offsets.size() != own)
-    bad_input("weft.{}: gradients of {} tables from {} bags; give those of the forward pass", kOp, own,
-              call.indices.size());
-  for (std::size_t t = 0; t < own; ++t) check_lists(call, t, rows[t]);
-  const std::int64_t batch = call.offsets[0].numel() - 1, all = tables_before(call.tables_of, group.size());
+      call.tables_of[at(group.rank())] != static_cast<std::int64_t>(own) || own == 0)
+    bad_input("weft.{}: gradients of {} tables, but not so many are this rank's; give those of the forward pass", kOp,
+              own);
+  check_lists(call, rows);
+  const std::int64_t batch = call.batch(own), all = tables_before(call.tables_of, group.size());
   if (grad.dim() != 2 || grad.size(0) * group.size() != batch || grad.size(1) % all != 0)
     bad_input("weft.{}: a gradient of {} elements does not belong to {} samples of {} tables", kOp, grad.numel(), batch,
               all);
@@ -156,8 +188,9 @@ Tensor dense_gradient(const BagGradients& bags, const Bags& of, Pooling pooling,
   return out;
 }
 
-Tensor sparse_gradient(const BagGradients& bags, const Bags& of, Pooling pooling, std::int64_t indices) {
-  Tensor out = new_tensor({indices, bags.dim});
+// Of the indices that are in bags.
+Tensor sparse_gradient(const BagGradients& bags, const Bags& of, Pooling pooling) {
+  Tensor out = new_tensor({of.offsets[bags.batch] - of.offsets[0], bags.dim});
   auto* to = static_cast<float*>(out.data_ptr());
   for (std::int64_t b = 0; b < bags.batch; ++b) {
     const float* const from = bags.first + b * bags.ld;
@@ -179,8 +212,8 @@ Tensor pool(Group& group, const std::vector<Tensor>& tables, const BagsCall& cal
   for (std::size_t t = 0; t < tables.size(); ++t) {
     kept.push_back(dense(tables[t]));
     rows.push_back(static_cast<const float*>(kept.back().data_ptr()));
-    indices.push_back(whole_numbers(call.indices[t]));
-    offsets.push_back(whole_numbers(call.offsets[t]));
+    const Bags bags = call.of(t, tables.size());
+    indices.push_back(bags.indices), offsets.push_back(bags.offsets);
   }
   Inputs inputs;
   inputs.tables = rows, inputs.indices = indices, inputs.offsets = offsets;
@@ -204,9 +237,9 @@ std::vector<Tensor> pool_backward(Group& group, const Tensor& grad, const Sizes&
   for (std::size_t t = 0; t < rows.size(); ++t) {
     const BagGradients bags{static_cast<const float*>(pooled.data_ptr()) + static_cast<std::int64_t>(t) * dim,
                             own * dim, dim, batch};
-    const Bags of{whole_numbers(call.indices[t]), whole_numbers(call.offsets[t])};
+    const Bags of = call.of(t, rows.size());
     grads.push_back(kind == TableGradient::dense ? dense_gradient(bags, of, call.pooling, rows[t])
-                                                 : sparse_gradient(bags, of, call.pooling, call.indices[t].numel()));
+                                                 : sparse_gradient(bags, of, call.pooling));
   }
   return grads;
 }

@@ -251,9 +251,12 @@ Tensor embedding_bag_all_to_all(std::vector<Tensor> tables, std::vector<Tensor> 
   if (known == nullptr) call.group.gpu().add_bags(numbers, shape);
   const auto op = call.group.gpu().op(call.group.world(), shape, call.device);
   std::vector<CudaTable> given;
-  for (std::size_t t = 0; t < tables.size(); ++t)
-    given.push_back({static_cast<const float*>(tables[t].data_ptr()), whole_numbers(bags.indices[t]),
-                     whole_numbers(bags.offsets[t]), tables[t].size(0), bags.indices[t].numel()});
+  given.reserve(tables.size());
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const Bags of = bags.of(t, tables.size());
+    given.push_back({static_cast<const float*>(tables[t].data_ptr()), of.indices, of.offsets, tables[t].size(0),
+                     bags.num_indices(t)});
+  }
   op->run(BagOperands{given}, call.stream);
   Tensor out = new_like(tables[0], pooled_sizes(call.group, shape));
   op->copy_output(out.data_ptr(), call.stream);

@@ -23,15 +23,33 @@ def _bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sparse)
     # Counts follow from tables_of, which all ranks agreed on in the forward pass: so nobody asks again.
     most = max(tables_of) * samples
     pooled = _ops.all_to_all_counts(by_owner, send, receive, group, most).view(-1, own, dim)  # (batch, own tables, dim)
+    if len(indices) < own:
+        return _of_all_tables(pooled.transpose(0, 1).reshape(-1, dim), indices[0], offsets[0], rows, mode, sparse)
     return [_of_table(pooled[:, t], indices[t], offsets[t], rows[t], mode, sparse) for t in range(own)]
 
 
-def _of_table(bags, indices, offsets, rows, mode, sparse):
+def _values(bags, indices, offsets, mode):
+    """What each index adds to its row."""
     lengths = offsets.diff()
     if mode == "mean":
         bags = bags / lengths.clamp(min=1).unsqueeze(1)
-    values = bags.repeat_interleave(lengths, dim=0, output_size=indices.numel())
+    return bags.repeat_interleave(lengths, dim=0, output_size=indices.numel())
+
+
+def _of_table(bags, indices, offsets, rows, mode, sparse):
+    values = _values(bags, indices, offsets, mode)
     return values if sparse else bags.new_zeros(rows, bags.shape[1]).index_add_(0, indices, values)
+
+
+def _of_all_tables(bags, indices, offsets, rows, mode, sparse):
+    """The same of tables whose bags are in one tensor: rows of all of them in one tensor, too, so nobody waits for counts."""
+    values = _values(bags, indices, offsets, mode)
+    counts = offsets[:: (offsets.shape[0] - 1) // len(rows)].diff()
+    if sparse:
+        return values.split(counts.tolist())
+    before = torch.tensor([0, *rows[:-1]]).cumsum(0).to(indices.device)
+    places = indices + before.repeat_interleave(counts, output_size=indices.numel())
+    return bags.new_zeros(sum(rows), bags.shape[1]).index_add_(0, places, values).split(rows)
 
 
 def _refuse_plan(plan, x, w, group):

@@ -124,14 +124,18 @@ def embedding_bag_all_to_all(
     """Every rank pools its tables (rows, dim) for the whole batch and gets all ranks' tables for its part of it.
 
     `indices` and `offsets` are lists, one of each per table, as F.embedding_bag takes them: a row and where its bags
-    begin, or (batch, size of a bag) and no offsets. The result is (batch / ranks, all ranks' tables * dim), in rank
-    order. `tables_of` says how many tables each rank has where they differ. With `sparse` gradients of tables are
-    sparse tensors, not coalesced, of the rows that the batch has looked up.
+    begin, or (batch, size of a bag) and no offsets. Or one tensor of each has all tables' bags, one table's behind
+    another's, as TorchRec's KeyedJaggedTensor has them: values() and offsets(), which are tables * batch + 1, from 0 to
+    the number of values; or (tables, batch, size of a bag) and no offsets. The result is (batch / ranks, all ranks' tables * dim), in rank order.
+    `tables_of` says how many tables each rank has where they differ. With `sparse` gradients of tables are sparse
+    tensors, not coalesced, of the rows that the batch has looked up.
     """
     world = name_of(group)
-    tables, indices = list(tables), list(indices)
+    tables = list(tables)
     tables_of = [len(tables)] * place_in(world)[1] if tables_of is None else list(tables_of)
-    if offsets is None:
+    if isinstance(indices, torch.Tensor):
+        indices, offsets = _of_all_tables(indices, offsets)
+    elif offsets is None:
         offsets = _even_offsets(indices)
         indices = [_long(each.reshape(-1)) for each in indices]
     else:
@@ -143,6 +147,16 @@ def embedding_bag_all_to_all(
 
 def _counts(given):
     return [] if given is None else given.tolist() if isinstance(given, torch.Tensor) else list(given)
+
+
+def _of_all_tables(indices, offsets):
+    """One tensor of each, in lists."""
+    if offsets is not None:
+        return [_long(indices)], [_long(offsets)]
+    if indices.dim() != 3:
+        raise RuntimeError(f"weft: indices have {indices.dim()} dimensions; without offsets give (tables, batch, bag)")
+    tables, batch, size = indices.shape
+    return [_long(indices.reshape(-1))], [_offsets_of(tables * batch, size, indices)]
 
 
 def _long(tensor):
@@ -309,11 +323,14 @@ def _fake_all_to_all_counts(x, send, receive, group, capacity=0):
 
 def _fake_bags(tables, indices, offsets, mode, tables_of, group, sparse):
     ranks = place_in(group)[1]
-    return tables[0].new_empty([(offsets[0].shape[0] - 1) // ranks, sum(tables_of) * tables[0].shape[1]])
+    batch = (offsets[0].shape[0] - 1) // (len(tables) // len(offsets))
+    return tables[0].new_empty([batch // ranks, sum(tables_of) * tables[0].shape[1]])
 
 
 def _fake_bags_backward(grad, indices, offsets, rows, mode, tables_of, group, sparse):
     counts = [of.shape[0] for of in indices] if sparse else rows
+    if sparse and len(indices) < len(rows):  # nobody knows how many are of which table
+        counts = [torch.library.get_ctx().new_dynamic_size() for _ in rows]
     return [grad.new_empty([count, grad.shape[1] // sum(tables_of)]) for count in counts]
 
 
@@ -354,16 +371,23 @@ def _keep_bags(ctx, inputs, output):
 
 
 def _bags_backward(ctx, grad):
-    count = len(ctx.rows)
-    indices, offsets = list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:])
+    saved = list(ctx.saved_tensors)
+    indices, offsets = saved[: len(saved) // 2], saved[len(saved) // 2 :]
     grads = _ops.embedding_bag_all_to_all_backward(
         grad.contiguous(), indices, offsets, ctx.rows, ctx.mode, ctx.tables_of, ctx.group, ctx.sparse
     )
     if ctx.sparse:
-        found = zip(indices, grads, ctx.rows)
+        found = zip(_looked_up(indices, offsets, len(ctx.rows)), grads, ctx.rows)
         grads = [torch.sparse_coo_tensor(i.unsqueeze(0), values, (n, values.shape[1])) for i, values, n in found]
-    nothing = [None] * count
+    nothing = [None] * len(indices)
     return grads, nothing, nothing, None, None, None, None
+
+
+def _looked_up(indices, offsets, tables):
+    """The indices of every table's bags."""
+    if len(indices) == tables:
+        return indices
+    return indices[0].split(offsets[0][:: (offsets[0].shape[0] - 1) // tables].diff().tolist())
 
 
 def _keep_group(ctx, inputs, output):

@@ -74,6 +74,7 @@ def bags():
         for t, (got, wanted) in enumerate(zip(mine, plain)):
             assert got.grad.is_sparse and got.grad._nnz() == indices[t].numel(), got.grad
             near(got.grad.to_dense(), wanted.grad, f"bags {mode}: sparse gradient of table {t}")
+        _of_all_tables(mine, indices, lengths, grad, {"mode": mode, "tables_of": tables_of})
         torch.optim.SGD(mine, lr=0.5).step()
         for t, (got, wanted) in enumerate(zip(mine, plain)):
             near(got.detach(), (wanted - 0.5 * wanted.grad).detach(), f"bags {mode}: table {t} after a step")
@@ -84,6 +85,21 @@ def bags():
         plain_bags([table], [square.reshape(-1)], [torch.arange(0, 6 * ranks, 3)], "sum", [1] * ranks),
         "bags of one size",
     )
+
+
+def _of_all_tables(tables, indices, lengths, grad, how):
+    """One tensor of all tables' bags gives what a list of them gives, and the same gradients, dense and sparse."""
+    together = torch.cat(indices), torch.cat([torch.zeros(1, dtype=torch.int64), torch.cat(lengths).cumsum(0)])
+    offsets = [n.cumsum(0) - n for n in lengths]
+    apart = weft.embedding_bag_all_to_all(tables, indices, offsets, **how)
+    for sparse in (False, True):
+        copies = [table.detach().clone().requires_grad_() for table in tables]
+        y = weft.embedding_bag_all_to_all(copies, *together, sparse=sparse, **how)
+        assert torch.equal(y, apart)
+        y.backward(grad)
+        for t, (copy, table) in enumerate(zip(copies, tables)):
+            assert copy.grad.is_sparse == sparse and (not sparse or copy.grad._nnz() == indices[t].numel())
+            assert torch.equal(copy.grad.to_dense(), table.grad.to_dense()), (t, sparse)
 
 
 def bags_of_one_size():
@@ -111,6 +127,10 @@ def bags_of_one_size():
     rows = [torch.arange(0, i.numel(), i.shape[1]) for i in others]
     flat = weft.embedding_bag_all_to_all(tables, [i.reshape(-1) for i in others], rows)
     assert torch.equal(again, flat)
+    alike = [square, square.flip(0), square.flip(1)]
+    assert torch.equal(
+        weft.embedding_bag_all_to_all(tables, torch.stack(alike)), weft.embedding_bag_all_to_all(tables, alike)
+    )
     for batch in range(200):
         weft._ops._offsets_of(batch, 3, square)
     assert len(kept) == weft._ops._MOST_KEPT and (199, 3, square.device) in kept
@@ -148,6 +168,14 @@ def bad_counts():
     refused(lambda: bags([torch.ones(4, 8 + me)], [indices]), "rank 1 has 9 columns and 2 samples, rank 0 8 and 2")
     refused(lambda: bags([table], [indices[:1]]), "1 samples, which 2 ranks cannot share; pad to 2")
     refused(lambda: bags([table], [indices.flatten()]), "without offsets give (batch, bag)")
+    refused(lambda: bags([table], indices), "indices have 2 dimensions; without offsets give (tables, batch, bag)")
+    three, values, of_all = [table] * 3, torch.zeros(6, dtype=torch.int64), torch.arange(7)
+    given = {"tables_of": [3] * ranks}
+    refused(lambda: bags(three, values, of_all[:6], **given), "6 offsets for all of 3 tables; give tables * batch + 1")
+    refused(lambda: bags(three, values, of_all[1:].repeat_interleave(2)[:7], **given), "indices 1 to 2, of 6")
+    refused(lambda: bags(three, values, of_all // 2, **given), "bags of table 2 are those of indices 2 to 3, of 6")
+    refused(lambda: bags(three, [values] * 2, [of_all] * 2, **given), "3 tables, but indices for 2")
+    refused(lambda: bags(three, values, of_all * 2, **given), 'of table "1" is 8, but there are 6 indices')
     refused(lambda: bags([table], [indices], mode="max"), "max")
     refused(lambda: bags([table.double()], [indices]), "not float32")
     refused(lambda: weft.explain(bags, x), "one way, fused")
@@ -162,10 +190,12 @@ def counts_compiled():
     x, w = torch.randn(2 * ranks, 16), torch.randn(8, 16)
     tables = [torch.randn(5, 4).requires_grad_() for _ in range(2)]
     indices = [torch.randint(0, 5, (ranks, 3)) for _ in range(2)]
+    together = torch.stack(indices)
 
     def both(rows):
         moved = weft.linear_all_to_all(rows, w, [2] * ranks, [2] * ranks)
-        return moved.sum() + weft.embedding_bag_all_to_all(tables, indices).square().sum()
+        pooled = weft.embedding_bag_all_to_all(tables, indices) * weft.embedding_bag_all_to_all(tables, together)
+        return moved.sum() + pooled.square().sum()
 
     gradients = []
     for call in (both, torch.compile(both, backend="aot_eager", fullgraph=True)):

@@ -148,6 +148,7 @@ def gpu_bags():
             (torch.cat(every, dim=1) * weights).sum().backward()
             for one, grad in zip(tables[rank], kept):
                 torch.testing.assert_close(grad, one.grad)
+            _bags_of_all_tables(tables[rank], bags[rank], found, weights[own], kept, mode, tables_of)
     _square_bags(rank, ranks, batch, rows, dim)
     wild = [i.clone() for i, _ in bags[rank]]
     wild[0][0] = rows + 7
@@ -158,6 +159,22 @@ def gpu_bags():
         raise SystemExit("nobody noticed")
     except RuntimeError as error:
         assert f"has no row {rows + 7}" in str(error), error
+
+
+def _bags_of_all_tables(tables, bags, expected, weights, gradients, mode, tables_of):
+    """The same in one tensor for all tables."""
+    indices = torch.cat([i for i, _ in bags])
+    lengths = torch.cat([torch.cat([o, o.new_tensor([i.numel()])]).diff() for i, o in bags])
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    for sparse in (False, True):
+        for one in tables:
+            one.grad = None
+        found = weft.embedding_bag_all_to_all(tables, indices, offsets, mode=mode, tables_of=tables_of, sparse=sparse)
+        assert torch.equal(found, expected)
+        (found * weights).sum().backward()
+        for one, grad in zip(tables, gradients):
+            assert one.grad.is_sparse == sparse
+            torch.testing.assert_close(one.grad.to_dense(), grad)
 
 
 def _square_bags(rank, ranks, batch, rows, dim):

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "weft/base/error.h"
+#include "weft/base/index.h"
 #include "weft/kernel/variant.h"
 
 namespace weft {
@@ -41,7 +42,7 @@ void validate_indices(std::string_view table_name, std::int64_t num_rows, std::s
   if (last > std::ssize(indices))
     bad_input("offset {} of table \"{}\" is {}, but there are {} indices; pass the indices of every bag",
               offsets.size() - 1, table_name, last, indices.size());
-  for (std::size_t i = 0; i < indices.size(); ++i)
+  for (std::size_t i = num(offsets[0]); i < num(last); ++i)
     if (indices[i] < 0 || indices[i] >= num_rows)
       bad_input("index {} of table \"{}\" is {}, but the table has {} rows; use 0 to {}", i, table_name, indices[i],
                 num_rows, num_rows - 1);

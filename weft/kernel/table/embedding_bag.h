@@ -33,8 +33,9 @@ void embedding_bag(const EmbeddingTable& table, const Bags& bags, Pooling poolin
 void embedding_bag_backward(const float* grad, std::int64_t ld, const Bags& bags, Pooling pooling, std::int64_t batch,
                             float* rows, std::int64_t dim);
 
-// Throws bad_input, naming the table, the position and the value, where an index is outside [0, num_rows) or
-// the offsets are not an ascending cut of the indices.
+// Throws bad_input, naming the table, the position and the value, where an index of a bag is outside [0, num_rows) or
+// the offsets are not an ascending cut of the indices. Indices before the first bag and behind the last are not read:
+// they may be another table's.
 void validate_indices(std::string_view table_name, std::int64_t num_rows, std::span<const std::int64_t> indices,
                       std::span<const std::int64_t> offsets);
 

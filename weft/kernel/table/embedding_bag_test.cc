@@ -98,6 +98,8 @@ TEST(EmbeddingBag, BadIndicesAreNamed) {
   EXPECT_NE(refusal({1, 2}, {-1, 2}).find("offset 0"), std::string::npos);
   EXPECT_NE(refusal({1, 2}, {0, 3}).find("2 indices"), std::string::npos);
   EXPECT_NE(refusal({}, {}).find("no offsets"), std::string::npos);
+  EXPECT_EQ(refusal({99, 0, 9, 99}, {1, 2, 3}), "") << "of other tables";
+  EXPECT_NE(refusal({99, 0, 99, 99}, {1, 2, 3}).find("index 2"), std::string::npos);
 }
 
 TEST(EmbeddingBag, PoolingNamesRoundTrip) {
