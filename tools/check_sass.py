@@ -64,8 +64,12 @@ def problem_of(found):
 def main():
     bad = seen = 0
     for path in sys.argv[1:]:
-        for name, found in kernels(path):
-            seen += 1
+        found_here = list(kernels(path))
+        seen += len(found_here)
+        if not found_here:
+            bad += 1
+            print(f"{path}: no kernel of a gemm is in it")
+        for name, found in found_here:
             problem = problem_of(found)
             if problem:
                 bad += 1
