@@ -168,15 +168,21 @@ void CudaStudy::add_panels() {
         "panels", [this] { panels_->run(); }, panels_->places());
 }
 
+// Whether a contestant can be made: some take plans of some shapes alone.
+bool can(const std::function<void()>& make) {
+  try {
+    make();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::bad_input) throw;
+    return false;
+  }
+}
+
 // Unmodified cuBLASLt, whose output's pages are its receivers': where the plan is stores alone, and in whole pages.
 void CudaStudy::add_window() {
   if (!library_ || options_.pace || options_.link != CudaLink::hbm || spec_.space.kind != SpaceKind::all_to_all) return;
-  try {
-    windows_ = std::make_unique<MappedWindows>(fused_plan(spec_, Route::direct));
-  } catch (const Error& error) {
-    if (error.code() != Code::bad_input) throw;
-    return;
-  }
+  if (!can([&] { windows_ = std::make_unique<MappedWindows>(fused_plan(spec_, Route::direct)); })) return;
   const auto run = [this] {
     const auto& in = inputs_.operands();
     for (int r = 0; r < spec_.ranks; ++r) library_->run(in[at(r)].x, in[at(r)].w, windows_->window(r));
@@ -191,7 +197,8 @@ void CudaStudy::add_tracked() {
   if (!library_ || options_.link != CudaLink::pcie || spec_.space.kind != SpaceKind::all_to_all) return;
   double least = std::numeric_limits<double>::infinity();
   for (const int panels : kTrackedPanels) {
-    auto tried = std::make_unique<CudaTracked>(spec_, inputs_, panels);
+    std::unique_ptr<CudaTracked> tried;
+    if (!can([&] { tried = std::make_unique<CudaTracked>(spec_, inputs_, panels); })) return;
     const double us = least_us([&] { tried->run(); });
     if (us < least) least = us, tracked_ = std::move(tried);
   }
