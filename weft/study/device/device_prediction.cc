@@ -12,14 +12,20 @@
 namespace weft {
 namespace {
 
-// Ranks that rank 0 stores something at.
-int peers_of(const Plan& plan) {
+// Other hosts that rank 0 stores something at.
+int hosts_reached(const Plan& plan, const Pace& pace) {
   const Program program = Expander(plan).program(0);
-  std::set<int> peers;
+  std::set<int> hosts;
   for (const Action& action : program.actions)
     for (const Piece& piece : program.targets(action))
-      if (piece.rank != 0) peers.insert(piece.rank);
-  return std::max(int_size(peers), 1);
+      if (pace.between(0, piece.rank)) hosts.insert(pace.host(piece.rank));
+  return std::max(int_size(hosts), 1);
+}
+
+// A rank's part of what its host sends: ranks of a host share its links.
+double bytes_per_s(const Plan& plan, const Pace& pace) {
+  const int links = pace.fabric == Fabric::pairs ? hosts_reached(plan, pace) : 1;
+  return pace.bytes_per_s * links / std::min(pace.ranks_per_host, plan.num_ranks);
 }
 
 std::optional<double> simulated_us(const Plan* plan, const DeviceStudyOptions& options, sim::RunOptions run) {
@@ -46,8 +52,7 @@ sim::Chip part_of_chip(const sim::Chip& whole, const Plan& plan, const std::opti
   out.llc_bytes = whole.llc_bytes / ranks;
   out.dram_bytes_per_s = whole.dram_bytes_per_s / ranks;
   out.kernel_bytes_per_s = whole.kernel_bytes_per_s / ranks;
-  const int links = pace && pace->fabric == Fabric::pairs ? peers_of(plan) : 1;
-  out.link_bytes_per_s = pace ? pace->bytes_per_s * links : out.dram_bytes_per_s;
+  out.link_bytes_per_s = pace ? bytes_per_s(plan, *pace) : out.dram_bytes_per_s;
   out.link_latency_s = pace ? pace->latency_s : whole.link_latency_s;
   return out;
 }

@@ -50,6 +50,10 @@ TEST(DevicePrediction, ARankHasItsPartOfTheChip) {
   Pace nic = gbytes(10);
   nic.fabric = Fabric::nic;
   EXPECT_DOUBLE_EQ(part_of_chip(whole, direct.fused, nic).link_bytes_per_s, 10e9);
+  nic.ranks_per_host = 2;
+  EXPECT_DOUBLE_EQ(part_of_chip(whole, direct.fused, nic).link_bytes_per_s, 5e9) << "two ranks have one";
+  nic.fabric = Fabric::pairs;
+  EXPECT_DOUBLE_EQ(part_of_chip(whole, direct.fused, nic).link_bytes_per_s, 5e9) << "and one other host";
   EXPECT_DOUBLE_EQ(part_of_chip(whole, ring.fused, {}).link_bytes_per_s, chip.dram_bytes_per_s);
 }
 
