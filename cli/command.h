@@ -30,5 +30,6 @@ void add_quantize(CLI::App& app, Run* run);
 void add_spd(CLI::App& app, Run* run);
 void add_tokenize(CLI::App& app, Run* run);
 void add_chat(CLI::App& app, Run* run);
+void add_serve(CLI::App& app, Run* run);
 
 }  // namespace weft::cli

@@ -142,6 +142,7 @@ int parse_and_run(int argc, char** argv) {
   add_cluster(app, &run);
   add_generate(app, &run);
   add_chat(app, &run);
+  add_serve(app, &run);
   add_tokenize(app, &run);
   add_eval(app, &run);
   add_quantize(app, &run);

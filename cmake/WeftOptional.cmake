@@ -1,4 +1,4 @@
-# Optional parts: OpenSSL, UCX, PMIx, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by
+# Optional parts: OpenSSL, UCX, PMIx, httplib, CUDA, OpenBLAS, oneDNN, Open MPI. Each is looked for in one way, by
 # weft_optional(), and half of a part is none: a header without its library, a library that does not link, a compiler
 # wrapper that fails. Then one line says what is left out and why, and the rest builds. tests/configure_test.cmake breaks
 # each of them.
@@ -108,6 +108,39 @@ function(weft_use_pmix target)
     target_link_libraries(${target} PRIVATE ${PMIX_LIBRARIES})
   endif()
   set(WEFT_HAVE_PMIX ${WEFT_HAVE_PMIX} PARENT_SCOPE)
+endfunction()
+
+# httplib speaks HTTP for `weft serve`. What its structs have depends on how it was built, which pkg-config tells.
+function(weft_find_httplib)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(HTTPLIB_PC QUIET cpp-httplib)
+  endif()
+  set(defines ${HTTPLIB_PC_CFLAGS_OTHER})
+  list(FILTER defines INCLUDE REGEX "^-D")
+  list(TRANSFORM defines REPLACE "^-D" "")
+  if(HTTPLIB_PC_FOUND)
+    weft_optional(HTTPLIB HEADER httplib.h LIBRARIES cpp-httplib HINTS ${HTTPLIB_PC_INCLUDE_DIRS} ${HTTPLIB_PC_LIBRARY_DIRS}
+                  LINK Threads::Threads DEFINES ${defines} CALLS "httplib::Server server" ABSENT "no weft serve (Debian: libcpp-httplib-dev, pkg-config)")
+  else()
+    message(STATUS "HTTPLIB not found: no weft serve (Debian: libcpp-httplib-dev, pkg-config)")
+  endif()
+  if(WEFT_HAVE_HTTPLIB)  # for the clients of tests
+    weft_optional_target(HTTPLIB weft_httplib)
+    target_compile_definitions(weft_httplib INTERFACE ${defines})
+  endif()
+  foreach(what WEFT_HAVE_HTTPLIB HTTPLIB_LIBRARIES)
+    set(${what} ${${what}} PARENT_SCOPE)
+  endforeach()
+  set(HTTPLIB_DEFINES ${defines} PARENT_SCOPE)
+endfunction()
+
+function(weft_use_httplib target)
+  if(WEFT_HAVE_HTTPLIB)
+    target_compile_definitions(${target} PRIVATE ${HTTPLIB_DEFINES})
+    target_include_directories(${target} SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${HTTPLIB_LIBRARIES})
+  endif()
 endfunction()
 
 # CUDA runs plans on a GPU. Kernels are compiled by nvcc for sm_90a, which needs no GPU; CMake's own language CUDA would

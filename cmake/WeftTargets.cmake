@@ -55,6 +55,15 @@ function(weft_folder name)
   endif()
 endfunction()
 
+# weft_page(target path): the text of path.html becomes a string of the library, as path.cc.in says.
+function(weft_page target path)
+  get_filename_component(name ${path} NAME)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path}.html)
+  file(READ ${path}.html WEFT_PAGE)
+  configure_file(${path}.cc.in ${CMAKE_CURRENT_BINARY_DIR}/${target}_${name}.cc @ONLY)
+  target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_${name}.cc)
+endfunction()
+
 # weft_test(name SOURCES ... LINK ... LABELS ...): a GoogleTest program, each of its tests known to ctest.
 # LABELS: `threads` for ranks that are threads (run under TSan), `slow` for what no sanitizer need repeat, `heavy` for what
 # they repeat in `make test-long` only: thousands of plans, and all that stands above weft/world. The others are `light`.

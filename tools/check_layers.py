@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "nn": ["base", "io", "kernel", "mesh", "plan", "collective", "world"],
     "pipeline": BELOW_WORLD + ["schedule", "world", "nn"],
     "llm": BELOW_WORLD + ["world", "nn"],
+    "serve": BELOW_WORLD + ["world", "nn", "llm"],
     "study": BELOW_WORLD + ["schedule", "sim", "draw", "world", "nn", "pipeline", "llm", "virtual"],
 }
 

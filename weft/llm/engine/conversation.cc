@@ -6,19 +6,28 @@
 
 namespace weft {
 
+void check_user_text(const Tokenizer& tokenizer, const std::string& text) {
+  for (const int token : tokenizer.encode_with_special(text))
+    if (tokenizer.is_special(token))
+      bad_input("the text has {}, which is a control token of this model; write it in another way",
+                weft::quoted(tokenizer.token_text(token)));
+}
+
+std::vector<int> conversation_tokens(const ChatTemplate& chat, const Tokenizer& tokenizer,
+                                     std::span<const ChatMessage> messages) {
+  return tokenizer.encode_with_special(chat.prompt(messages));
+}
+
 Conversation::Conversation(ChatTemplate chat, const Tokenizer& tokenizer, std::string system)
     : chat_(std::move(chat)), tokenizer_(tokenizer), has_system_(!system.empty()) {
   if (has_system_) messages_.push_back({"system", std::move(system)});
 }
 
 std::vector<int> Conversation::ask(const std::string& text) {
-  for (const int token : tokenizer_.encode_with_special(text))
-    if (tokenizer_.is_special(token))
-      bad_input("the text has {}, which is a control token of this model; write it in another way",
-                weft::quoted(tokenizer_.token_text(token)));
+  check_user_text(tokenizer_, text);
   messages_.push_back({"user", text});
   try {
-    return tokenizer_.encode_with_special(chat_.prompt(messages_));
+    return conversation_tokens(chat_, tokenizer_, messages_);
   } catch (const Error&) {
     take_back();
     throw;

@@ -1,6 +1,7 @@
 // A conversation: its messages, and the tokens that a model reads of them, by the chat template of its folder.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,13 +13,19 @@ namespace weft {
 
 class Tokenizer;
 
+// Throws bad_input where a user's text holds a control token: it could end the user's turn.
+void check_user_text(const Tokenizer& tokenizer, const std::string& text);
+// Messages up to where the answer begins. Throws bad_input where the template refuses them.
+std::vector<int> conversation_tokens(const ChatTemplate& chat, const Tokenizer& tokenizer,
+                                     std::span<const ChatMessage> messages);
+
 class Conversation {
  public:
   // The tokenizer outlives it. `system` may be empty: no such message.
   Conversation(ChatTemplate chat, const Tokenizer& tokenizer, std::string system);
 
-  // What a user says, and the tokens of the whole conversation up to where the answer begins. Throws bad_input, and
-  // forgets the text again, where it holds a control token (it could end the user's turn), or the template refuses it.
+  // What a user says, and the tokens of the whole conversation up to where the answer begins. Throws bad_input as those
+  // above do, and forgets the text again.
   std::vector<int> ask(const std::string& text);
   void answer(std::string text);  // to the last ask()
   void take_back();               // the last ask(), where no answer comes
