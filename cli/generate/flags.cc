@@ -75,6 +75,7 @@ Task task_of(const Flags& flags, int ranks, bool whole) {
   task.engine.activations = parse_activations(flags.activations);
   task.generate = flags.options;
   task.generate.prompt_logits = !flags.logits.empty();
+  task.generate.goes_on = true;
   const GenerationConfig own =
       flags.model.empty() ? GenerationConfig{} : load_generation_config(flags.model, task.source.config.vocab);
   apply_generation_config(own, task.source.config, task.tokenizer.get(), flags.samples, &task.generate);

@@ -1,6 +1,7 @@
 // `weft serve`: a model behind OpenAI's HTTP API, for several clients at once. Rank 0 has the clients; the others are
 // threads of this process, or ranks on other hosts that `weft run` or mpirun has started.
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -40,10 +41,13 @@ struct Flags {
 // Ctrl-C and SIGTERM: what was asked for is answered, nothing more is taken. The second ends at once.
 volatile std::sig_atomic_t asked_to_end = 0;
 
-extern "C" void ask_to_end(int signal) {
+extern "C" void ask_to_end(int) {
   asked_to_end = 1;
-  std::signal(signal, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
 }
+
+// Nobody need read it: standard error may be closed.
+void tell(const std::string& line) { std::fputs(line.c_str(), stderr); }
 
 // The last part of the model's path, as clients see it.
 std::string name_of_model(const std::string& path) {
@@ -81,7 +85,7 @@ std::string summary(const ServeCounts& counts) {
 
 void lead(const Flags& flags, const ChatSetup& setup, const EngineOptions& engine, BatchRanks& ranks) {
   ServeCounts counts;
-  AnswerQueue queue(num(flags.waiting));
+  AnswerQueue queue(num(flags.waiting), counts);
   const RequestReader reader(setup.source.config, *setup.tokenizer, setup.chat ? &*setup.chat : nullptr,
                              defaults_of(flags, setup));
   std::optional<HttpServer> server;
@@ -91,16 +95,16 @@ void lead(const Flags& flags, const ChatSetup& setup, const EngineOptions& engin
     ranks.end();
     throw;
   }
-  fmt::print(stderr, "weft: {} answers at {}, {} at once, {} tokens each; Ctrl-C ends\n",
-             served_model(flags, setup).name, server->address(), flags.at_once, setup.capacity);
+  tell(fmt::format("weft: {} answers at {}, {} at once, {} tokens each; Ctrl-C ends\n", served_model(flags, setup).name,
+                   server->address(), flags.at_once, setup.capacity));
   Batch batch(
       *setup.tokenizer,
       {.sequences = engine.sequences, .capacity = engine.capacity, .rows = engine.rows, .eos = setup.generate.eos},
       counts);
   ranks.lead(batch, queue, [&, told = false]() mutable {
     if (asked_to_end != 0 && !std::exchange(told, true))
-      fmt::print(stderr, "weft: ends when {} texts are made; Ctrl-C again ends at once\n",
-                 counts.running + static_cast<std::int64_t>(queue.size()));
+      tell(fmt::format("weft: ends when what was asked for is made (texts: {}); Ctrl-C again ends at once\n",
+                       counts.running + static_cast<std::int64_t>(queue.size())));
     return asked_to_end != 0;
   });
   server.reset();

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,7 @@ class Served {
 
   pid_t pid() const { return running_.pid; }
   int port() const { return port_; }
+  bool told(const std::string& part) const { return text_of(running_.err).find(part) != std::string::npos; }
   httplib::Client client() const {
     httplib::Client out("127.0.0.1", port_);
     out.set_read_timeout(60);
@@ -68,13 +70,14 @@ class Served {
   }
   Json post(const std::string& path, const Json& body, int status = 200) const {
     const auto reply = client().Post(path, body.dump(), kJsonType);
-    EXPECT_TRUE(reply) << path;
+    EXPECT_TRUE(reply) << path << ": " << httplib::to_string(reply.error());
     if (!reply) return {};
     EXPECT_EQ(reply->status, status) << reply->body;
     return Json::parse(reply->body);
   }
   std::string completion(const std::string& prompt, int max_tokens) const {
-    return post("/v1/completions", {{"prompt", prompt}, {"max_tokens", max_tokens}})["choices"][0]["text"];
+    const Json reply = post("/v1/completions", {{"prompt", prompt}, {"max_tokens", max_tokens}});
+    return reply.contains("choices") ? reply["choices"][0]["text"].get<std::string>() : "no text";
   }
   std::int64_t metric(const std::string& name) const {
     const auto reply = client().Get("/metrics");
@@ -181,9 +184,10 @@ TEST(ServeCommand, ServesManyAtOnceAndEndsWhenTheyAreAnswered) {
   std::string together[12];
   std::vector<std::thread> clients;
   for (int i = 0; i < 12; ++i) clients.emplace_back([&, i] { together[i] = server.completion(prompts[i % 4], 40); });
-  awaited([&] {  // all have come
-    return server.metric("ended_total") + server.metric("running") + server.metric("waiting") == 16;
-  });
+  EXPECT_TRUE(awaited([&] {  // all have come; in an order that counts none twice
+    const std::int64_t ended = server.metric("ended_total"), running = server.metric("running");
+    return ended + running + server.metric("waiting") == 16;
+  }));
   server.signal(SIGTERM);
   for (std::thread& client : clients) client.join();
   for (int i = 0; i < 12; ++i) EXPECT_EQ(together[i], alone[i % 4]) << i;
@@ -228,6 +232,18 @@ TEST(ServeCommand, RefusesWithAStatusAndASentence) {
   EXPECT_EQ(status(server.client().Post("/v1/completions", "{\"prompt\": \"a\"}", "text/plain")), 415);
   EXPECT_EQ(status(server.client().Post("/v1/completions", "{\"prompt\": ", kJsonType)), 400);
   EXPECT_EQ(status(server.client().Post("/v1/completions", std::string(9 << 20, ' '), kJsonType)), 413);
+  // Bodies that no header bounds: refused before any of them is read.
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto endless = [](std::size_t, httplib::DataSink& sink) {
+    static const std::string part(1 << 16, ' ');
+    return sink.write(part.data(), part.size());
+  };
+  EXPECT_NE(status(server.client().Post("/v1/completions", endless, kJsonType)), 200);
+  for (const char* name : {"Transfer-Encoding", "Content-Encoding"}) {
+    const auto reply = server.client().Post("/v1/completions", {{name, "gzip"}}, R"({"prompt": "a"})", kJsonType);
+    EXPECT_EQ(status(reply), 411) << name;
+    EXPECT_NE(reply->body.find("neither in chunks nor compressed"), std::string::npos) << reply->body;
+  }
   EXPECT_EQ(status(server.client().Get("/v1/nothing")), 404);
   for (const char* name : {"evil.example", "127.0.0.1.evil.example"})  // names that were made to lead here
     EXPECT_EQ(status(server.client().Get("/health", {{"Host", name}})), 403) << name;
@@ -239,6 +255,9 @@ TEST(ServeCommand, RefusesWithAStatusAndASentence) {
   std::thread second([&] { server.completion("A file has", 5); });
   awaited([&] { return server.metric("waiting") == 1; });
   says({{"prompt", "a"}}, 503, "too many requests wait");
+  const auto busy = server.client().Post("/v1/completions", R"({"prompt": "a"})", kJsonType);
+  EXPECT_EQ(busy->get_header_value("Retry-After"), "1");
+  EXPECT_EQ(busy->get_header_value("Connection"), "close") << "no thread waits for the next request";
   first.join(), second.join();
 }
 
@@ -274,6 +293,22 @@ TEST(ServeCommand, RefusesToStartInOneSentence) {
   says({"--max-tokens", "0"}, "--max-tokens is 0");
 }
 
+TEST(ServeCommand, TheSecondSignalEndsAtOnce) {
+  Served server;
+  std::thread client([&] {
+    const auto reply =
+        server.client().Post("/v1/completions", R"({"prompt": "The kernel is", "max_tokens": 1000})", kJsonType);
+    EXPECT_FALSE(reply && reply->status == 200 && reply->body.find("finish_reason") != std::string::npos);
+  });
+  awaited([&] { return server.metric("running") == 1; });
+  server.signal(SIGINT);
+  EXPECT_TRUE(awaited([&] { return server.told("(texts: 1); Ctrl-C again ends at once"); }));
+  EXPECT_EQ(server.client().Post("/v1/completions", R"({"prompt": "a"})", kJsonType)->status, 503)
+      << "no more is taken";
+  EXPECT_EQ(server.end(SIGTERM).code, 128 + SIGTERM);
+  client.join();
+}
+
 // Ranks that a launcher has started, as on several hosts: where one dies, clients are told and nothing is left.
 TEST(ServeCommand, TellsClientsThatARankHasDied) {
   Served server({}, kModel, {"run", "-n", "2", "--"});
@@ -286,13 +321,18 @@ TEST(ServeCommand, TellsClientsThatARankHasDied) {
         "/v1/completions", R"({"prompt": "The kernel is", "max_tokens": 1000, "stream": true})", kJsonType);
     if (reply) told = reply->body;
   });
-  awaited([&] { return server.metric("running") == 1; });
+  std::thread whole([&] {  // a status has gone before: the reply is broken off
+    EXPECT_FALSE(server.client().Post("/v1/completions", R"({"prompt": "A file", "max_tokens": 1000})", kJsonType));
+  });
+  awaited([&] { return server.metric("running") == 2; });
   ::kill(ranks[1], SIGKILL);
-  client.join();
+  client.join(), whole.join();
   const Ended ended = server.wait();
   EXPECT_EQ(ended.code, 1) << ended.err;
   EXPECT_NE(ended.err.find("rank 1"), std::string::npos) << ended.err;
-  EXPECT_TRUE(told.empty() || told.find("\"error\"") != std::string::npos) << told;
+  const std::size_t error = told.find("\"error\"");
+  ASSERT_NE(error, std::string::npos) << told;
+  EXPECT_NE(told.find("rank 1", error), std::string::npos) << told.substr(error);
   for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
 }
 

@@ -41,9 +41,14 @@ void Answer::give_up() {
   given_up_ = true;
 }
 
+void AnswerQueue::drop_given_up() {
+  counts_.given_up += std::erase_if(waiting_, [](const auto& answer) { return answer->given_up(); });
+}
+
 AnswerQueue::Pushed AnswerQueue::push(std::shared_ptr<Answer> answer) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Pushed::closed;
+  drop_given_up();
   if (waiting_.size() >= most_) return Pushed::full;
   waiting_.push_back(std::move(answer));
   came_.notify_one();
@@ -52,6 +57,7 @@ AnswerQueue::Pushed AnswerQueue::push(std::shared_ptr<Answer> answer) {
 
 std::shared_ptr<Answer> AnswerQueue::pop() {
   const std::lock_guard lock(mutex_);
+  drop_given_up();
   if (waiting_.empty()) return nullptr;
   std::shared_ptr<Answer> out = std::move(waiting_.front());
   waiting_.pop_front();
@@ -73,8 +79,9 @@ void AnswerQueue::fail_all(const std::string& sentence) {
   while (const auto answer = pop()) answer->fail(sentence);
 }
 
-std::size_t AnswerQueue::size() const {
+std::size_t AnswerQueue::size() {
   const std::lock_guard lock(mutex_);
+  drop_given_up();
   return waiting_.size();
 }
 

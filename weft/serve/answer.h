@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "weft/llm/engine/generate.h"
+#include "weft/serve/serve_counts.h"
 #include "weft/serve/text_request.h"
 
 namespace weft {
@@ -56,9 +57,11 @@ class Answer {
   bool given_up_ = false;
 };
 
+// Requests that were given up are in it no more.
 class AnswerQueue {
  public:
-  explicit AnswerQueue(std::size_t most) : most_(most) {}
+  // The counts outlive it.
+  AnswerQueue(std::size_t most, ServeCounts& counts) : most_(most), counts_(counts) {}
 
   enum class Pushed { waits, full, closed };
   Pushed push(std::shared_ptr<Answer> answer);
@@ -66,11 +69,14 @@ class AnswerQueue {
   bool wait(std::chrono::milliseconds patience);  // whether one waits
   void close();                                   // no more are taken; those that wait stay
   void fail_all(const std::string& sentence);     // closes, too
-  std::size_t size() const;
+  std::size_t size();
 
  private:
+  void drop_given_up();
+
   const std::size_t most_;
-  mutable std::mutex mutex_;
+  ServeCounts& counts_;
+  std::mutex mutex_;
   std::condition_variable came_;
   std::deque<std::shared_ptr<Answer>> waiting_;
   bool closed_ = false;

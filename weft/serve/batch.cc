@@ -12,7 +12,10 @@ namespace weft {
 
 struct Batch::Text {
   Text(std::shared_ptr<Answer> of, const Tokenizer& tokenizer)
-      : answer(std::move(of)), sampler(answer->request().sampler), stream(tokenizer), filter(answer->request().stops) {}
+      : answer(std::move(of)),
+        sampler(answer->request().sampler),
+        stream(tokenizer, answer->request().is_chat ? std::vector<int>() : answer->request().prompt),
+        filter(answer->request().stops) {}
 
   std::shared_ptr<Answer> answer;
   Sampler sampler;
@@ -47,8 +50,8 @@ std::int64_t Batch::common(const Slot& slot, const std::vector<int>& prompt) con
   return std::mismatch(prompt.begin(), prompt.begin() + most, slot.tokens.begin()).first - prompt.begin();
 }
 
-// A sequence that a prompt continues is taken itself. One of which it has but a small part may be continued yet: so the
-// part is copied to the free sequence that was taken longest ago.
+// The longest beginning stays in its own sequence, or is copied to the free one that was taken longest ago: as less is
+// lost. A prompt that continues a whole sequence so takes it; what several share is copied while there is room.
 int Batch::sequence_for(const std::vector<int>& prompt, PassBegin* begin) const {
   int oldest = -1;
   for (int i = 0; i < options_.sequences; ++i) {
@@ -58,8 +61,8 @@ int Batch::sequence_for(const std::vector<int>& prompt, PassBegin* begin) const 
   }
   if (begin->kept == 0) begin->from = oldest;
   const Slot& from = slots_[at(begin->from)];
-  const bool continues = from.text == nullptr && 2 * begin->kept >= from.fed;
-  return begin->sequence = continues ? begin->from : oldest;
+  const bool stays = from.text == nullptr && from.fed - begin->kept <= slots_[at(oldest)].fed;
+  return begin->sequence = stays ? begin->from : oldest;
 }
 
 void Batch::admit(std::shared_ptr<Answer> answer) {

@@ -31,9 +31,10 @@ bool BatchRanks::step(Batch& batch, AnswerQueue& queue) {
 void BatchRanks::lead(Batch& batch, AnswerQueue& queue, const std::function<bool()>& stops) {
   try {
     while (true) {
-      if (stops()) queue.close();
+      const bool ends = stops();
+      if (ends) queue.close();
       if (step(batch, queue)) continue;
-      if (stops()) break;
+      if (ends) break;
       if (!queue.wait(kIdle)) relay_.idle();
     }
     relay_.end();

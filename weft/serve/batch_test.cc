@@ -53,7 +53,8 @@ void served(int ranks, BatchOptions options,
 
 // All of a queue is answered, and the ranks part.
 void answer_all(BatchRanks& ranks, Batch& batch, const std::vector<std::shared_ptr<Answer>>& answers) {
-  AnswerQueue queue(100);
+  ServeCounts unread;
+  AnswerQueue queue(100, unread);
   for (const auto& answer : answers) EXPECT_EQ(queue.push(answer), AnswerQueue::Pushed::waits);
   ranks.lead(batch, queue, [] { return true; });
 }
@@ -89,12 +90,13 @@ TEST(Batch, TextsMadeTogetherAreThoseMadeAlone) {
            });
 }
 
-// The second turn of a conversation takes the sequence of the first; another that shares its beginning gets a copy.
+// The second turn of a conversation takes the sequence of the first; another that shares its beginning gets a copy, so
+// that the first goes on from where it was.
 TEST(Batch, PromptsBeginWithWhatASequenceHas) {
   for (const int ranks : {1, 2})
     served(ranks, {.sequences = 2, .rows = 64},
-           [&](BatchRanks& batch_ranks, Batch& batch, Engine& fresh, const Tokenizer& tokenizer, ServeCounts&) {
-             AnswerQueue queue(10);
+           [&](BatchRanks& batch_ranks, Batch& batch, Engine& fresh, const Tokenizer& tokenizer, ServeCounts& counts) {
+             AnswerQueue queue(10, counts);
              const auto first = asked(tokenizer, "The Linux kernel is a program that", 6);
              const GeneratedText one = alone(fresh, tokenizer, first->request());
              TextRequest more = first->request();
@@ -106,10 +108,12 @@ TEST(Batch, PromptsBeginWithWhatASequenceHas) {
              branch.prompt.back() = tokenizer.encode("file")[0];
              const auto third = std::make_shared<Answer>(branch);
              // One after another: each is asked for when the one before has been answered.
-             std::vector<std::shared_ptr<Answer>> turns{first, second, third};
+             more.prompt.push_back(tail.front());  // what the second said is not asked for: its prompt goes on
+             const auto fourth = std::make_shared<Answer>(more);
+             std::vector<std::shared_ptr<Answer>> turns{first, second, third, fourth};
              std::size_t next = 0;
              ASSERT_EQ(queue.push(turns[next++]), AnswerQueue::Pushed::waits);
-             Answer::News news[3];
+             Answer::News news[4];
              batch_ranks.lead(batch, queue, [&] {
                for (std::size_t i = 0; i < next; ++i) {
                  const Answer::News now = turns[i]->wait(std::chrono::milliseconds(0));
@@ -117,14 +121,15 @@ TEST(Batch, PromptsBeginWithWhatASequenceHas) {
                  news[i] = now, news[i].text = text;
                }
                if (news[next - 1].ended && next < turns.size()) queue.push(turns[next++]);
-               return next == turns.size() && news[2].ended;
+               return next == turns.size() && news[3].ended;
              });
-             for (int i = 0; i < 3; ++i)
+             for (int i = 0; i < 4; ++i)
                EXPECT_EQ(news[i].text, alone(fresh, tokenizer, turns[at(i)]->request()).text) << i;
              const std::int64_t prompt = std::ssize(first->request().prompt);
              EXPECT_EQ(news[0].usage.cached_tokens, 0);
              EXPECT_EQ(news[1].usage.cached_tokens, prompt + 5) << "all of the answer but its last token";
              EXPECT_EQ(news[2].usage.cached_tokens, prompt - 1);
+             EXPECT_EQ(news[3].usage.cached_tokens, std::ssize(more.prompt) - 1) << "the third left it whole";
            });
 }
 
@@ -133,7 +138,7 @@ TEST(Batch, WhoGoesAwayIsForgottenAndOthersGoOn) {
          [](BatchRanks& batch_ranks, Batch& batch, Engine& fresh, const Tokenizer& tokenizer, ServeCounts& counts) {
            const auto gone = asked(tokenizer, "The Linux kernel is", 60), stays = asked(tokenizer, "A file has", 20);
            const auto unheard = asked(tokenizer, "The Linux kernel was", 60);
-           AnswerQueue queue(3);
+           AnswerQueue queue(3, counts);
            for (const auto& answer : {gone, stays, unheard}) queue.push(answer);
            unheard->give_up();
            std::string text;
@@ -179,7 +184,8 @@ TEST(Pass, IsTheSameAsNumbers) {
 }
 
 TEST(AnswerQueue, TakesSoManyAndThenNoMore) {
-  AnswerQueue queue(1);
+  ServeCounts counts;
+  AnswerQueue queue(1, counts);
   const auto answer = std::make_shared<Answer>(TextRequest{}), other = std::make_shared<Answer>(TextRequest{});
   EXPECT_FALSE(queue.wait(std::chrono::milliseconds(1)));
   EXPECT_EQ(queue.push(answer), AnswerQueue::Pushed::waits);
@@ -193,6 +199,20 @@ TEST(AnswerQueue, TakesSoManyAndThenNoMore) {
   EXPECT_EQ(queue.pop(), nullptr);
 }
 
+TEST(AnswerQueue, HasRoomWhereSomebodyHasLeft) {
+  ServeCounts counts;
+  AnswerQueue queue(1, counts);
+  const auto gone = std::make_shared<Answer>(TextRequest{}), stays = std::make_shared<Answer>(TextRequest{});
+  EXPECT_EQ(queue.push(gone), AnswerQueue::Pushed::waits);
+  gone->give_up();
+  EXPECT_EQ(queue.push(stays), AnswerQueue::Pushed::waits);
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(counts.given_up, 1);
+  stays->give_up();
+  EXPECT_EQ(queue.pop(), nullptr) << "nobody reads it";
+  EXPECT_EQ(counts.given_up, 2);
+}
+
 // What is thrown on the way is told to those whose texts are being made and to those who wait.
 TEST(Batch, AFailureIsToldToAll) {
   const auto tokenizer = Tokenizer::load(kBatchModel);
@@ -202,7 +222,7 @@ TEST(Batch, AFailureIsToldToAll) {
     BatchRanks ranks(world, engine);
     ServeCounts counts;
     Batch batch(*tokenizer, {.sequences = 1, .capacity = 100}, counts);  // more than the engine has
-    AnswerQueue queue(2);
+    AnswerQueue queue(2, counts);
     const auto made = asked(*tokenizer, "The Linux kernel is", 50), waits = asked(*tokenizer, "A", 5);
     queue.push(made), queue.push(waits);
     EXPECT_THROW(ranks.lead(batch, queue, [] { return false; }), Error);

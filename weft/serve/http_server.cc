@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -55,6 +56,16 @@ void refuse(httplib::Response& response, const Refusal& refusal, std::string_vie
   response.set_content(refusal_reply(refusal, sentence), kJson);
 }
 
+// Ends the connection, too: so a body that was not read is not taken for the next request, and no thread waits for one.
+void refuse_and_part(httplib::Response& response, const Refusal& refusal, std::string_view sentence) {
+  response.status = refusal.status;
+  response.set_header("Connection", "close");
+  response.set_content_provider(kJson, [text = refusal_reply(refusal, sentence)](std::size_t, httplib::DataSink& sink) {
+    sink.write(text.data(), text.size());
+    return false;
+  });
+}
+
 }  // namespace
 
 struct HttpServer::State {
@@ -72,7 +83,11 @@ struct HttpServer::State {
   void listen();
   void add_routes();
   Handler guarded(Handler handler);
-  bool may(const httplib::Request& request, httplib::Response& response) const;
+  struct Refused {
+    Refusal refusal;
+    std::string_view sentence;
+  };
+  std::optional<Refused> refused(const httplib::Request& request) const;  // before its body is read
   void complete(const httplib::Request& request, httplib::Response& response, bool chat);
   static void reply_whole(httplib::Response& response, Reply reply);
   static void reply_in_events(httplib::Response& response, Reply reply);
@@ -90,6 +105,7 @@ struct HttpServer::State {
   std::atomic<int> open{0};
   std::atomic<std::int64_t> replies{0};
   httplib::Server server;
+  int listening = -1;  // its socket
   std::thread thread;
 };
 
@@ -98,9 +114,10 @@ void HttpServer::State::listen() {
     bad_input("host {} lets in whoever reaches this machine; set a key that clients must send, or use 127.0.0.1",
               options.host);
   // Not what httplib sets: a second server on the same port would be let in, and get half of the clients.
-  server.set_socket_options([](int socket) {
+  server.set_socket_options([this](int socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    listening = socket;
   });
   server.set_tcp_nodelay(true);
   server.set_keep_alive_timeout(2);
@@ -116,37 +133,38 @@ void HttpServer::State::listen() {
     bad_input("cannot listen at {}, port {}: {}; is another server there? use another host or port", options.host,
               options.port, std::strerror(errno != 0 ? errno : EADDRNOTAVAIL));
   options.port = port;
+  // httplib lets 5 clients come at a time; the next would try again after a second.
+  ::listen(listening, options.connections);
   thread = std::thread([this] { server.listen_after_bind(); });
   const std::int64_t start = now_ns();  // a server that does not run yet cannot be stopped
   while (!server.is_running() && seconds_since(start) < 5) std::this_thread::sleep_for(milliseconds(1));
 }
 
-// Whether a request may be answered; else it has been refused.
-bool HttpServer::State::may(const httplib::Request& request, httplib::Response& response) const {
+std::optional<HttpServer::State::Refused> HttpServer::State::refused(const httplib::Request& request) const {
   // A page of another site whose name was made to lead here would be of our origin, and could read answers.
-  if (is_loopback(options.host) && !is_loopback(without_port(request.get_header_value("Host")))) {
-    refuse(response, {403, "invalid_request_error", "wrong_host"},
-           "this server is localhost and answers to no other name; ask for localhost");
-    return false;
-  }
+  if (is_loopback(options.host) && !is_loopback(without_port(request.get_header_value("Host"))))
+    return Refused{{403, "invalid_request_error", "wrong_host"},
+                   "this server is localhost and answers to no other name; ask for localhost"};
   const bool open_to_all = options.key.empty() || request.path == "/" || request.path == "/health";
-  if (!open_to_all && !is_same(request.get_header_value("Authorization"), "Bearer " + options.key)) {
-    refuse(response, {401, "authentication_error", "invalid_api_key"},
-           "the key is missing or wrong; send it as \"Authorization: Bearer KEY\"");
-    return false;
-  }
+  if (!open_to_all && !is_same(request.get_header_value("Authorization"), "Bearer " + options.key))
+    return Refused{{401, "authentication_error", "invalid_api_key"},
+                   "the key is missing or wrong; send it as \"Authorization: Bearer KEY\""};
+  if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   // What a form of another site can send without asking is of another type.
-  if (request.method == "POST" && !request.get_header_value("Content-Type").starts_with(kJson)) {
-    refuse(response, {415, "invalid_request_error", "wrong_type"}, "send JSON, as Content-Type: application/json");
-    return false;
-  }
-  return true;
+  if (!request.get_header_value("Content-Type").starts_with(kJson))
+    return Refused{{415, "invalid_request_error", "wrong_type"}, "send JSON, as Content-Type: application/json"};
+  // httplib bounds what a header says alone: not what comes in chunks, nor what unpacks.
+  if (!request.has_header("Content-Length") || request.has_header("Transfer-Encoding") ||
+      request.has_header("Content-Encoding"))
+    return Refused{{411, "invalid_request_error", "no_length"},
+                   "send the body as it is, with its Content-Length, neither in chunks nor compressed"};
+  return std::nullopt;
 }
 
 Handler HttpServer::State::guarded(Handler handler) {
   return [this, handler = std::move(handler)](const httplib::Request& request, httplib::Response& response) {
     try {
-      if (may(request, response)) handler(request, response);
+      handler(request, response);
     } catch (const Error& error) {
       refuse(response, error.code() == Code::bad_input ? Refusal{} : Refusal{500, "server_error", "failed"},
              error.what());
@@ -157,6 +175,13 @@ Handler HttpServer::State::guarded(Handler handler) {
 
 void HttpServer::State::add_routes() {
   using httplib::Request, httplib::Response;
+  server.set_pre_routing_handler([this](const Request& in, Response& out) {
+    const auto why = refused(in);
+    if (!why) return httplib::Server::HandlerResponse::Unhandled;
+    ++counts.refused;
+    refuse_and_part(out, why->refusal, why->sentence);
+    return httplib::Server::HandlerResponse::Handled;
+  });
   server.Get("/", guarded([](const Request&, Response& out) {
                out.set_header(
                    "Content-Security-Policy",
@@ -175,7 +200,7 @@ void HttpServer::State::add_routes() {
   server.Post("/v1/chat/completions", guarded([this](const Request& in, Response& out) { complete(in, out, true); }));
   server.set_default_headers({{"X-Content-Type-Options", "nosniff"}});
   server.set_error_handler([](const Request& in, Response& out) {
-    if (!out.body.empty()) return;
+    if (!out.body.empty() || out.has_header("Connection")) return;  // it has been refused
     const std::string_view code = out.status == 404 ? "not_found" : "bad_request";
     const std::string sentence = out.status == 404   ? fmt::format("there is no {} {} here", in.method, in.path)
                                  : out.status == 413 ? fmt::format("a body has at most {} bytes", kLargestBody)
@@ -206,11 +231,13 @@ void HttpServer::State::complete(const httplib::Request& request, httplib::Respo
   if (pushed == AnswerQueue::Pushed::waits)
     return streams ? reply_in_events(response, std::move(reply)) : reply_whole(response, std::move(reply));
   response.set_header("Retry-After", "1");
-  if (pushed == AnswerQueue::Pushed::full) return refuse(response, kBusy, "too many requests wait; try again later");
-  refuse(response, kEnding, "the server is ending");
+  if (pushed == AnswerQueue::Pushed::full)
+    return refuse_and_part(response, kBusy, "too many requests wait; try again later");
+  refuse_and_part(response, kEnding, "the server is ending");
 }
 
-// As a chunk, too: so httplib lets us see whether the client is still there.
+// As a chunk, too: so httplib lets us see whether the client is still there. Its status has gone by then: a text that
+// fails breaks the reply off, behind the reason.
 void HttpServer::State::reply_whole(httplib::Response& response, Reply reply) {
   response.set_chunked_content_provider(
       kJson, [reply = std::move(reply), text = std::string()](std::size_t, httplib::DataSink& sink) mutable {
@@ -219,7 +246,7 @@ void HttpServer::State::reply_whole(httplib::Response& response, Reply reply) {
         if (!news.ended && sink.is_writable()) return true;
         const std::string out = news.ending ? whole_reply(reply.head, text, *news.ending, news.usage)
                                             : refusal_reply({500, "server_error", "failed"}, news.failure);
-        if (!news.ended || !sink.write(out.data(), out.size())) {
+        if (!news.ended || !sink.write(out.data(), out.size()) || !news.ending) {
           reply.answer->give_up();
           return false;
         }
@@ -267,7 +294,9 @@ HttpServer::~HttpServer() {
 }
 
 std::string HttpServer::address() const {
-  return fmt::format("http://{}:{}", state_->options.host, state_->options.port);
+  const std::string& host = state_->options.host;
+  const bool bare = host.find(':') != std::string::npos && !host.starts_with("[");
+  return fmt::format("http://{}:{}", bare ? "[" + host + "]" : host, state_->options.port);
 }
 
 }  // namespace weft

@@ -39,7 +39,7 @@ std::string refusal_reply(const Refusal& refusal, std::string_view sentence);
 struct ServedModel {
   std::string name;
   std::int64_t created = 0;
-  std::int64_t capacity = 0;  // tokens of a prompt and its answer
+  std::int64_t capacity = 0;  // tokens of a prompt and its answer, but for the last
   std::int64_t vocab = 0;
   bool chat = false;  // whether it has a chat template
 };

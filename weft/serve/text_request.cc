@@ -27,10 +27,37 @@ constexpr std::string_view kSettings[] = {
 constexpr std::string_view kPassedOver[] = {"user",         "metadata",          "store",
                                             "service_tier", "safety_identifier", "prompt_cache_key"};
 
+// These may be there if they ask for nothing.
+constexpr std::string_view kNotDone[] = {"n",
+                                         "best_of",
+                                         "echo",
+                                         "suffix",
+                                         "logprobs",
+                                         "top_logprobs",
+                                         "logit_bias",
+                                         "response_format",
+                                         "tools",
+                                         "tool_choice",
+                                         "functions",
+                                         "function_call",
+                                         "modalities",
+                                         "audio",
+                                         "prediction",
+                                         "reasoning_effort",
+                                         "web_search_options",
+                                         "frequency_penalty",
+                                         "tool_calls",
+                                         "annotations",
+                                         "refusal",
+                                         "presence_penalty",
+                                         "include_obfuscation",
+                                         "parallel_tool_calls"};
+
 // What a client says that asks for nothing beyond plain text: most libraries send all their fields.
 bool is_nothing(const std::string& key, const Json& value) {
   if (key == "n" || key == "best_of") return value.is_number() && value == 1;
-  if (key == "response_format") return value.is_object() && value.value("type", "") == "text";
+  if (key == "logprobs") return value == false;  // 0 are those of the text itself
+  if (key == "response_format") return value.is_object() && value.contains("type") && value["type"] == "text";
   if (key == "tool_choice" || key == "function_call") return value == "none" || value == "auto";
   if (key == "parallel_tool_calls") return true;  // there are no tools
   if (value.is_number()) return value == 0;
@@ -42,11 +69,15 @@ bool is_one_of(const std::string& key, std::span<const std::string_view> names) 
   return std::find(names.begin(), names.end(), key) != names.end();
 }
 
+// `place`: of the request, if not the request itself.
+void check_field(const std::string& key, const Json& value, std::string_view place = "") {
+  if (value.is_null() || (is_one_of(key, kNotDone) && is_nothing(key, value))) return;
+  bad_input("{}{} is not done by this server; leave it out", weft::quoted(key), place);
+}
+
 void check_known(const Json& body, std::string_view own) {
-  for (const auto& [key, value] : body.items()) {
-    const bool known = key == own || is_one_of(key, kSettings) || is_one_of(key, kPassedOver);
-    if (!known && !is_nothing(key, value)) bad_input("{} is not done by this server; leave it out", weft::quoted(key));
-  }
+  for (const auto& [key, value] : body.items())
+    if (key != own && !is_one_of(key, kSettings) && !is_one_of(key, kPassedOver)) check_field(key, value);
 }
 
 std::vector<std::string> stops_of(const Json& body) {
@@ -91,6 +122,8 @@ std::vector<ChatMessage> messages_of(const Json& body, const Tokenizer& tokenize
     if (role == "developer") role = "system";  // its newer name
     if (role != "system" && role != "user" && role != "assistant")
       bad_input("a message has the role {}; use \"system\", \"user\" or \"assistant\"", weft::quoted(role));
+    for (const auto& [key, value] : message.items())
+      if (key != "role" && key != "content") check_field(key, value, " of a message");
     out.push_back({role, content_of(message)});
     if (role == "user") check_user_text(tokenizer, out.back().content);
   }
@@ -149,6 +182,8 @@ TextRequest RequestReader::settings(const Json& body) const {
   if (body.contains("stream")) out.streams = get_bool(body, "stream", where);
   if (body.contains("stream_options")) {
     const Json& options = get_object(body, "stream_options", where);
+    for (const auto& [key, value] : options.items())
+      if (key != "include_usage") check_field(key, value, " of \"stream_options\"");
     out.tells_usage = options.contains("include_usage") && get_bool(options, "include_usage", where);
   }
   return out;

@@ -31,7 +31,7 @@ struct RequestDefaults {
   int max_tokens = 512;
   SamplerOptions sampler;
   bool seed_given = false;    // else each request that samples has a seed of its own
-  std::int64_t capacity = 0;  // tokens of prompt and answer together
+  std::int64_t capacity = 0;  // tokens of prompt and answer together, but for the answer's last
 };
 
 // Reads bodies, from any number of threads at once.

@@ -79,9 +79,11 @@ TEST_F(Requests, EachHasASeedOfItsOwnUnlessOneIsGiven) {
 TEST_F(Requests, FieldsThatAskForNothingArePassedOver) {
   EXPECT_NO_THROW(completion(
       R"({"prompt": "a", "n": 1, "best_of": 1, "echo": false, "logprobs": null, "presence_penalty": 0, "suffix": "",
-          "frequency_penalty": 0.0, "logit_bias": {}, "user": "me"})"));
+          "frequency_penalty": 0.0, "logit_bias": {}, "user": "me", "stream_options": {"include_obfuscation": false}})"));
   EXPECT_NO_THROW(chat(
-      R"({"messages": [{"role": "user", "content": "a"}], "tools": [], "tool_choice": "auto",
+      R"({"messages": [{"role": "user", "content": "a"},
+                       {"role": "assistant", "content": "b", "tool_calls": [], "refusal": null, "annotations": []},
+                       {"role": "user", "content": "c"}], "tools": [], "tool_choice": "auto",
           "parallel_tool_calls": true, "response_format": {"type": "text"}, "store": true, "metadata": {"a": "b"}})"));
 }
 
@@ -90,7 +92,12 @@ TEST_F(Requests, WhatIsNotDoneIsRefusedInASentence) {
       {R"({"prompt": "a", "n": 2})", "\"n\" is not done by this server; leave it out"},
       {R"({"prompt": "a", "logprobs": 3})", "\"logprobs\" is not done"},
       {R"({"prompt": "a", "presence_penalty": 0.5})", "\"presence_penalty\" is not done"},
+      {R"({"prompt": "a", "logprobs": 0})", "\"logprobs\" is not done"},
       {R"({"prompt": "a", "max_token": 5})", "\"max_token\" is not done"},
+      {R"({"prompt": "a", "temprature": 0})", "\"temprature\" is not done"},
+      {R"({"prompt": "a", "do_sample": false})", "\"do_sample\" is not done"},
+      {R"({"prompt": "a", "response_format": {"type": 1}})", "\"response_format\" is not done"},
+      {R"({"prompt": "a", "stream_options": {"often": 1}})", "\"often\" of \"stream_options\" is not done"},
       {R"({"prompt": "a", "max_tokens": 0})", "\"max_tokens\" is 0"},
       {R"({"prompt": "a", "max_tokens": 99999999999})", "\"max_tokens\" is 99999999999"},
       {R"({"prompt": "a", "temperature": -1})", "\"temperature\" is -1"},
@@ -126,6 +133,8 @@ TEST_F(Requests, MessagesThatCannotBeAreRefused) {
       {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "type \"image_url\""},
       {R"({"messages": [{"role": "user", "content": "a <|endoftext|> b"}]})", "control token"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})", "\"tools\" is not done"},
+      {R"({"messages": [{"role": "user", "content": "a", "name": "me"}]})", "\"name\" of a message is not done"},
+      {R"({"messages": [{"role": "assistant", "content": "a", "tool_calls": [{}]}]})", "\"tool_calls\" of a message"},
       {R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_object"}})",
        "\"response_format\" is not done"},
   };

@@ -138,7 +138,10 @@ std::vector<int> Tokenizer::encode_with_special(std::string_view text) const { r
 std::string Tokenizer::decode(std::span<const int> tokens) const {
   TextStream stream(*this);
   std::string text;
-  for (const int token : tokens) text += stream.add(token);
+  for (const int token : tokens) {
+    check(token);
+    text += stream.add(token);
+  }
   return text + stream.finish();
 }
 
@@ -151,9 +154,13 @@ std::optional<int> Tokenizer::find_token(std::string_view text) const {
   return std::nullopt;
 }
 
-const std::string& Tokenizer::piece_bytes(int token) const {
+void Tokenizer::check(int token) const {
   if (token < 0 || token >= vocab_size())
     bad_input("token {} is not in the vocabulary; give ids from 0 to {}", token, vocab_size() - 1);
+}
+
+const std::string& Tokenizer::piece_bytes(int token) const {
+  check(token);
   return pieces_[at(token)];
 }
 
@@ -168,6 +175,7 @@ std::string Tokenizer::token_text(int token) const {
 }
 
 std::string TextStream::add(int token) {
+  if (token >= tokenizer_->vocab_size()) return "";
   std::string_view piece = tokenizer_->piece_bytes(token);
   if (at_start_ && !piece.empty()) {
     const LeadingSpace leading = tokenizer_->leading_space_;

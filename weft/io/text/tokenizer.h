@@ -111,6 +111,7 @@ class Tokenizer {
   friend class TokenizerConfig;  // sets what follows
 
   std::vector<int> encode_parts(std::string_view text, bool with_special) const;
+  void check(int token) const;
 
   AddedTokens added_, normalized_added_;  // looked for before, and after normalising
   std::vector<bool> special_;
@@ -118,11 +119,14 @@ class Tokenizer {
   bool adds_bos_ = false;
 };
 
-// Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens. A character
-// comes out when its last byte is known, never in halves. The tokenizer must outlive it.
+// Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens, or what that
+// has more than decode() of those `before`. A character comes out when its last byte is known, never in halves. A token
+// beyond the vocabulary adds nothing: models may have rows for more tokens than that. The tokenizer must outlive it.
 class TextStream {
  public:
-  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  explicit TextStream(const Tokenizer& tokenizer, std::span<const int> before = {}) : tokenizer_(&tokenizer) {
+    for (const int token : before) add(token);
+  }
 
   std::string add(int token);
   std::string finish();  // what is still held back; then begins anew

@@ -74,6 +74,33 @@ TEST_P(GoldenTokens, StreamsWholeCharactersThatJoinToTheText) {
   }
 }
 
+// A text that goes on with another keeps the space between them.
+TEST_P(GoldenTokens, AStreamBehindTokensAddsWhatTheyLack) {
+  int looked_at = 0;
+  for (const Json& row : golden_["rows"]) {
+    const auto ids = row["ids"].get<std::vector<int>>();
+    const std::string whole = tokenizer_->decode(ids);
+    for (std::size_t split = 1; split < std::min<std::size_t>(ids.size(), 4); ++split) {
+      const std::span<const int> before = std::span(ids).first(split);
+      const std::string head = tokenizer_->decode(before);
+      if (head.ends_with("\xEF\xBF\xBD")) continue;  // it ends within a character
+      TextStream stream(*tokenizer_, before);
+      std::string tail;
+      for (const int id : std::span(ids).subspan(split)) tail += stream.add(id);
+      EXPECT_EQ(head + tail + stream.finish(), whole) << split;
+      ++looked_at;
+    }
+  }
+  EXPECT_GT(looked_at, 100);
+}
+
+TEST_P(GoldenTokens, AStreamPassesOverTokensBeyondTheVocabulary) {
+  TextStream stream(*tokenizer_);
+  EXPECT_EQ(stream.add(tokenizer_->vocab_size()), "");
+  EXPECT_EQ(stream.add(tokenizer_->vocab_size() + 1000), "");
+  EXPECT_EQ(stream.finish(), "");
+}
+
 // Splitting rules and merges look at a megabyte without a space a bounded number of times.
 TEST_P(GoldenTokens, LongWordsTakeNoSquareTime) {
   std::mt19937 random(5);

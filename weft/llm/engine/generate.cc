@@ -24,7 +24,8 @@ class Writer {
     result_.texts.resize(prompts.size());
     for (int i = 0; i < int_size(prompts); ++i) {
       engine.truncate(i, kept(num(i)));
-      if (tokenizer != nullptr) streams_.emplace_back(*tokenizer);
+      if (tokenizer != nullptr)
+        streams_.emplace_back(*tokenizer, options.goes_on ? prompts[num(i)] : std::vector<int>());
       filters_.emplace_back(options.stops);
     }
     done_.assign(prompts.size(), false);

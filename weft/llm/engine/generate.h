@@ -28,6 +28,7 @@ struct GenerateOptions {
   std::vector<std::string> stops;  // a text ends before the first of these, wherever tokens begin and end
   std::vector<int> eos;            // tokens that end a text; they are no part of it
   bool prompt_logits = false;      // keep the logits of every prompt position
+  bool goes_on = false;            // texts go on with their prompts': a space between the two stays
   // Of each prompt, how many of its first tokens its sequence has already; fewer than all. Empty: sequences are
   // cleared.
   std::vector<std::int64_t> kept;

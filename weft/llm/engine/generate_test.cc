@@ -109,6 +109,29 @@ TEST(Generate, SampledTextIsAFunctionOfTheSeed) {
   EXPECT_NE(with_seed(1, 1), with_seed(2, 1));
 }
 
+// Tokens of one model read by another's tokenizer, which begins words with a space and a text without.
+TEST(Generate, ATextThatGoesOnKeepsItsFirstSpace) {
+  const auto tokenizer = Tokenizer::load(WEFT_SOURCE "/tests/tokenizers/llama2");
+  int differ = 0;
+  World::local(1, [&](World& world) {
+    const Model model = Model::load(kWeft16Folder);
+    Engine engine(world, model, {});
+    for (int first = 260; first < 300; ++first) {
+      const std::vector<int> prompt{first};
+      const GenerateResult own = generate(engine, tokenizer.get(), {&prompt, 1}, {.max_tokens = 16});
+      const GenerateResult behind =
+          generate(engine, tokenizer.get(), {&prompt, 1}, {.max_tokens = 16, .goes_on = true});
+      ASSERT_EQ(own.texts[0].tokens, behind.texts[0].tokens);
+      TextStream stream(*tokenizer, prompt);
+      std::string want;
+      for (const int token : own.texts[0].tokens) want += stream.add(token);
+      EXPECT_EQ(behind.texts[0].text, want + stream.finish());
+      differ += behind.texts[0].text == " " + own.texts[0].text;
+    }
+  });
+  EXPECT_GT(differ, 0);
+}
+
 TEST(Generate, EndsAtStopsEosAndLength) {
   const std::vector<std::vector<int>> prompts{golden_prompts(kWeft16Folder)[0].ids};
   const auto whole = run(1, kWeft16Folder, prompts, {.max_tokens = 30});

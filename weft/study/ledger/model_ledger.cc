@@ -97,7 +97,7 @@ class ModelRounds {
     const ModelForm& form = forms_[forms_.size() - 2];
     Engine& engine = engines_.of(form);
     engine.set_modes(form.modes);
-    const GenerateOptions options{.max_tokens = task_.new_tokens};
+    const GenerateOptions options{.max_tokens = task_.new_tokens, .goes_on = true};
     const GenerateResult made = weft::generate(engine, &tokenizer, {&task_.prompt, 1}, options);
     *text = made.texts.front().text;
     return made.seconds_per_token() * 1e3;
