@@ -119,9 +119,9 @@ class Tokenizer {
   bool adds_bos_ = false;
 };
 
-// Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens, or what that
-// has more than decode() of those `before`. A character comes out when its last byte is known, never in halves. A token
-// beyond the vocabulary adds nothing: models may have rows for more tokens than that. The tokenizer must outlive it.
+// Decodes token by token: the strings that add() and finish() give out, joined, are decode() of all tokens, or what
+// that has more than decode() of those `before`. A character comes out when its last byte is known, never in halves. A
+// token beyond the vocabulary adds nothing: models may have rows for more tokens. The tokenizer must outlive it.
 class TextStream {
  public:
   explicit TextStream(const Tokenizer& tokenizer, std::span<const int> before = {}) : tokenizer_(&tokenizer) {
