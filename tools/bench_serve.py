@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What serving several clients together costs and gains: a bounded load on a weft serve of this machine.
+"""What serving several clients together costs and gains: a bounded load on a server of this machine.
 
 Every client is a thread that sends its streamed /v1/completions one after another, so that as many requests are under
 way as there are clients. A prompt is a list of random token ids; the seed is new in every run and told, so that neither
@@ -7,8 +7,11 @@ another prompt nor an earlier run has left a beginning of it in the server's cac
 request is sent that is not counted. The first token's time runs from before the connection; ms per token is that of
 the tokens after the first. Failures are counted and told; the exit code is then 1.
 
+Any server with OpenAI's API will do, to be put beside weft serve; --vocab where its /v1/models names no vocab_size. The
+environment's WEFT_API_KEY is sent, where there is one.
+
 usage: tools/bench_serve.py [--url http://127.0.0.1:8080] [--clients 1 2 4 8] [--requests 3] [--prompt-tokens 128]
-                            [--max-tokens 64] [--seed N] [--json]
+                            [--max-tokens 64] [--vocab N] [--seed N] [--json]
 """
 
 import argparse
@@ -17,6 +20,7 @@ import http.client
 import ipaddress
 import json
 import math
+import os
 import random
 import statistics
 import sys
@@ -46,10 +50,15 @@ def server_of(url):
     return host, port
 
 
+def headers():
+    key = os.environ.get("WEFT_API_KEY")
+    return {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+
+
 def model_of(server):
     connection = http.client.HTTPConnection(*server, timeout=DEADLINE)
     try:
-        connection.request("GET", "/v1/models")
+        connection.request("GET", "/v1/models", headers=headers())
         response = connection.getresponse()
         said = response.read()
         if response.status != 200:
@@ -76,7 +85,7 @@ def receive(server, body):
     try:
         connection.connect()
         sock = connection.sock  # the connection forgets it where the server is to close
-        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        connection.request("POST", "/v1/completions", body, headers())
         response = connection.getresponse()
         if response.status != 200:
             raise Failure(error_of(response.status, response.read()))
@@ -199,7 +208,7 @@ def check(options, model):
     if options.prompt_tokens < 1 or options.max_tokens < 1:
         raise Failure("--prompt-tokens and --max-tokens are at least 1")
     if "vocab_size" not in model:
-        raise Failure("/v1/models names no vocab_size, by which token ids are drawn; update weft serve")
+        raise Failure("/v1/models names no vocab_size, by which token ids are drawn; give --vocab")
     most = model.get("max_model_len")
     if most and options.prompt_tokens + options.max_tokens > most:
         raise Failure(f"{options.prompt_tokens} prompt tokens and {options.max_tokens} new ones exceed the {most} of "
@@ -213,11 +222,14 @@ def main():
     parser.add_argument("--requests", type=int, default=3, help="of each client")
     parser.add_argument("--prompt-tokens", type=int, default=128)
     parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--vocab", type=int, help="token ids are below it; else what /v1/models says")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9, help="of prompts; else the clock's")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     server = server_of(options.url)
     model = model_of(server)
+    if options.vocab:
+        model["vocab_size"] = options.vocab
     check(options, model)
     if not options.json:
         print(f"{model['id']} at {options.url}: {options.requests} requests of each client, each with "
