@@ -123,11 +123,14 @@ std::shared_ptr<RetiredCudaOps> retired_ops(Transport& transport) {
           }};
 }
 
-// Collective over the world. Frees what all ranks have let go of.
+// Collective over the world. Frees what all ranks have let go of. The last to free would wait for kernels of those that
+// run at once, and these for its own: so all come away together.
 void release_retired(WorldState& world) {
   if (world.retired == nullptr) world.retired = retired_ops(*world.transport);
-  const auto freed = world.retired->release(world.transport->all_gather(world.retired->ids()));
+  auto freed = world.retired->release(world.transport->all_gather(world.retired->ids()));
   world.transport->barrier();  // all have let go of each other's
+  freed.clear();
+  world.transport->barrier();
 }
 
 // Collective over the world. Every way is compiled and timed by all ranks at once, so they have equally many.

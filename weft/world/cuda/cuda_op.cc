@@ -92,9 +92,10 @@ bool CudaOp::own_output() const {
 bool CudaOp::was_recorded() const { return state_->recorded; }
 
 void CudaOp::finish() {
+  if (state_->last_queue == nullptr && !state_->recorded) return;  // nothing runs; its queue may have gone
   const UseDevice scope(state_->device);
   state_->await();
-  state_->last_queue = nullptr;  // nothing is left to follow, and the queue may go
+  state_->last_queue = nullptr;
   std::visit([](const auto& executor) { executor->finish(); }, state_->executor);
 }
 
