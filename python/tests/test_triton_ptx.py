@@ -20,6 +20,7 @@ COMPILE = """
 import importlib.util, json, pathlib, subprocess, sys, tempfile
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 from weft.triton import _kernel
 
@@ -42,7 +43,7 @@ made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_wa
 with tempfile.TemporaryDirectory() as folder:
     ptx = pathlib.Path(folder, "kernel.ptx")
     ptx.write_text(made.asm["ptx"])
-    ptxas = [triton.knobs.nvidia.ptxas.path, "-v", "--gpu-name=sm_90a", str(ptx), "-o", f"{folder}/kernel.cubin"]
+    ptxas = [get_ptxas(90).path, "-v", "--gpu-name=sm_90a", str(ptx), "-o", f"{folder}/kernel.cubin"]
     said = subprocess.run(ptxas, capture_output=True, text=True, check=True).stderr
 print(json.dumps({"ptx": made.asm["ptx"], "ttgir": made.asm["ttgir"], "ptxas": said, "shared": made.metadata.shared}))
 """
