@@ -113,10 +113,14 @@ def _keeps_rows(node):
 
 
 def _waited(node):
-    users = list(node.users)
-    if len(users) != 1 or users[0].target is not _c10d.wait_tensor.default:
+    """The one wait for a collective. From torch 2.15 on every reader may have its own: they become the first."""
+    if not node.users or any(user.target is not _c10d.wait_tensor.default for user in node.users):
         raise _Left("its result has several readers before it is there")
-    return users[0]
+    first, *more = (user for user in node.graph.nodes if user in node.users)
+    for again in more:
+        again.replace_all_uses_with(first)
+        node.graph.erase_node(again)
+    return first
 
 
 def _turned(graph, matrix):

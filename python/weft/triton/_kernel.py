@@ -335,7 +335,8 @@ def _store(me, tile, total, row, col):
 def _firsts(me, tile, ROWS: tl.constexpr, COLS: tl.constexpr, col, HALVINGS: tl.constexpr):
     """Of every strip, the first source, if there is one, in its own type: all of them are on their way at once."""
     if HALVINGS == 0:
-        inside = _inside(tile, ROWS, COLS, 0, col) & (tile[SOURCES][1] > 0)
+        sources = tl.zeros([1, 1], tl.int32) + tile[SOURCES][1]  # a scalar's mask is none to Triton 3.9's interpreter
+        inside = _inside(tile, ROWS, COLS, 0, col) & (sources > 0)
         return tl.load(_pointers(me, tile[SOURCES][2], ROWS, COLS, 0, col), mask=inside, other=0.0)
     else:
         HALF: tl.constexpr = COLS // 2
