@@ -37,9 +37,6 @@ namespace {
 
 int exit_code(Code code) { return code == Code::bad_input || code == Code::no_memory ? 2 : 1; }
 
-// Unlike fmt::print these throw nothing where standard error cannot be written: there is nobody left to tell.
-void say(std::string_view line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
-
 // A rank leaves its sentence with its launcher, which says one of them, whichever rank ended first.
 int complain(std::string_view sentence, int code) {
   if (!leave_words(sentence)) say(sentence);
@@ -172,6 +169,8 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
+
+void say(std::string_view line) { std::fputs(fmt::format("weft: {}\n", line).c_str(), stderr); }
 
 int program(int argc, char** argv) {
   keep_standard_descriptors();

@@ -1,7 +1,6 @@
 // `weft serve`: a model behind OpenAI's HTTP API, for several clients at once. Rank 0 has the clients; the others are
 // threads of this process, or ranks on other hosts that `weft run` or mpirun has started.
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -23,6 +22,7 @@
 #include "cli/chat_flags.h"
 #include "cli/command.h"
 #include "cli/flag_values.h"
+#include "cli/program.h"
 #include "cli/ranks.h"
 #include "cli/sampling_flags.h"
 
@@ -45,9 +45,6 @@ extern "C" void ask_to_end(int) {
   asked_to_end = 1;
   std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
 }
-
-// Nobody need read it: standard error may be closed.
-void tell(const std::string& line) { std::fputs(line.c_str(), stderr); }
 
 // The last part of the model's path, as clients see it.
 std::string name_of_model(const std::string& path) {
@@ -95,16 +92,16 @@ void lead(const Flags& flags, const ChatSetup& setup, const EngineOptions& engin
     ranks.end();
     throw;
   }
-  tell(fmt::format("weft: {} answers at {}, {} at once, {} tokens each; Ctrl-C ends\n", served_model(flags, setup).name,
-                   server->address(), flags.at_once, setup.capacity));
+  say(fmt::format("{} answers at {}, {} at once, {} tokens each; Ctrl-C ends", served_model(flags, setup).name,
+                  server->address(), flags.at_once, setup.capacity));
   Batch batch(
       *setup.tokenizer,
       {.sequences = engine.sequences, .capacity = engine.capacity, .rows = engine.rows, .eos = setup.generate.eos},
       counts);
   ranks.lead(batch, queue, [&, told = false]() mutable {
     if (asked_to_end != 0 && !std::exchange(told, true))
-      tell(fmt::format("weft: ends when what was asked for is made (texts: {}); Ctrl-C again ends at once\n",
-                       counts.running + static_cast<std::int64_t>(queue.size())));
+      say(fmt::format("ends when what was asked for is made (texts: {}); Ctrl-C again ends at once",
+                      counts.running + static_cast<std::int64_t>(queue.size())));
     return asked_to_end != 0;
   });
   server.reset();

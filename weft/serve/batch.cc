@@ -1,6 +1,7 @@
 #include "weft/serve/batch.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -14,7 +15,7 @@ struct Batch::Text {
   Text(std::shared_ptr<Answer> of, const Tokenizer& tokenizer)
       : answer(std::move(of)),
         sampler(answer->request().sampler),
-        stream(tokenizer, answer->request().is_chat ? std::vector<int>() : answer->request().prompt),
+        stream(tokenizer, answer->request().is_chat ? std::span<const int>() : std::span(answer->request().prompt)),
         filter(answer->request().stops) {}
 
   std::shared_ptr<Answer> answer;

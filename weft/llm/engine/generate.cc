@@ -25,7 +25,7 @@ class Writer {
     for (int i = 0; i < int_size(prompts); ++i) {
       engine.truncate(i, kept(num(i)));
       if (tokenizer != nullptr)
-        streams_.emplace_back(*tokenizer, options.goes_on ? prompts[num(i)] : std::vector<int>());
+        streams_.emplace_back(*tokenizer, options.goes_on ? std::span(prompts[num(i)]) : std::span<const int>());
       filters_.emplace_back(options.stops);
     }
     done_.assign(prompts.size(), false);
